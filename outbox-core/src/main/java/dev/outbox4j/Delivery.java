@@ -1,0 +1,89 @@
+package dev.outbox4j;
+
+import java.time.Instant;
+import java.util.Map;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One message under one lease, as a handler receives it. Thread-safe. Instants are the database
+ * server's.
+ */
+public interface Delivery {
+
+  /** Returns the row's id, unique in its table. */
+  long id();
+
+  /** Returns the queue the message was published to. */
+  String queue();
+
+  /** Returns the stable message type, or null if it was published without one. */
+  @Nullable String type();
+
+  /** Returns the key whose messages belong in order, or null. */
+  @Nullable String orderingKey();
+
+  /** Returns the dedup key among live rows, or null. */
+  @Nullable String timerId();
+
+  /** Returns the bytes as published. */
+  Payload payload();
+
+  /** Returns all headers, unmodifiable. */
+  Map<String, String> headers();
+
+  /**
+   * Returns a header.
+   *
+   * @param name its exact name
+   * @return its value, or empty if there is none
+   */
+  default Optional<String> header(String name) {
+    return Optional.ofNullable(headers().get(name));
+  }
+
+  /** Returns the media type of the payload, if it was published with one. */
+  default Optional<String> contentType() {
+    return header(OutboxMessage.CONTENT_TYPE);
+  }
+
+  /** Returns the id that ties this message to others, if it was published with one. */
+  default Optional<String> correlationId() {
+    return header(OutboxMessage.CORRELATION_ID);
+  }
+
+  /** Returns when the publishing transaction began. */
+  Instant createdAt();
+
+  /** Returns from when on this message was due. */
+  Instant availableAt();
+
+  /** Returns which handler run this is, counted from 1; earlier ones ended in failure. */
+  int attempt();
+
+  /** Returns how often the row was claimed, this claim included. */
+  int deliveries();
+
+  /**
+   * Returns the fencing token of this lease: it grows with every claim of the row. Pass it on to
+   * systems that can refuse a smaller token than they have seen.
+   */
+  int leaseToken();
+
+  /**
+   * Tells whether the lease is lost, or can no longer be shown to be held because it could not be
+   * renewed in time. Another subscriber may then have the message; whatever is decided here changes
+   * nothing. A long-running handler should look and give up.
+   *
+   * @return true if another owner must be assumed
+   */
+  boolean leaseLost();
+
+  /**
+   * Decides the outcome. The last decision before the handler returns (or its stage completes)
+   * holds; an exception from the handler overrides it.
+   *
+   * @param outcome what becomes of the message
+   */
+  void decide(Outcome outcome);
+}

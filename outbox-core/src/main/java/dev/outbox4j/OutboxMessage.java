@@ -1,0 +1,303 @@
+package dev.outbox4j;
+
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A message to publish. Immutable; made by {@link #to(String)}.
+ *
+ * <p>Text is refused if it holds a NUL character, which PostgreSQL cannot store in {@code text} or
+ * {@code jsonb} (<a
+ * href="https://www.postgresql.org/docs/current/datatype-character.html">character types</a>), or
+ * half of a surrogate pair, which UTF-8 cannot express.
+ */
+public final class OutboxMessage {
+  /** The header that holds the payload's media type: {@value}. */
+  public static final String CONTENT_TYPE = "content-type";
+
+  /** The header that holds the correlation id: {@value}. */
+  public static final String CORRELATION_ID = "correlation-id";
+
+  /** The greatest length of a queue, type, ordering key or timer id: {@value} bytes in UTF-8. */
+  public static final int MAX_NAME_BYTES = 255;
+
+  private final Builder values;
+  private final Map<String, String> headers;
+
+  private OutboxMessage(Builder values) {
+    this.values = values;
+    this.headers = Map.copyOf(values.headers);
+  }
+
+  /**
+   * Starts a message.
+   *
+   * @param queue where to publish; not blank, at most {@value #MAX_NAME_BYTES} bytes in UTF-8
+   * @return a builder
+   * @throws IllegalArgumentException if the queue is blank, too long or not storable
+   */
+  public static Builder to(String queue) {
+    return new Builder(requireName("queue", queue));
+  }
+
+  /** Returns the queue. */
+  public String queue() {
+    return values.queue;
+  }
+
+  /** Returns the stable message type, or null. */
+  public @Nullable String type() {
+    return values.type;
+  }
+
+  /** Returns the ordering key, or null. */
+  public @Nullable String orderingKey() {
+    return values.orderingKey;
+  }
+
+  /** Returns the dedup key among live rows, or null. */
+  public @Nullable String timerId() {
+    return values.timerId;
+  }
+
+  /** Returns the delay until the message is due, by the server's clock, or null for at once. */
+  public @Nullable Duration deliverIn() {
+    return values.deliverIn;
+  }
+
+  /** Returns the instant from which the message is due, or null for at once. */
+  public @Nullable Instant deliverAt() {
+    return values.deliverAt;
+  }
+
+  /** Returns the headers, unmodifiable; content type and correlation id are among them. */
+  public Map<String, String> headers() {
+    return headers;
+  }
+
+  /** Returns what the publisher's codec will encode, or the {@link Payload} itself. */
+  public Object body() {
+    return values.body;
+  }
+
+  /** Returns the media type, if one was set. */
+  public Optional<String> contentType() {
+    return Optional.ofNullable(headers.get(CONTENT_TYPE));
+  }
+
+  @Override
+  public String toString() {
+    return "OutboxMessage[queue=" + values.queue + ", type=" + values.type + "]";
+  }
+
+  /**
+   * Checks a name that PostgreSQL must be able to store and index.
+   *
+   * @param what the name's role, for the error text
+   * @param name the name
+   * @return the name
+   * @throws IllegalArgumentException if it is blank, longer than {@value #MAX_NAME_BYTES} bytes or
+   *     not storable
+   */
+  static String requireName(String what, String name) {
+    Objects.requireNonNull(name, what);
+    if (name.isBlank()) {
+      throw new IllegalArgumentException(what + " is blank; give it a name");
+    }
+    requireStorable(what, name);
+    int bytes = name.getBytes(StandardCharsets.UTF_8).length;
+    if (bytes > MAX_NAME_BYTES) {
+      throw new IllegalArgumentException(
+          what + " is " + bytes + " bytes long; at most " + MAX_NAME_BYTES + " are allowed");
+    }
+    return name;
+  }
+
+  private static String requireStorable(String what, String text) {
+    for (int i = 0; i < text.length(); i++) {
+      char c = text.charAt(i);
+      if (c == 0) {
+        throw new IllegalArgumentException(
+            what
+                + " has a NUL character at position "
+                + i
+                + "; PostgreSQL cannot store it, remove it");
+      }
+      if (Character.isSurrogate(c)) {
+        if (Character.isHighSurrogate(c)
+            && i + 1 < text.length()
+            && Character.isLowSurrogate(text.charAt(i + 1))) {
+          i++;
+        } else {
+          throw new IllegalArgumentException(
+              what
+                  + " has half of a surrogate pair at position "
+                  + i
+                  + "; UTF-8 cannot express it");
+        }
+      }
+    }
+    return text;
+  }
+
+  /** Collects the values of a message. Not thread-safe. */
+  public static final class Builder {
+    private final String queue;
+    private final Map<String, String> headers = new LinkedHashMap<>();
+    private @Nullable String type;
+    private @Nullable String orderingKey;
+    private @Nullable String timerId;
+    private @Nullable Duration deliverIn;
+    private @Nullable Instant deliverAt;
+    private Object body = Payload.empty();
+
+    private Builder(String queue) {
+      this.queue = queue;
+    }
+
+    private Builder(Builder other) {
+      this.queue = other.queue;
+      this.headers.putAll(other.headers);
+      this.type = other.type;
+      this.orderingKey = other.orderingKey;
+      this.timerId = other.timerId;
+      this.deliverIn = other.deliverIn;
+      this.deliverAt = other.deliverAt;
+      this.body = other.body;
+    }
+
+    /**
+     * Sets the message type, which routes to a handler. Use a stable name, never a class name.
+     *
+     * @param type not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes in UTF-8
+     * @return this builder
+     * @throws IllegalArgumentException if the type is blank, too long or not storable
+     */
+    public Builder type(String type) {
+      this.type = requireName("type", type);
+      return this;
+    }
+
+    /**
+     * Sets the key whose messages belong in order.
+     *
+     * @param orderingKey not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes in UTF-8
+     * @return this builder
+     * @throws IllegalArgumentException if the key is blank, too long or not storable
+     */
+    public Builder orderingKey(String orderingKey) {
+      this.orderingKey = requireName("orderingKey", orderingKey);
+      return this;
+    }
+
+    /**
+     * Sets the dedup key: while a row of the same queue and timer id lives, publishing another one
+     * does nothing.
+     *
+     * @param timerId not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes in UTF-8
+     * @return this builder
+     * @throws IllegalArgumentException if the id is blank, too long or not storable
+     */
+    public Builder timerId(String timerId) {
+      this.timerId = requireName("timerId", timerId);
+      return this;
+    }
+
+    /**
+     * Delays the message; the server computes the instant from its own clock.
+     *
+     * @param delay zero or more
+     * @return this builder
+     * @throws IllegalArgumentException if the delay is negative, or {@link #deliverAt} is set
+     */
+    public Builder deliverIn(Duration delay) {
+      if (delay.isNegative()) {
+        throw new IllegalArgumentException("deliverIn is " + delay + "; it must be zero or more");
+      }
+      if (deliverAt != null) {
+        throw bothDelays();
+      }
+      this.deliverIn = delay;
+      return this;
+    }
+
+    /**
+     * Delays the message until an instant; one in the past means at once.
+     *
+     * @param instant from when on the message is due
+     * @return this builder
+     * @throws IllegalArgumentException if {@link #deliverIn} is set
+     */
+    public Builder deliverAt(Instant instant) {
+      Objects.requireNonNull(instant, "instant");
+      if (deliverIn != null) {
+        throw bothDelays();
+      }
+      this.deliverAt = instant;
+      return this;
+    }
+
+    private static IllegalArgumentException bothDelays() {
+      return new IllegalArgumentException("deliverIn and deliverAt are both set; set one of them");
+    }
+
+    /**
+     * Adds a header, replacing one of the same name.
+     *
+     * @param name not blank
+     * @param value the value
+     * @return this builder
+     * @throws IllegalArgumentException if the name is blank, or either is not storable
+     */
+    public Builder header(String name, String value) {
+      requireName("header name", name);
+      headers.put(
+          name, requireStorable("header '" + name + "'", Objects.requireNonNull(value, "value")));
+      return this;
+    }
+
+    /**
+     * Sets the payload's media type; a codec sets its own unless this was called.
+     *
+     * @param contentType a media type, such as {@code application/json}
+     * @return this builder
+     */
+    public Builder contentType(String contentType) {
+      return header(CONTENT_TYPE, contentType);
+    }
+
+    /**
+     * Sets the id that ties this message to others.
+     *
+     * @param correlationId the id
+     * @return this builder
+     */
+    public Builder correlationId(String correlationId) {
+      return header(CORRELATION_ID, correlationId);
+    }
+
+    /**
+     * Sets the body, to be encoded by the publisher's codec. {@code byte[]}, {@link Payload} and
+     * {@link String} (as UTF-8) need no codec.
+     *
+     * @param body the body
+     * @return this builder
+     */
+    public Builder body(Object body) {
+      Objects.requireNonNull(body, "body");
+      this.body = body instanceof byte[] bytes ? Payload.of(bytes) : body;
+      return this;
+    }
+
+    /** Returns the message; the builder may be used on without effect on it. */
+    public OutboxMessage build() {
+      return new OutboxMessage(new Builder(this));
+    }
+  }
+}

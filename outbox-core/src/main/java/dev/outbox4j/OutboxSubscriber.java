@@ -1,0 +1,511 @@
+package dev.outbox4j;
+
+import dev.outbox4j.internal.DefaultSubscriber;
+import dev.outbox4j.internal.HandlerTable;
+import dev.outbox4j.internal.SubscriberSettings;
+import dev.outbox4j.internal.Utf8;
+import dev.outbox4j.spi.DeadLetters;
+import dev.outbox4j.spi.NotificationSource;
+import dev.outbox4j.spi.OutboxStore;
+import dev.outbox4j.spi.PayloadCodec;
+import dev.outbox4j.spi.SubscriberEvents;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.Executor;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Claims messages of one or more queues and runs handlers on them: at least once, each under a
+ * lease, with retries, until it is acked, rejected or dead-lettered. Thread-safe.
+ *
+ * <p>Built by {@link #builder(String)}, which does no I/O. A subscriber that has stopped may be
+ * started again.
+ */
+public interface OutboxSubscriber extends AutoCloseable {
+
+  /**
+   * Starts a builder for a subscriber of one queue that bears the queue's name.
+   *
+   * @param queue the queue; not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes in UTF-8
+   * @return a builder
+   */
+  static Builder builder(String queue) {
+    return new Builder(queue);
+  }
+
+  /** Returns the subscriber's name, as in its threads, logs and metrics. */
+  String name();
+
+  /**
+   * Starts the subscriber's threads. Does nothing if it runs. A database that does not answer is no
+   * error: the subscriber keeps trying, and {@link #health()} says so.
+   *
+   * @throws OutboxException if the pool can be seen to be too small, or the subscriber is draining
+   */
+  void start();
+
+  /**
+   * Drains: claims no more, gives back what no handler has begun, lets running handlers finish
+   * within the graceful timeout and writes their outcomes. Blocks until then. Does nothing if it is
+   * not running; a second caller waits for the first one's drain.
+   */
+  void stop();
+
+  /** Stops the subscriber. */
+  @Override
+  default void close() {
+    stop();
+  }
+
+  /**
+   * Returns what the subscriber knows of itself, from memory; cheap enough for any health endpoint.
+   */
+  SubscriberHealth health();
+
+  /** Collects the settings of a subscriber. Not thread-safe. */
+  final class Builder {
+    /** Handlers that run at once: {@value}. */
+    public static final int DEFAULT_WORKERS = 4;
+
+    /** The most rows one claim takes: {@value}. */
+    public static final int DEFAULT_BATCH_SIZE = 100;
+
+    /** How long a row is promised to its claimer: 60 s, renewed at half of it. */
+    public static final Duration DEFAULT_LEASE = Duration.ofSeconds(60);
+
+    /** The first wait of an idle subscriber: 10 ms; it doubles from there. */
+    public static final Duration DEFAULT_MIN_POLL = Duration.ofMillis(10);
+
+    /** The longest wait of an idle subscriber whose listener is up: 10 s. */
+    public static final Duration DEFAULT_MAX_POLL = Duration.ofSeconds(10);
+
+    /**
+     * The longest wait of an idle subscriber without a listener, or whose listener is down: 1 s.
+     */
+    public static final Duration DEFAULT_MAX_POLL_UNHEARD = Duration.ofSeconds(1);
+
+    /** How long a drain waits for running handlers: 15 s. */
+    public static final Duration DEFAULT_GRACEFUL_TIMEOUT = Duration.ofSeconds(15);
+
+    /** The size of a rendered exception in the dead-letter table: {@value} bytes in UTF-8. */
+    public static final int DEFAULT_MAX_EXCEPTION_BYTES = 8 * 1024;
+
+    private final Set<String> queues = new LinkedHashSet<>();
+    private final HandlerTable.Builder handlers = new HandlerTable.Builder();
+    private final List<SubscriberEvents> observers = new ArrayList<>();
+    private String name;
+    private @Nullable OutboxStore store;
+    private @Nullable NotificationSource source;
+    private @Nullable DeadLetters deadLetters;
+    private @Nullable Executor executor;
+    private boolean virtualThreads;
+    private int workers = DEFAULT_WORKERS;
+    private int batchSize = DEFAULT_BATCH_SIZE;
+    private Duration lease = DEFAULT_LEASE;
+    private Duration minPoll = DEFAULT_MIN_POLL;
+    private Duration maxPoll = DEFAULT_MAX_POLL;
+    private Duration maxPollUnheard = DEFAULT_MAX_POLL_UNHEARD;
+    private Duration gracefulTimeout = DEFAULT_GRACEFUL_TIMEOUT;
+    private @Nullable Duration handlerTimeout;
+    private @Nullable RetryPolicy retry;
+    private AckMode ackMode = AckMode.AUTO;
+    private int maxDeliveries;
+    private int maxExceptionBytes = DEFAULT_MAX_EXCEPTION_BYTES;
+    private ExceptionRenderer renderer = ExceptionRenderer.stackTrace();
+    private boolean stopOnShutdown;
+
+    private Builder(String queue) {
+      this.name = OutboxMessage.requireName("queue", queue);
+      this.queues.add(queue);
+    }
+
+    /**
+     * Subscribes to further queues; claims go round them in turn.
+     *
+     * @param more queue names
+     * @return this builder
+     */
+    public Builder queues(String... more) {
+      for (String queue : more) {
+        queues.add(OutboxMessage.requireName("queue", queue));
+      }
+      return this;
+    }
+
+    /**
+     * Names the subscriber; needed where one process runs several on one queue.
+     *
+     * @param name used in thread names, logs, metrics and {@code leased_by}; default: the first
+     *     queue
+     * @return this builder
+     */
+    public Builder name(String name) {
+      this.name = OutboxMessage.requireName("name", name);
+      return this;
+    }
+
+    /**
+     * Sets where rows are claimed. Required.
+     *
+     * @param store the store
+     * @return this builder
+     */
+    public Builder store(OutboxStore store) {
+      this.store = Objects.requireNonNull(store, "store");
+      return this;
+    }
+
+    /**
+     * Sets what wakes the subscriber; without one it polls only. Hand the same object to all
+     * subscribers of a table, so that they share a connection.
+     *
+     * @param source the source
+     * @return this builder
+     */
+    public Builder listen(NotificationSource source) {
+      this.source = Objects.requireNonNull(source, "source");
+      return this;
+    }
+
+    /**
+     * Sets where terminal failures go; without it their rows are deleted and a warning is logged at
+     * the start.
+     *
+     * @param deadLetters the dead letters
+     * @return this builder
+     */
+    public Builder deadLetters(DeadLetters deadLetters) {
+      this.deadLetters = Objects.requireNonNull(deadLetters, "deadLetters");
+      return this;
+    }
+
+    /**
+     * Sets the codec of typed handlers. {@code byte[]}, {@link Payload} and {@link String} need
+     * none.
+     *
+     * @param codec the codec
+     * @return this builder
+     */
+    public Builder codec(PayloadCodec codec) {
+      handlers.codec(codec);
+      return this;
+    }
+
+    /**
+     * Handles messages of a type as they are.
+     *
+     * @param type the message type
+     * @param handler the handler
+     * @return this builder
+     * @throws IllegalArgumentException if the type has a handler already
+     */
+    public Builder on(String type, MessageHandler handler) {
+      Objects.requireNonNull(handler, "handler");
+      return on(type, Payload.class, (payload, delivery) -> handler.handle(delivery));
+    }
+
+    /**
+     * Handles messages of a type, decoded.
+     *
+     * @param type the message type
+     * @param bodyType what to decode the payload to
+     * @param handler the handler
+     * @param <T> the same
+     * @return this builder
+     * @throws IllegalArgumentException if the type has a handler already
+     */
+    public <T> Builder on(String type, Class<T> bodyType, TypedHandler<T> handler) {
+      handlers.add(OutboxMessage.requireName("type", type), bodyType, handler);
+      return this;
+    }
+
+    /**
+     * Handles messages of a type, decoded, with a handler that returns the outcome.
+     *
+     * @param type the message type
+     * @param bodyType what to decode the payload to
+     * @param handler the handler
+     * @param <T> the same
+     * @return this builder
+     * @throws IllegalArgumentException if the type has a handler already
+     */
+    public <T> Builder onOutcome(String type, Class<T> bodyType, OutcomeHandler<T> handler) {
+      handlers.addOutcome(OutboxMessage.requireName("type", type), bodyType, handler);
+      return this;
+    }
+
+    /**
+     * Handles messages of a type, decoded, with a handler whose work ends later.
+     *
+     * @param type the message type
+     * @param bodyType what to decode the payload to
+     * @param handler the handler
+     * @param <T> the same
+     * @return this builder
+     * @throws IllegalArgumentException if the type has a handler already
+     */
+    public <T> Builder onAsync(String type, Class<T> bodyType, AsyncHandler<T> handler) {
+      handlers.addAsync(OutboxMessage.requireName("type", type), bodyType, handler);
+      return this;
+    }
+
+    /**
+     * Handles messages of every type that has no handler of its own, and messages without a type.
+     * Without this, such a message is retried and in the end dead-lettered: it may be meant for a
+     * newer version of the service.
+     *
+     * @param handler the handler
+     * @return this builder
+     * @throws IllegalArgumentException if there is such a handler already
+     */
+    public Builder otherwise(MessageHandler handler) {
+      Objects.requireNonNull(handler, "handler");
+      handlers.fallback(Payload.class, (payload, delivery) -> handler.handle(delivery));
+      return this;
+    }
+
+    /**
+     * Sets how many handlers run at once.
+     *
+     * @param workers 1 to 10,000; default {@value #DEFAULT_WORKERS}
+     * @return this builder
+     */
+    public Builder workers(int workers) {
+      this.workers = Check.range("workers", workers, 1, 10_000);
+      return this;
+    }
+
+    /**
+     * Runs each handler on a virtual thread.
+     *
+     * @return this builder
+     * @throws IllegalStateException on a Java runtime older than 21
+     */
+    public Builder virtualThreads() {
+      if (Runtime.version().feature() < 21) {
+        throw new IllegalStateException(
+            "Virtual threads need Java 21 or later, this is Java "
+                + Runtime.version().feature()
+                + "; use workers(n) alone, or executor(...)");
+      }
+      this.virtualThreads = true;
+      return this;
+    }
+
+    /**
+     * Runs handlers on this executor, at most {@link #workers} at once. It is never shut down by
+     * the subscriber. It must run tasks on other threads than the caller's.
+     *
+     * @param executor the executor
+     * @return this builder
+     */
+    public Builder executor(Executor executor) {
+      this.executor = Objects.requireNonNull(executor, "executor");
+      return this;
+    }
+
+    /**
+     * Sets the most rows one claim takes.
+     *
+     * @param batchSize 1 to 10,000; default {@value #DEFAULT_BATCH_SIZE}
+     * @return this builder
+     */
+    public Builder batchSize(int batchSize) {
+      this.batchSize = Check.range("batchSize", batchSize, 1, 10_000);
+      return this;
+    }
+
+    /**
+     * Sets how long a claimed row is promised to this subscriber; it is renewed at half of it, so a
+     * handler may run longer. After a crash a row waits this long at the most.
+     *
+     * @param lease 100 ms to 24 h; default 60 s
+     * @return this builder
+     */
+    public Builder lease(Duration lease) {
+      this.lease = Check.range("lease", lease, Duration.ofMillis(100), Duration.ofHours(24));
+      return this;
+    }
+
+    /**
+     * Sets the waits between polls of an idle subscriber: they double from the first to the second.
+     *
+     * @param min 1 ms to 1 min; default 10 ms
+     * @param max not below {@code min}, to 1 h; default 10 s
+     * @return this builder
+     */
+    public Builder poll(Duration min, Duration max) {
+      this.minPoll = Check.range("min poll", min, Duration.ofMillis(1), Duration.ofMinutes(1));
+      this.maxPoll = Check.range("max poll", max, min, Duration.ofHours(1));
+      return this;
+    }
+
+    /**
+     * Sets the longest wait between polls while no listener is up; the longest wait of {@link
+     * #poll} holds too.
+     *
+     * @param max 1 ms to 1 h; default 1 s
+     * @return this builder
+     */
+    public Builder pollWithoutListener(Duration max) {
+      this.maxPollUnheard =
+          Check.range("pollWithoutListener", max, Duration.ofMillis(1), Duration.ofHours(1));
+      return this;
+    }
+
+    /**
+     * Sets how long {@link OutboxSubscriber#stop()} waits for running handlers.
+     *
+     * @param timeout zero to 24 h; default 15 s
+     * @return this builder
+     */
+    public Builder gracefulTimeout(Duration timeout) {
+      this.gracefulTimeout =
+          Check.range("gracefulTimeout", timeout, Duration.ZERO, Duration.ofHours(24));
+      return this;
+    }
+
+    /**
+     * Sets how long a handler may run; past it, its thread is interrupted and the message retried.
+     *
+     * @param timeout 1 ms to 24 h; unbounded by default
+     * @return this builder
+     */
+    public Builder handlerTimeout(Duration timeout) {
+      this.handlerTimeout =
+          Check.range("handlerTimeout", timeout, Duration.ofMillis(1), Duration.ofHours(24));
+      return this;
+    }
+
+    /**
+     * Sets when failed messages come again and when they are given up.
+     *
+     * @param retry the policy; default {@link RetryPolicy#standard()}
+     * @return this builder
+     */
+    public Builder retry(RetryPolicy retry) {
+      this.retry = Objects.requireNonNull(retry, "retry");
+      return this;
+    }
+
+    /**
+     * Sets what a handler's end means when it does not say so itself.
+     *
+     * @param ackMode the mode; default {@link AckMode#AUTO}
+     * @return this builder
+     */
+    public Builder ackMode(AckMode ackMode) {
+      this.ackMode = Objects.requireNonNull(ackMode, "ackMode");
+      return this;
+    }
+
+    /**
+     * Dead-letters a row that is claimed more often than this, without calling the handler: a
+     * message that kills its process would otherwise come for ever.
+     *
+     * @param maxDeliveries 1 or more; unbounded by default
+     * @return this builder
+     */
+    public Builder maxDeliveries(int maxDeliveries) {
+      this.maxDeliveries = Check.range("maxDeliveries", maxDeliveries, 1, Integer.MAX_VALUE);
+      return this;
+    }
+
+    /**
+     * Replaces the text that is kept of a handler's exception.
+     *
+     * @param renderer the renderer; default {@link ExceptionRenderer#stackTrace()}
+     * @return this builder
+     */
+    public Builder renderExceptions(ExceptionRenderer renderer) {
+      this.renderer = Objects.requireNonNull(renderer, "renderer");
+      return this;
+    }
+
+    /**
+     * Bounds the text of an exception in the dead-letter table.
+     *
+     * @param bytes in UTF-8, 64 to 1,048,576; default {@value #DEFAULT_MAX_EXCEPTION_BYTES}
+     * @return this builder
+     */
+    public Builder maxExceptionBytes(int bytes) {
+      this.maxExceptionBytes = Check.range("maxExceptionBytes", bytes, 64, 1024 * 1024);
+      return this;
+    }
+
+    /**
+     * Adds an observer, such as metrics.
+     *
+     * @param observer the observer
+     * @return this builder
+     */
+    public Builder observe(SubscriberEvents observer) {
+      observers.add(Objects.requireNonNull(observer, "observer"));
+      return this;
+    }
+
+    /**
+     * Stops the subscriber when the JVM shuts down, by a shutdown hook that {@link
+     * OutboxSubscriber#start()} adds and {@link OutboxSubscriber#stop()} removes.
+     *
+     * @return this builder
+     */
+    public Builder stopOnShutdown() {
+      this.stopOnShutdown = true;
+      return this;
+    }
+
+    /**
+     * Returns the subscriber. Does no I/O.
+     *
+     * @return a new subscriber, not started
+     * @throws IllegalStateException if settings are missing or clash; the message lists all faults
+     */
+    public OutboxSubscriber build() {
+      List<String> faults = new ArrayList<>();
+      if (store == null) {
+        faults.add("store(...) is missing; say where rows are claimed");
+      }
+      if (executor != null && virtualThreads) {
+        faults.add("executor(...) and virtualThreads() are both set; set one of them");
+      }
+      if (handlerTimeout != null
+          && handlerTimeout.compareTo(gracefulTimeout) > 0
+          && gracefulTimeout.isZero()) {
+        faults.add(
+            "gracefulTimeout is zero while handlerTimeout is set; give handlers time to end");
+      }
+      faults.addAll(handlers.faults());
+      if (store == null || !faults.isEmpty()) {
+        throw new IllegalStateException(
+            "Subscriber '"
+                + Utf8.bounded(name, 100)
+                + "' cannot be built: "
+                + String.join("; ", faults));
+      }
+      return new DefaultSubscriber(
+          new SubscriberSettings(
+              name,
+              List.copyOf(queues),
+              store,
+              source,
+              deadLetters == null ? null : deadLetters.bind(store),
+              handlers.build(),
+              List.copyOf(observers),
+              new SubscriberSettings.Work(workers, executor, virtualThreads, handlerTimeout),
+              new SubscriberSettings.Claiming(batchSize, lease, minPoll, maxPoll, maxPollUnheard),
+              new SubscriberSettings.Failing(
+                  retry == null ? RetryPolicy.standard() : retry,
+                  retry != null,
+                  ackMode,
+                  maxDeliveries,
+                  renderer,
+                  maxExceptionBytes),
+              new SubscriberSettings.Stopping(gracefulTimeout, stopOnShutdown)));
+    }
+  }
+}

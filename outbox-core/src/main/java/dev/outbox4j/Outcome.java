@@ -1,0 +1,121 @@
+package dev.outbox4j;
+
+import java.time.Duration;
+import java.util.Objects;
+
+/** What becomes of a message after its handler. Immutable. */
+public sealed interface Outcome {
+
+  /** Returns the outcome that the message is done and its row deleted. */
+  static Outcome ack() {
+    return Ack.INSTANCE;
+  }
+
+  /** Returns the outcome of a failed attempt: due again after the retry policy's delay. */
+  static Outcome retry() {
+    return new Retry("retry asked for by the handler");
+  }
+
+  /**
+   * Returns the outcome of a failed attempt: due again after the retry policy's delay.
+   *
+   * @param why kept as the row's last error, for people
+   * @return the outcome
+   */
+  static Outcome retry(String why) {
+    return new Retry(why);
+  }
+
+  /**
+   * Returns the outcome of a failed attempt: due again after this delay instead of the policy's. It
+   * counts as an attempt, so a policy that is exhausted still ends in the dead-letter table.
+   *
+   * @param delay zero or more, counted by the server's clock
+   * @return the outcome
+   */
+  static Outcome retryAfter(Duration delay) {
+    return new RetryAfter(delay);
+  }
+
+  /**
+   * Returns the outcome that nothing failed but the message is to come again after the delay; its
+   * attempts start from zero.
+   *
+   * @param delay zero or more, counted by the server's clock
+   * @return the outcome
+   */
+  static Outcome reschedule(Duration delay) {
+    return new Reschedule(delay);
+  }
+
+  /**
+   * Returns the outcome that the message is terminal by decision: dead-lettered as {@code
+   * rejected}.
+   *
+   * @param reason kept with the dead letter, for people
+   * @return the outcome
+   */
+  static Outcome reject(String reason) {
+    return new Reject(reason);
+  }
+
+  /** Done; the row is deleted. */
+  enum Ack implements Outcome {
+    /** The only value. */
+    INSTANCE
+  }
+
+  /**
+   * Failed; due again after the retry policy's delay.
+   *
+   * @param why kept as the row's last error
+   */
+  record Retry(String why) implements Outcome {
+    /** Checks the components. */
+    public Retry {
+      Objects.requireNonNull(why, "why");
+    }
+  }
+
+  /**
+   * Failed; due again after a delay of the handler's choice.
+   *
+   * @param delay zero or more
+   */
+  record RetryAfter(Duration delay) implements Outcome {
+    /** Checks the components. */
+    public RetryAfter {
+      notNegative(delay);
+    }
+  }
+
+  /**
+   * Not failed; due again after the delay, attempts from zero.
+   *
+   * @param delay zero or more
+   */
+  record Reschedule(Duration delay) implements Outcome {
+    /** Checks the components. */
+    public Reschedule {
+      notNegative(delay);
+    }
+  }
+
+  /**
+   * Terminal by decision.
+   *
+   * @param reason kept with the dead letter
+   */
+  record Reject(String reason) implements Outcome {
+    /** Checks the components. */
+    public Reject {
+      Objects.requireNonNull(reason, "reason");
+    }
+  }
+
+  private static void notNegative(Duration delay) {
+    if (delay.isNegative()) {
+      throw new IllegalArgumentException("delay is " + delay + "; it must be zero or more");
+    }
+  }
+}

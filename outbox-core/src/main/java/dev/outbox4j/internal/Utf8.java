@@ -1,0 +1,33 @@
+package dev.outbox4j.internal;
+
+import java.nio.charset.StandardCharsets;
+
+/** Makes text fit for a PostgreSQL {@code text} column. */
+public final class Utf8 {
+  private static final String MARK = "…[truncated]";
+
+  private Utf8() {}
+
+  /**
+   * Replaces NUL characters and lone surrogates by U+FFFD and cuts the text to so many bytes in
+   * UTF-8, never inside a character, with a mark at the end of what was cut.
+   */
+  public static String bounded(String text, int maxBytes) {
+    String clean = storable(text);
+    byte[] bytes = clean.getBytes(StandardCharsets.UTF_8);
+    if (bytes.length <= maxBytes) {
+      return clean;
+    }
+    int end = Math.max(0, maxBytes - MARK.getBytes(StandardCharsets.UTF_8).length);
+    while (end > 0 && (bytes[end] & 0xC0) == 0x80) {
+      end--;
+    }
+    return new String(bytes, 0, end, StandardCharsets.UTF_8) + MARK;
+  }
+
+  private static String storable(String text) {
+    String replaced = text.replace('\0', '\uFFFD');
+    // encoding replaces what UTF-8 cannot express; '?' is Java's own replacement
+    return new String(replaced.getBytes(StandardCharsets.UTF_8), StandardCharsets.UTF_8);
+  }
+}

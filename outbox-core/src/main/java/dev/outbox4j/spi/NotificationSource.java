@@ -1,0 +1,49 @@
+package dev.outbox4j.spi;
+
+/**
+ * Wakes subscribers when something was published. Thread-safe; one object may serve many
+ * subscribers, which then share one connection per channel.
+ *
+ * <p>A source reconnects by itself, with backoff, and finds a dead connection by a bounded probe.
+ * What it loses costs latency and never a message, since polling goes on.
+ */
+public interface NotificationSource {
+
+  /**
+   * Begins to listen; returns at once and does its I/O on a thread of its own.
+   *
+   * @param channel the channel
+   * @param listener told what happens; its methods must return quickly
+   * @return ends the listening when closed
+   */
+  Subscription listen(String channel, Listener listener);
+
+  /** Told what happens on a channel, on a thread of the source. */
+  interface Listener {
+
+    /** LISTEN is in force; what was committed before it went unheard, so look once. */
+    void connected();
+
+    /**
+     * A notification came.
+     *
+     * @param payload its text; the queue's name for a published message
+     */
+    void notified(String payload);
+
+    /**
+     * The connection could not be made or was lost; the source goes on trying.
+     *
+     * @param cause why
+     */
+    void disconnected(Throwable cause);
+  }
+
+  /** A listening that can be ended. */
+  interface Subscription extends AutoCloseable {
+
+    /** Ends the listening; idempotent, bounded in time, throws nothing. */
+    @Override
+    void close();
+  }
+}

@@ -1,0 +1,52 @@
+package dev.outbox4j.spi;
+
+import dev.outbox4j.OutboxException;
+import org.jspecify.annotations.Nullable;
+
+/** A statement failed. Says whether the rows, the set-up or the moment is at fault. */
+public class StoreException extends OutboxException {
+  private static final long serialVersionUID = 1L;
+
+  /** What is at fault. */
+  public enum Fault {
+    /** The connection, the server's state or a lost race: the same statement may succeed later. */
+    TRANSIENT,
+    /** The values of a row (class 22 or 23, or a trigger's exception): other rows may succeed. */
+    ROW,
+    /** A missing table, column or grant: nothing succeeds until someone mends it. */
+    SETUP
+  }
+
+  private final Fault fault;
+  private final boolean outcomeUnknown;
+
+  /**
+   * Creates an exception.
+   *
+   * @param message what failed and what to do
+   * @param fault what is at fault
+   * @param outcomeUnknown true if the statement may have taken effect although it failed
+   * @param cause why, or null
+   */
+  public StoreException(
+      String message, Fault fault, boolean outcomeUnknown, @Nullable Throwable cause) {
+    super(message, cause);
+    this.fault = fault;
+    this.outcomeUnknown = outcomeUnknown;
+  }
+
+  /** Returns what is at fault. */
+  public Fault fault() {
+    return fault;
+  }
+
+  /**
+   * Tells whether the statement may have taken effect: its answer was lost with the connection. A
+   * row that a repeated statement then does not find may have been settled by the first one.
+   *
+   * @return true if the outcome is not known
+   */
+  public boolean outcomeUnknown() {
+    return outcomeUnknown;
+  }
+}

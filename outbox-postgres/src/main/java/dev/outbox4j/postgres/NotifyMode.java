@@ -1,0 +1,14 @@
+package dev.outbox4j.postgres;
+
+/** When a publish statement sends a notification along with its rows. */
+public enum NotifyMode {
+  /**
+   * Only while a subscriber of the queue sleeps past the moment the message is due. The default: a
+   * notification makes its transaction's commit wait its turn behind all others that notify.
+   */
+  AUTO,
+  /** For every queue with a row that is due at once; for delayed rows as {@link #AUTO}. */
+  ALWAYS,
+  /** Never; subscribers find rows by polling. */
+  NEVER
+}
