@@ -11,25 +11,25 @@ import org.jspecify.annotations.Nullable;
  */
 public interface Delivery {
 
-  /** Returns the row's id, unique in its table. */
+  /** {@return the row's id, unique in its table} */
   long id();
 
-  /** Returns the queue the message was published to. */
+  /** {@return the queue the message was published to} */
   String queue();
 
-  /** Returns the stable message type, or null if it was published without one. */
+  /** {@return the stable message type, or null if it was published without one} */
   @Nullable String type();
 
-  /** Returns the key whose messages belong in order, or null. */
+  /** {@return the key whose messages belong in order, or null} */
   @Nullable String orderingKey();
 
-  /** Returns the dedup key among live rows, or null. */
+  /** {@return the dedup key among live rows, or null} */
   @Nullable String timerId();
 
-  /** Returns the bytes as published. */
+  /** {@return the bytes as published} */
   Payload payload();
 
-  /** Returns all headers, unmodifiable. */
+  /** {@return all headers, unmodifiable} */
   Map<String, String> headers();
 
   /**
@@ -42,30 +42,30 @@ public interface Delivery {
     return Optional.ofNullable(headers().get(name));
   }
 
-  /** Returns the media type of the payload, if it was published with one. */
+  /** {@return the media type of the payload, if it was published with one} */
   default Optional<String> contentType() {
     return header(OutboxMessage.CONTENT_TYPE);
   }
 
-  /** Returns the id that ties this message to others, if it was published with one. */
+  /** {@return the id that ties this message to others, if it was published with one} */
   default Optional<String> correlationId() {
     return header(OutboxMessage.CORRELATION_ID);
   }
 
-  /** Returns when the publishing transaction began. */
+  /** {@return when the publishing transaction began} */
   Instant createdAt();
 
-  /** Returns from when on this message was due. */
+  /** {@return from when on this message was due} */
   Instant availableAt();
 
-  /** Returns which handler run this is, counted from 1; earlier ones ended in failure. */
+  /** {@return which handler run this is, counted from 1; earlier ones ended in failure} */
   int attempt();
 
-  /** Returns how often the row was claimed, this claim included. */
+  /** {@return how often the row was claimed, this claim included} */
   int deliveries();
 
   /**
-   * Returns the fencing token of this lease: it grows with every claim of the row. Pass it on to
+   * {@return the fencing token of this lease: it grows with every claim of the row} Pass it on to
    * systems that can refuse a smaller token than they have seen.
    */
   int leaseToken();

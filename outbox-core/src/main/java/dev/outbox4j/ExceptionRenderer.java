@@ -16,7 +16,7 @@ public interface ExceptionRenderer {
    */
   String render(Throwable failure);
 
-  /** Returns the default: the stack trace with all causes. */
+  /** {@return the default: the stack trace with all causes} */
   static ExceptionRenderer stackTrace() {
     return failure -> {
       java.io.StringWriter text = new java.io.StringWriter();
@@ -25,7 +25,7 @@ public interface ExceptionRenderer {
     };
   }
 
-  /** Returns a renderer that keeps class names only, so that no message text is stored. */
+  /** {@return a renderer that keeps class names only, so that no message text is stored} */
   static ExceptionRenderer classNames() {
     return failure -> {
       StringBuilder text = new StringBuilder(failure.getClass().getName());

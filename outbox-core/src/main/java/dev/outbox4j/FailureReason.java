@@ -22,7 +22,7 @@ public enum FailureReason {
     this.code = code;
   }
 
-  /** Returns the stable text of this reason, as stored in the dead-letter table. */
+  /** {@return the stable text of this reason, as stored in the dead-letter table} */
   public String code() {
     return code;
   }

@@ -46,47 +46,47 @@ public final class OutboxMessage {
     return new Builder(requireName("queue", queue));
   }
 
-  /** Returns the queue. */
+  /** {@return the queue} */
   public String queue() {
     return values.queue;
   }
 
-  /** Returns the stable message type, or null. */
+  /** {@return the stable message type, or null} */
   public @Nullable String type() {
     return values.type;
   }
 
-  /** Returns the ordering key, or null. */
+  /** {@return the ordering key, or null} */
   public @Nullable String orderingKey() {
     return values.orderingKey;
   }
 
-  /** Returns the dedup key among live rows, or null. */
+  /** {@return the dedup key among live rows, or null} */
   public @Nullable String timerId() {
     return values.timerId;
   }
 
-  /** Returns the delay until the message is due, by the server's clock, or null for at once. */
+  /** {@return the delay until the message is due, by the server's clock, or null for at once} */
   public @Nullable Duration deliverIn() {
     return values.deliverIn;
   }
 
-  /** Returns the instant from which the message is due, or null for at once. */
+  /** {@return the instant from which the message is due, or null for at once} */
   public @Nullable Instant deliverAt() {
     return values.deliverAt;
   }
 
-  /** Returns the headers, unmodifiable; content type and correlation id are among them. */
+  /** {@return the headers, unmodifiable; content type and correlation id are among them} */
   public Map<String, String> headers() {
     return headers;
   }
 
-  /** Returns what the publisher's codec will encode, or the {@link Payload} itself. */
+  /** {@return what the publisher's codec will encode, or the {@link Payload} itself} */
   public Object body() {
     return values.body;
   }
 
-  /** Returns the media type, if one was set. */
+  /** {@return the media type, if one was set} */
   public Optional<String> contentType() {
     return Optional.ofNullable(headers.get(CONTENT_TYPE));
   }
@@ -295,7 +295,7 @@ public final class OutboxMessage {
       return this;
     }
 
-    /** Returns the message; the builder may be used on without effect on it. */
+    /** {@return the message; the builder may be used on without effect on it} */
     public OutboxMessage build() {
       return new OutboxMessage(new Builder(this));
     }

@@ -37,7 +37,7 @@ public interface OutboxSubscriber extends AutoCloseable {
     return new Builder(queue);
   }
 
-  /** Returns the subscriber's name, as in its threads, logs and metrics. */
+  /** {@return the subscriber's name, as in its threads, logs and metrics} */
   String name();
 
   /**
@@ -62,7 +62,8 @@ public interface OutboxSubscriber extends AutoCloseable {
   }
 
   /**
-   * Returns what the subscriber knows of itself, from memory; cheap enough for any health endpoint.
+   * {@return what the subscriber knows of itself, from memory; cheap enough for any health
+   * endpoint}
    */
   SubscriberHealth health();
 

@@ -77,7 +77,7 @@ public final class OutboxSubscribers implements AutoCloseable {
     stop();
   }
 
-  /** Returns the health of each, in the order given. */
+  /** {@return the health of each, in the order given} */
   public List<SubscriberHealth> health() {
     return subscribers.stream().map(OutboxSubscriber::health).toList();
   }

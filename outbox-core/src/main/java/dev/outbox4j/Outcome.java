@@ -6,12 +6,12 @@ import java.util.Objects;
 /** What becomes of a message after its handler. Immutable. */
 public sealed interface Outcome {
 
-  /** Returns the outcome that the message is done and its row deleted. */
+  /** {@return the outcome that the message is done and its row deleted} */
   static Outcome ack() {
     return Ack.INSTANCE;
   }
 
-  /** Returns the outcome of a failed attempt: due again after the retry policy's delay. */
+  /** {@return the outcome of a failed attempt: due again after the retry policy's delay} */
   static Outcome retry() {
     return new Retry("retry asked for by the handler");
   }

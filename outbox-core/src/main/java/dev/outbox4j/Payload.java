@@ -20,7 +20,7 @@ public final class Payload {
     this.bytes = bytes;
   }
 
-  /** Returns a payload of no bytes. */
+  /** {@return a payload of no bytes} */
   public static Payload empty() {
     return EMPTY;
   }
@@ -56,17 +56,17 @@ public final class Payload {
     return new Payload(Objects.requireNonNull(bytes, "bytes"));
   }
 
-  /** Returns a copy of the bytes. */
+  /** {@return a copy of the bytes} */
   public byte[] bytes() {
     return bytes.clone();
   }
 
-  /** Returns a read-only view of the bytes, without a copy. */
+  /** {@return a read-only view of the bytes, without a copy} */
   public ByteBuffer buffer() {
     return ByteBuffer.wrap(bytes).asReadOnlyBuffer();
   }
 
-  /** Returns the number of bytes. */
+  /** {@return the number of bytes} */
   public int size() {
     return bytes.length;
   }

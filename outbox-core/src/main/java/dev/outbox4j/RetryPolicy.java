@@ -49,7 +49,7 @@ public final class RetryPolicy {
     this.permanent = List.copyOf(permanent);
   }
 
-  /** Returns the default: exponential from 1 s, doubling up to 300 s, 10 attempts, jitter 0.2. */
+  /** {@return the default: exponential from 1 s, doubling up to 300 s, 10 attempts, jitter 0.2} */
   public static RetryPolicy standard() {
     return exponential(Duration.ofSeconds(1)).max(Duration.ofSeconds(300)).jitter(0.2);
   }
@@ -108,7 +108,7 @@ public final class RetryPolicy {
     return of((attempt, failure) -> curve.apply(attempt));
   }
 
-  /** Returns the policy that gives up at the first failure. */
+  /** {@return the policy that gives up at the first failure} */
   public static RetryPolicy none() {
     return of((attempt, failure) -> 0).attempts(1);
   }
@@ -235,7 +235,7 @@ public final class RetryPolicy {
     return giveUpIf(failure -> listed.stream().noneMatch(type -> type.isInstance(failure)));
   }
 
-  /** Returns how many handler runs may fail before the message is given up. */
+  /** {@return how many handler runs may fail before the message is given up} */
   public int maxAttempts() {
     return attempts;
   }

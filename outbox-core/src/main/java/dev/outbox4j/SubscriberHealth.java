@@ -54,7 +54,7 @@ public record SubscriberHealth(
         && deadLettersWaiting == 0;
   }
 
-  /** Returns what failed last, if anything did. */
+  /** {@return what failed last, if anything did} */
   public Optional<String> lastFailure() {
     return Optional.ofNullable(lastError);
   }

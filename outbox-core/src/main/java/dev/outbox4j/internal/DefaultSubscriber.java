@@ -17,7 +17,7 @@ public final class DefaultSubscriber implements OutboxSubscriber {
     this.settings = settings;
   }
 
-  /** Returns the store, to count who shares its pool. */
+  /** {@return the store, to count who shares its pool} */
   public OutboxStore store() {
     return settings.store();
   }

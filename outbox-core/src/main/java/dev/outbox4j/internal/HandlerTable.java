@@ -63,7 +63,7 @@ public final class HandlerTable {
     @Nullable Object run() throws Exception;
   }
 
-  /** Returns the route of a type, the fallback, or null if there is neither. */
+  /** {@return the route of a type, the fallback, or null if there is neither} */
   @Nullable Route<?> route(@Nullable String type) {
     Route<?> own = type == null ? null : routes.get(type);
     return own == null ? fallback : own;
@@ -119,7 +119,7 @@ public final class HandlerTable {
       };
     }
 
-    /** Returns what is missing, in words for the user. */
+    /** {@return what is missing, in words for the user} */
     public List<String> faults() {
       List<String> faults = new ArrayList<>();
       if (routes.isEmpty() && fallback == null) {
@@ -145,7 +145,7 @@ public final class HandlerTable {
       return bodyType != Payload.class && bodyType != byte[].class && bodyType != String.class;
     }
 
-    /** Returns the table. */
+    /** {@return the table} */
     public HandlerTable build() {
       Map<String, Route<?>> bound = new HashMap<>();
       routes.forEach((type, route) -> bound.put(type, bind(route)));

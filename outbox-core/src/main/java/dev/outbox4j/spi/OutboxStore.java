@@ -72,15 +72,15 @@ public interface OutboxStore {
    */
   void forget(String owner);
 
-  /** Returns the channel on which publishers to this table notify. */
+  /** {@return the channel on which publishers to this table notify} */
   String channel();
 
-  /** Returns how many connections the store can borrow at once, if it can see that. */
+  /** {@return how many connections the store can borrow at once, if it can see that} */
   OptionalInt connectionLimit();
 
   /**
-   * Returns the object that stands for the pool, so that subscribers which share one can be counted
-   * together; compared by identity.
+   * {@return the object that stands for the pool, so that subscribers which share one can be
+   * counted together; compared by identity}
    */
   Object connectionSource();
 }

@@ -5,7 +5,7 @@ import dev.outbox4j.Payload;
 /** Turns bodies into bytes and back. Thread-safe. */
 public interface PayloadCodec {
 
-  /** Returns the media type of what {@link #encode} makes. */
+  /** {@return the media type of what {@link #encode} makes} */
   String contentType();
 
   /**

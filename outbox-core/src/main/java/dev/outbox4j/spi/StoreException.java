@@ -35,7 +35,7 @@ public class StoreException extends OutboxException {
     this.outcomeUnknown = outcomeUnknown;
   }
 
-  /** Returns what is at fault. */
+  /** {@return what is at fault} */
   public Fault fault() {
     return fault;
   }

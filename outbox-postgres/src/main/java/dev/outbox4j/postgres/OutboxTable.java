@@ -100,50 +100,50 @@ public final class OutboxTable {
     return name;
   }
 
-  /** Returns the schema, if one was named. */
+  /** {@return the schema, if one was named} */
   public Optional<String> schema() {
     return Optional.ofNullable(schema);
   }
 
-  /** Returns the table's name without its schema. */
+  /** {@return the table's name without its schema} */
   public String name() {
     return name;
   }
 
-  /** Returns the channel on which publishers notify: {@code outbox_<table>}. */
+  /** {@return the channel on which publishers notify: {@code outbox_<table>}} */
   public String channel() {
     return "outbox_" + name;
   }
 
-  /** Returns the name of the index that serves claims: {@code <table>_claim_idx}. */
+  /** {@return the name of the index that serves claims: {@code <table>_claim_idx}} */
   public String claimIndex() {
     return name + "_claim_idx";
   }
 
-  /** Returns the name of the unique index on timer ids: {@code <table>_timer_uq}. */
+  /** {@return the name of the unique index on timer ids: {@code <table>_timer_uq}} */
   public String timerIndex() {
     return name + "_timer_uq";
   }
 
   /**
-   * Returns the name of the table in which subscribers say that they sleep: {@code
-   * <table>_sleepers}.
+   * {@return the name of the table in which subscribers say that they sleep: {@code
+   * <table>_sleepers}}
    */
   public String sleepersTable() {
     return name + "_sleepers";
   }
 
-  /** Returns the name of the SQL function that publishes: {@code <table>_publish}. */
+  /** {@return the name of the SQL function that publishes: {@code <table>_publish}} */
   public String publishFunction() {
     return name + "_publish";
   }
 
-  /** Returns the table's qualified name, for jOOQ to quote. */
+  /** {@return the table's qualified name, for jOOQ to quote} */
   public Name qualifiedName() {
     return qualify(name);
   }
 
-  /** Returns the sleepers' qualified name, for jOOQ to quote. */
+  /** {@return the sleepers' qualified name, for jOOQ to quote} */
   public Name qualifiedSleepers() {
     return qualify(sleepersTable());
   }

@@ -6,9 +6,9 @@ import javax.sql.DataSource;
 /** An {@link OutboxStore} on a PostgreSQL table, as other modules see it. */
 public interface PostgresStore extends OutboxStore {
 
-  /** Returns the pool it borrows from. */
+  /** {@return the pool it borrows from} */
   DataSource dataSource();
 
-  /** Returns its table. */
+  /** {@return its table} */
   OutboxTable table();
 }

@@ -1,0 +1,155 @@
+package dev.outbox4j.postgres.testing;
+
+import io.zonky.test.db.postgres.embedded.EmbeddedPostgres;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.net.URI;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.jar.JarFile;
+import org.postgresql.ds.PGSimpleDataSource;
+import org.testcontainers.postgresql.PostgreSQLContainer;
+import org.testcontainers.utility.DockerImageName;
+
+/**
+ * The PostgreSQL server of a test run, started once per JVM. Which one is said by system
+ * properties:
+ *
+ * <ul>
+ *   <li>{@code outbox.test.postgres=embedded} (default): real binaries from the class path, or from
+ *       the jar named by {@code outbox.test.binaries};
+ *   <li>{@code outbox.test.postgres=container}: Testcontainers with the image {@code
+ *       outbox.test.image} (default {@code postgres:15});
+ *   <li>{@code outbox.test.postgres=url}: the server at {@code outbox.test.url} (such as {@code
+ *       jdbc:postgresql://host:5432/postgres}), {@code outbox.test.user}, {@code
+ *       outbox.test.password}; the user must be allowed to create databases and roles.
+ * </ul>
+ */
+public final class PostgresServer {
+  private static final class Holder {
+    static final PostgresServer SHARED = start();
+  }
+
+  private final String host;
+  private final int port;
+  private final String user;
+  private final String password;
+
+  private PostgresServer(String host, int port, String user, String password) {
+    this.host = host;
+    this.port = port;
+    this.user = user;
+    this.password = password;
+  }
+
+  /** Returns the server, started by the first call and stopped with the JVM. */
+  public static PostgresServer shared() {
+    return Holder.SHARED;
+  }
+
+  public String host() {
+    return host;
+  }
+
+  public int port() {
+    return port;
+  }
+
+  public String user() {
+    return user;
+  }
+
+  public String password() {
+    return password;
+  }
+
+  /** Returns unpooled connections to a database of the server. */
+  public PGSimpleDataSource dataSource(String database) {
+    PGSimpleDataSource source = new PGSimpleDataSource();
+    source.setServerNames(new String[] {host});
+    source.setPortNumbers(new int[] {port});
+    source.setDatabaseName(database);
+    source.setUser(user);
+    source.setPassword(password);
+    return source;
+  }
+
+  private static PostgresServer start() {
+    String kind = System.getProperty("outbox.test.postgres", "embedded");
+    return switch (kind) {
+      case "embedded" -> embedded();
+      case "container" -> container();
+      case "url" -> byUrl();
+      default ->
+          throw new IllegalArgumentException(
+              "outbox.test.postgres is '" + kind + "'; it must be embedded, container or url");
+    };
+  }
+
+  private static PostgresServer embedded() {
+    try {
+      EmbeddedPostgres.Builder builder =
+          EmbeddedPostgres.builder()
+              .setPGStartupWait(Duration.ofSeconds(60))
+              .setServerConfig("max_connections", "300")
+              .setServerConfig("shared_buffers", "256MB")
+              .setServerConfig("fsync", "off")
+              .setServerConfig("max_wal_size", "4GB");
+      String binaries = System.getProperty("outbox.test.binaries", "");
+      if (!binaries.isEmpty()) {
+        builder.setPgBinaryResolver((system, architecture) -> binary(Path.of(binaries)));
+      }
+      EmbeddedPostgres server = builder.start();
+      Runtime.getRuntime().addShutdownHook(new Thread(() -> close(server)));
+      return new PostgresServer("localhost", server.getPort(), "postgres", "postgres");
+    } catch (IOException e) {
+      throw new UncheckedIOException("Embedded PostgreSQL did not start", e);
+    }
+  }
+
+  private static InputStream binary(Path jar) throws IOException {
+    // the jar stays open as long as the stream is read, and the process ends soon after
+    JarFile file = new JarFile(jar.toFile());
+    return file.getInputStream(
+        file.stream().filter(entry -> entry.getName().endsWith(".txz")).findFirst().orElseThrow());
+  }
+
+  private static void close(EmbeddedPostgres server) {
+    try {
+      server.close();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  @SuppressWarnings("resource") // lives as long as the JVM
+  private static PostgresServer container() {
+    PostgreSQLContainer container =
+        new PostgreSQLContainer(
+                DockerImageName.parse(System.getProperty("outbox.test.image", "postgres:15"))
+                    .asCompatibleSubstituteFor("postgres"))
+            .withCommand("postgres", "-c", "max_connections=300", "-c", "fsync=off");
+    container.start();
+    Runtime.getRuntime().addShutdownHook(new Thread(container::stop));
+    return new PostgresServer(
+        container.getHost(),
+        container.getMappedPort(5432),
+        container.getUsername(),
+        container.getPassword());
+  }
+
+  private static PostgresServer byUrl() {
+    String url = System.getProperty("outbox.test.url", "");
+    if (!url.startsWith("jdbc:postgresql://")) {
+      throw new IllegalArgumentException(
+          "outbox.test.url must begin with jdbc:postgresql:// when outbox.test.postgres=url");
+    }
+    URI uri = URI.create(url.substring("jdbc:".length()));
+    return new PostgresServer(
+        uri.getHost(),
+        uri.getPort() < 0 ? 5432 : uri.getPort(),
+        System.getProperty("outbox.test.user", "postgres"),
+        System.getProperty("outbox.test.password", ""));
+  }
+}

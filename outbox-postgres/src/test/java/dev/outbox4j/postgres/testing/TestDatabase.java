@@ -1,0 +1,131 @@
+package dev.outbox4j.postgres.testing;
+
+import com.zaxxer.hikari.HikariConfig;
+import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.migrations.OutboxMigrations;
+import dev.outbox4j.postgres.OutboxTable;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import javax.sql.DataSource;
+import org.postgresql.ds.PGSimpleDataSource;
+
+/**
+ * A database of a test class's own, with the standard outbox migrated, in a time zone that is not
+ * UTC. Pools it gave out are closed with it.
+ */
+public final class TestDatabase implements AutoCloseable {
+  private final PostgresServer server;
+  private final String name;
+  private final List<HikariDataSource> pools = new ArrayList<>();
+
+  TestDatabase(PostgresServer server, String name) {
+    this.server = server;
+    this.name = name;
+    update(server.dataSource("postgres"), "create database \"" + name + "\"");
+    update(
+        server.dataSource("postgres"),
+        "alter database \"" + name + "\" set timezone = 'Pacific/Auckland'");
+    OutboxMigrations.standard().migrate(plain());
+  }
+
+  public PostgresServer server() {
+    return server;
+  }
+
+  public String name() {
+    return name;
+  }
+
+  /** Returns the table that every test database has. */
+  public OutboxTable table() {
+    return OutboxTable.named("outbox");
+  }
+
+  /** Returns unpooled connections. */
+  public PGSimpleDataSource plain() {
+    return server.dataSource(name);
+  }
+
+  /** Returns a new pool of so many connections. */
+  public synchronized HikariDataSource pool(int size) {
+    HikariConfig config = new HikariConfig();
+    config.setDataSource(plain());
+    config.setMaximumPoolSize(size);
+    config.setPoolName("test-" + name + "-" + pools.size());
+    HikariDataSource pool = new HikariDataSource(config);
+    pools.add(pool);
+    return pool;
+  }
+
+  /** Runs a statement in a transaction of its own and returns its update count. */
+  public int update(String sql, Object... parameters) {
+    return update(plain(), sql, parameters);
+  }
+
+  /** Returns the first column of the first row. */
+  public <T> T one(Class<T> type, String sql, Object... parameters) {
+    List<T> rows = list(type, sql, parameters);
+    if (rows.size() != 1) {
+      throw new AssertionError(rows.size() + " rows instead of 1: " + sql);
+    }
+    return rows.get(0);
+  }
+
+  /** Returns the first column of all rows. */
+  public <T> List<T> list(Class<T> type, String sql, Object... parameters) {
+    try (Connection connection = plain().getConnection();
+        PreparedStatement statement = connection.prepareStatement(sql)) {
+      bind(statement, parameters);
+      List<T> values = new ArrayList<>();
+      try (ResultSet rows = statement.executeQuery()) {
+        while (rows.next()) {
+          values.add(rows.getObject(1, type));
+        }
+      }
+      return values;
+    } catch (SQLException e) {
+      throw new IllegalStateException(sql, e);
+    }
+  }
+
+  /** Returns how many rows a table has. */
+  public long count(String table) {
+    return one(Long.class, "select count(*) from " + table);
+  }
+
+  private static int update(DataSource source, String sql, Object... parameters) {
+    try (Connection connection = source.getConnection();
+        PreparedStatement statement = connection.prepareStatement(sql)) {
+      bind(statement, parameters);
+      return statement.executeUpdate();
+    } catch (SQLException e) {
+      throw new IllegalStateException(sql, e);
+    }
+  }
+
+  private static void bind(PreparedStatement statement, Object... parameters) throws SQLException {
+    for (int i = 0; i < parameters.length; i++) {
+      statement.setObject(i + 1, parameters[i]);
+    }
+  }
+
+  /** Closes the pools, fails if a test left a connection borrowed, and drops the database. */
+  @Override
+  public synchronized void close() {
+    List<String> leaks = new ArrayList<>();
+    for (HikariDataSource pool : pools) {
+      if (!pool.isClosed() && pool.getHikariPoolMXBean().getActiveConnections() > 0) {
+        leaks.add(pool.getPoolName() + ": " + pool.getHikariPoolMXBean().getActiveConnections());
+      }
+      pool.close();
+    }
+    update(server.dataSource("postgres"), "drop database \"" + name + "\" with (force)");
+    if (!leaks.isEmpty()) {
+      throw new AssertionError("Connections still borrowed: " + leaks);
+    }
+  }
+}
