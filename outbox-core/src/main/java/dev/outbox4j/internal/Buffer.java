@@ -1,0 +1,62 @@
+package dev.outbox4j.internal;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Claimed rows that no worker has begun, oldest claim first. Thread-safe, without locks: workers
+ * take rows one by one from a shared batch, so a slow handler holds up no other row.
+ */
+final class Buffer {
+  private final ConcurrentLinkedQueue<LeaseBatch> batches = new ConcurrentLinkedQueue<>();
+  private volatile boolean closed;
+
+  void add(LeaseBatch batch) {
+    batches.add(batch);
+  }
+
+  /** Takes a row, or null if there is none or the buffer is closed. */
+  @Nullable InFlight poll() {
+    while (!closed) {
+      LeaseBatch head = batches.peek();
+      if (head == null) {
+        return null;
+      }
+      InFlight delivery = head.next();
+      if (delivery != null) {
+        return delivery;
+      }
+      batches.remove(head);
+    }
+    return null;
+  }
+
+  boolean isEmpty() {
+    return size() == 0;
+  }
+
+  int size() {
+    if (closed) {
+      return 0;
+    }
+    int size = 0;
+    for (LeaseBatch batch : batches) {
+      size += batch.waiting();
+    }
+    return size;
+  }
+
+  /** Gives out nothing from now on and returns the rows that are left. */
+  List<InFlight> close() {
+    closed = true;
+    List<InFlight> left = new ArrayList<>();
+    for (LeaseBatch batch = batches.poll(); batch != null; batch = batches.poll()) {
+      for (InFlight row = batch.next(); row != null; row = batch.next()) {
+        left.add(row);
+      }
+    }
+    return left;
+  }
+}

@@ -1,0 +1,370 @@
+package dev.outbox4j.internal;
+
+import dev.outbox4j.FailureReason;
+import dev.outbox4j.internal.Vitals.Operation;
+import dev.outbox4j.spi.LeaseRef;
+import dev.outbox4j.spi.OutboxStore;
+import dev.outbox4j.spi.RescheduleUpdate;
+import dev.outbox4j.spi.RetryUpdate;
+import dev.outbox4j.spi.StoreException;
+import dev.outbox4j.spi.SubscriberEvents;
+import dev.outbox4j.spi.SubscriberEvents.Phase;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import java.util.function.LongConsumer;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Writes outcomes by group commit, on a thread of its own: while one flush is on the wire, further
+ * outcomes pile up and go in the next; alone, an outcome goes at once. A write that fails is kept
+ * and tried again, its lease renewed meanwhile, until it succeeds or another owner has the row.
+ */
+final class Completer implements Runnable {
+  private static final Logger log = LoggerFactory.getLogger(Completer.class);
+
+  /** The most rows one statement settles. */
+  private static final int MAX_FLUSH = 2_000;
+
+  /** How long outcomes are gathered while more rows wait to be handled. */
+  private static final long GATHER_NANOS = TimeUnit.MILLISECONDS.toNanos(2);
+
+  private final String subscriber;
+  private final OutboxStore store;
+  private final ConnectionBudget connections;
+  private final InFlightRegistry registry;
+  private final Vitals vitals;
+  private final DeadLetterDesk deadLetters;
+  private final Supplier<Boolean> moreToHandle;
+  private final LongConsumer onDueAgain;
+  private final Runnable onSettled;
+  private final int gatherUpTo;
+
+  private final AtomicReference<@Nullable InFlight> completed = new AtomicReference<>();
+  private volatile @Nullable Thread thread;
+  private volatile boolean parked;
+  private volatile boolean stopping;
+  private volatile boolean givenUp;
+
+  // confined to the completer's thread
+  private List<InFlight> acks = new ArrayList<>();
+  private List<InFlight> retries = new ArrayList<>();
+  private List<InFlight> reschedules = new ArrayList<>();
+  private final Backoff backoff = new Backoff();
+
+  Completer(
+      SubscriberSettings settings,
+      ConnectionBudget connections,
+      InFlightRegistry registry,
+      Vitals vitals,
+      DeadLetterDesk deadLetters,
+      Signals signals) {
+    this.subscriber = settings.name();
+    this.store = settings.store();
+    this.connections = connections;
+    this.registry = registry;
+    this.vitals = vitals;
+    this.deadLetters = deadLetters;
+    this.moreToHandle = signals.moreToHandle();
+    this.onDueAgain = signals.onDueAgain();
+    this.onSettled = signals.onSettled();
+    this.gatherUpTo = settings.claiming().batchSize();
+  }
+
+  /** What the completer asks and tells the fetcher's side. */
+  record Signals(Supplier<Boolean> moreToHandle, LongConsumer onDueAgain, Runnable onSettled) {}
+
+  /** Takes a decided row over; from any thread. */
+  void complete(InFlight delivery) {
+    InFlight head;
+    do {
+      head = completed.get();
+      delivery.nextCompleted = head;
+    } while (!completed.compareAndSet(head, delivery));
+    if (parked) {
+      LockSupport.unpark(thread);
+    }
+  }
+
+  /** Lets go of a row that was withdrawn because its lease is over; from any thread. */
+  void abandon(InFlight delivery, Phase phase) {
+    registry.settle(delivery);
+    vitals.tell(observer -> observer.leaseLost(subscriber, delivery, phase));
+    onSettled.run();
+  }
+
+  /** Ends the thread once everything is written. */
+  void stop() {
+    stopping = true;
+    LockSupport.unpark(thread);
+  }
+
+  /** Ends the thread now, whatever is left. */
+  void giveUp() {
+    givenUp = true;
+    stop();
+  }
+
+  @Override
+  public void run() {
+    thread = Thread.currentThread();
+    while (!givenUp) {
+      try {
+        long wait = flushAll();
+        if (stopping && idle()) {
+          return;
+        }
+        park(wait);
+      } catch (Throwable unexpected) { // the thread must not die: what is pending stays pending
+        vitals.failed(Operation.ACK, unexpected);
+        park(backoff.nextNanos());
+      }
+    }
+  }
+
+  private boolean idle() {
+    return completed.get() == null
+        && acks.isEmpty()
+        && retries.isEmpty()
+        && reschedules.isEmpty()
+        && deadLetters.idle(stopping);
+  }
+
+  private void park(long nanos) {
+    if (nanos <= 0) {
+      return;
+    }
+    parked = true;
+    try {
+      if (completed.get() == null && !givenUp) {
+        LockSupport.parkNanos(this, nanos);
+      }
+    } finally {
+      parked = false;
+    }
+  }
+
+  /** Writes what there is and returns how long to wait for more. */
+  private long flushAll() {
+    if (collect() > 0 && !stopping && moreToHandle.get()) {
+      gather();
+    }
+    boolean ok = flush(acks, this::flushAcks);
+    ok &= flush(retries, this::flushRetries);
+    ok &= flush(reschedules, this::flushReschedules);
+    long deadLetterWait = deadLetters.flush(stopping);
+    if (!ok) {
+      return backoff.nextNanos();
+    }
+    backoff.reset();
+    return completed.get() == null ? deadLetterWait : 0;
+  }
+
+  private int collect() {
+    InFlight top = completed.getAndSet(null);
+    int count = 0;
+    InFlight oldestFirst = null;
+    while (top != null) { // the stack gives the newest first
+      InFlight next = top.nextCompleted;
+      top.nextCompleted = oldestFirst;
+      oldestFirst = top;
+      top = next;
+    }
+    for (InFlight row = oldestFirst; row != null; count++) {
+      InFlight next = row.nextCompleted;
+      row.nextCompleted = null;
+      sort(row);
+      row = next;
+    }
+    return count;
+  }
+
+  private void sort(InFlight row) {
+    Settlement settlement = row.settlement();
+    if (settlement instanceof Settlement.Ack) {
+      acks.add(row);
+    } else if (settlement instanceof Settlement.Retry) {
+      retries.add(row);
+    } else if (settlement instanceof Settlement.Reschedule) {
+      reschedules.add(row);
+    } else if (settlement instanceof Settlement.DeadLetter) {
+      if (deadLetters.exist()) {
+        deadLetters.add(row);
+      } else {
+        acks.add(row); // terminal and nowhere to go: the row is deleted
+      }
+    } else {
+      throw new AssertionError(settlement);
+    }
+  }
+
+  /** While workers have rows to go on with, a larger group costs no one any time. */
+  private void gather() {
+    long until = System.nanoTime() + GATHER_NANOS;
+    while (acks.size() < gatherUpTo && !stopping) {
+      long left = until - System.nanoTime();
+      if (left <= 0) {
+        return;
+      }
+      LockSupport.parkNanos(this, left);
+      collect();
+      if (!moreToHandle.get()) {
+        return;
+      }
+    }
+  }
+
+  /** Writes rows in statements of bounded size; returns false if some are left for later. */
+  private boolean flush(List<InFlight> rows, Consumer<List<InFlight>> write) {
+    while (!rows.isEmpty()) {
+      List<InFlight> group = rows.subList(0, Math.min(rows.size(), MAX_FLUSH));
+      try {
+        write.accept(group);
+      } catch (StoreException failure) {
+        if (failure.fault() != StoreException.Fault.ROW) {
+          if (failure.outcomeUnknown()) {
+            group.forEach(row -> row.outcomeUnknown = true);
+          }
+          return false;
+        }
+        oneByOne(group, write);
+      }
+      group.clear();
+      onSettled.run();
+    }
+    return true;
+  }
+
+  /** One bad row must not hold back the others. */
+  private void oneByOne(List<InFlight> group, Consumer<List<InFlight>> write) {
+    for (InFlight row : group) {
+      try {
+        write.accept(List.of(row));
+      } catch (StoreException failure) {
+        log.error(
+            "[{}] the outcome of {} cannot be written; the row is left to the end of its lease: {}",
+            subscriber,
+            row,
+            failure.getMessage());
+        registry.settle(row);
+      }
+    }
+  }
+
+  private void flushAcks(List<InFlight> rows) {
+    Set<Long> done = write(Operation.ACK, () -> store.ack(leases(rows)));
+    settle(
+        rows,
+        done,
+        Phase.ACK,
+        row -> {
+          if (row.settlement() instanceof Settlement.DeadLetter terminal) {
+            FailureReason reason = terminal.reason();
+            vitals.tell(observer -> observer.deadLettered(subscriber, row, reason, false));
+          } else {
+            vitals.tell(observer -> observer.acked(subscriber, row));
+          }
+        });
+  }
+
+  private void flushRetries(List<InFlight> rows) {
+    List<RetryUpdate> updates = new ArrayList<>(rows.size());
+    for (InFlight row : rows) {
+      Settlement.Retry retry = (Settlement.Retry) row.settlement();
+      updates.add(new RetryUpdate(row.lease(), retry.delay(), retry.error()));
+    }
+    Set<Long> done = write(Operation.RETRY, () -> store.retry(updates));
+    settle(
+        rows,
+        done,
+        Phase.RETRY,
+        row -> {
+          Duration delay = ((Settlement.Retry) row.settlement()).delay();
+          onDueAgain.accept(delay.toNanos());
+          vitals.tell(observer -> observer.retried(subscriber, row, delay));
+        });
+  }
+
+  private void flushReschedules(List<InFlight> rows) {
+    List<RescheduleUpdate> updates = new ArrayList<>(rows.size());
+    for (InFlight row : rows) {
+      updates.add(
+          new RescheduleUpdate(row.lease(), ((Settlement.Reschedule) row.settlement()).delay()));
+    }
+    Set<Long> done = write(Operation.RESCHEDULE, () -> store.reschedule(updates));
+    settle(
+        rows,
+        done,
+        Phase.RESCHEDULE,
+        row -> {
+          Duration delay = ((Settlement.Reschedule) row.settlement()).delay();
+          onDueAgain.accept(saturatedNanos(delay));
+          vitals.tell(observer -> observer.rescheduled(subscriber, row, delay));
+        });
+  }
+
+  private Set<Long> write(Operation operation, Supplier<Set<Long>> statement) {
+    try {
+      Set<Long> ids = connections.spend(statement);
+      vitals.succeeded(operation);
+      return ids;
+    } catch (RuntimeException failure) {
+      vitals.failed(operation, failure);
+      throw asStoreException(failure);
+    }
+  }
+
+  /** A store that breaks its contract is treated as one in trouble. */
+  static StoreException asStoreException(RuntimeException failure) {
+    return failure instanceof StoreException known
+        ? known
+        : new StoreException(
+            "The store failed: " + failure, StoreException.Fault.TRANSIENT, true, failure);
+  }
+
+  private void settle(List<InFlight> rows, Set<Long> done, Phase phase, Consumer<InFlight> tell) {
+    boolean all = done.size() == rows.size();
+    for (InFlight row : rows) {
+      if (all || done.contains(row.id())) {
+        tell.accept(row);
+      } else {
+        missing(row, phase);
+      }
+      registry.settle(row);
+    }
+  }
+
+  private void missing(InFlight row, Phase phase) {
+    reportMissing(vitals, subscriber, row, phase);
+  }
+
+  static void reportMissing(Vitals vitals, String subscriber, InFlight row, Phase phase) {
+    if (row.outcomeUnknown) {
+      log.info("[{}] {}: an earlier {} may have taken effect", subscriber, row, phase);
+      vitals.tell((SubscriberEvents observer) -> observer.outcomeUnknown(subscriber, row, phase));
+    } else {
+      log.debug("[{}] {}: lease lost, found while writing {}", subscriber, row, phase);
+      vitals.tell((SubscriberEvents observer) -> observer.leaseLost(subscriber, row, phase));
+    }
+  }
+
+  static long saturatedNanos(Duration duration) {
+    return duration.compareTo(Duration.ofDays(365)) > 0
+        ? Duration.ofDays(365).toNanos()
+        : duration.toNanos();
+  }
+
+  private static List<LeaseRef> leases(List<InFlight> rows) {
+    Function<InFlight, LeaseRef> lease = InFlight::lease;
+    return rows.stream().map(lease).toList();
+  }
+}

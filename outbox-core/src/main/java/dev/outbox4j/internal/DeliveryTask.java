@@ -1,0 +1,158 @@
+package dev.outbox4j.internal;
+
+import dev.outbox4j.spi.SubscriberEvents;
+import java.time.Duration;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Runs the handler of one row and hands its outcome to the completer. Thread-safe. */
+final class DeliveryTask {
+  private static final Logger log = LoggerFactory.getLogger(DeliveryTask.class);
+
+  private static final Settlement AFTER_TROUBLE =
+      new Settlement.Retry(Duration.ofSeconds(30), "the subscriber was in trouble");
+
+  private final String subscriber;
+  private final HandlerTable handlers;
+  private final int maxDeliveries;
+  private final OutcomeApplier outcomes;
+  private final Completer completer;
+  private final GuardedEvents events;
+
+  DeliveryTask(
+      SubscriberSettings settings,
+      OutcomeApplier outcomes,
+      Completer completer,
+      GuardedEvents events) {
+    this.subscriber = settings.name();
+    this.handlers = settings.handlers();
+    this.maxDeliveries = settings.failing().maxDeliveries();
+    this.outcomes = outcomes;
+    this.completer = completer;
+    this.events = events;
+  }
+
+  /**
+   * Runs a row on the calling thread.
+   *
+   * @param whenDone run once the handler's work has ended, if that is not yet so on return
+   * @return true if the handler's work has ended, false if its stage is pending
+   */
+  boolean run(InFlight delivery, Runnable whenDone) {
+    long now = System.nanoTime();
+    if (delivery.leaseOver(now)) {
+      if (delivery.withdraw()) {
+        completer.abandon(delivery, SubscriberEvents.Phase.DISPATCH);
+      }
+      return true;
+    }
+    if (!delivery.start(now)) {
+      return true;
+    }
+    try {
+      return dispatch(delivery, whenDone);
+    } catch (
+        Throwable unexpected) { // such as OutOfMemoryError in our own code: the row must not hang
+      log.error("[{}] {} could not be handled; it is retried", subscriber, delivery, unexpected);
+      end(delivery, AFTER_TROUBLE);
+      return true;
+    } finally {
+      delivery.awaitInterrupt();
+      Thread.interrupted(); // a late interrupt was meant for this message, not for the next one
+    }
+  }
+
+  private boolean dispatch(InFlight delivery, Runnable whenDone) {
+    if (maxDeliveries > 0 && delivery.deliveries() > maxDeliveries) {
+      end(delivery, outcomes.tooManyDeliveries(delivery));
+      return true;
+    }
+    HandlerTable.Route<?> route = handlers.route(delivery.type());
+    if (route == null) {
+      end(delivery, outcomes.threw(delivery, OutcomeApplier.noHandler(delivery.type())));
+      return true;
+    }
+    HandlerTable.Call call;
+    try {
+      call = route.prepare(delivery);
+    } catch (Exception undecodable) {
+      log.warn(
+          "[{}] {} of type {} does not decode: {}",
+          subscriber,
+          delivery,
+          delivery.type(),
+          undecodable.getClass().getName());
+      end(delivery, outcomes.undecodable(delivery, undecodable));
+      return true;
+    } catch (
+        Throwable error) { // such as OutOfMemoryError: this attempt failed, the bytes may be good
+      end(delivery, outcomes.threw(delivery, error));
+      return true;
+    }
+    if (!events.isEmpty()) {
+      Duration age =
+          delivery.row().age().plusNanos(System.nanoTime() - delivery.batch().claimedAt());
+      events.tell(observer -> observer.dispatched(subscriber, delivery, age));
+    }
+    Object result;
+    try {
+      result = call.run();
+    } catch (Throwable thrown) { // an Error is this message's failure, not the subscriber's
+      handled(delivery, thrown);
+      end(delivery, outcomes.threw(delivery, thrown));
+      return true;
+    }
+    if (result instanceof CompletionStage<?> stage) {
+      return settleLater(delivery, stage, whenDone);
+    }
+    handled(delivery, null);
+    end(delivery, outcomes.returned(delivery, result));
+    return true;
+  }
+
+  private boolean settleLater(InFlight delivery, CompletionStage<?> stage, Runnable whenDone) {
+    AtomicBoolean done = new AtomicBoolean();
+    Runnable doneOnce =
+        () -> {
+          if (done.compareAndSet(false, true)) {
+            whenDone.run();
+          }
+        };
+    delivery.goesOnWithoutThread(doneOnce);
+    stage.whenComplete(
+        (value, thrown) -> {
+          try {
+            handled(delivery, thrown);
+            end(
+                delivery,
+                thrown == null
+                    ? outcomes.returned(delivery, value)
+                    : outcomes.threw(delivery, thrown));
+          } finally {
+            doneOnce.run();
+          }
+        });
+    return false;
+  }
+
+  private void handled(InFlight delivery, @Nullable Throwable failure) {
+    if (failure != null) {
+      log.debug("[{}] the handler failed on {}", subscriber, delivery, failure);
+    }
+    if (!events.isEmpty()) {
+      Duration took = Duration.ofNanos(System.nanoTime() - delivery.startedAt());
+      events.tell(observer -> observer.handled(subscriber, delivery, took, failure));
+    }
+  }
+
+  private void end(InFlight delivery, Settlement settlement) {
+    if (delivery.decided(settlement)) {
+      completer.complete(delivery);
+    } else {
+      log.debug("[{}] {} ended after its timeout; its outcome is dropped", subscriber, delivery);
+    }
+  }
+}

@@ -1,0 +1,177 @@
+package dev.outbox4j.internal;
+
+import dev.outbox4j.internal.InFlight.State;
+import dev.outbox4j.internal.Vitals.Operation;
+import dev.outbox4j.spi.LeaseRef;
+import dev.outbox4j.spi.OutboxStore;
+import dev.outbox4j.spi.SubscriberEvents.Phase;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Renews the leases of all rows in the engine at half their life, and ends handlers that run past
+ * their timeout; on a thread of its own, so that neither waits for a handler, a claim or an ack.
+ */
+final class LeaseKeeper implements Runnable {
+  private static final Logger log = LoggerFactory.getLogger(LeaseKeeper.class);
+
+  private static final int MAX_RENEW = 2_000;
+  private static final long SHORTEST_TICK = TimeUnit.MILLISECONDS.toNanos(5);
+  private static final long LONGEST_TICK = TimeUnit.SECONDS.toNanos(1);
+
+  private final String subscriber;
+  private final OutboxStore store;
+  private final ConnectionBudget connections;
+  private final InFlightRegistry registry;
+  private final Completer completer;
+  private final OutcomeApplier outcomes;
+  private final Vitals vitals;
+  private final Duration lease;
+  private final @Nullable Duration handlerTimeout;
+  private final long tick;
+  private volatile @Nullable Thread thread;
+  private volatile boolean stopping;
+
+  LeaseKeeper(
+      SubscriberSettings settings,
+      ConnectionBudget connections,
+      InFlightRegistry registry,
+      Completer completer,
+      OutcomeApplier outcomes,
+      Vitals vitals) {
+    this.subscriber = settings.name();
+    this.store = settings.store();
+    this.connections = connections;
+    this.registry = registry;
+    this.completer = completer;
+    this.outcomes = outcomes;
+    this.vitals = vitals;
+    this.lease = settings.claiming().lease();
+    this.handlerTimeout = settings.work().handlerTimeout();
+    long finest =
+        handlerTimeout == null
+            ? lease.toNanos() / 8
+            : Math.min(lease.toNanos() / 8, handlerTimeout.toNanos() / 8);
+    this.tick = Math.max(SHORTEST_TICK, Math.min(LONGEST_TICK, finest));
+  }
+
+  void stop() {
+    stopping = true;
+    LockSupport.unpark(thread);
+  }
+
+  @Override
+  public void run() {
+    thread = Thread.currentThread();
+    while (!stopping) {
+      try {
+        endOverdueHandlers(System.nanoTime());
+        renewDue(System.nanoTime());
+      } catch (Throwable failure) { // the thread must not die: every lease hangs on it
+        vitals.failed(Operation.RENEW, failure);
+      }
+      LockSupport.parkNanos(this, tick);
+      Thread.interrupted(); // whoever interrupts an engine thread means: look again
+    }
+  }
+
+  private void endOverdueHandlers(long now) {
+    if (handlerTimeout == null) {
+      return;
+    }
+    long timeout = handlerTimeout.toNanos();
+    for (LeaseBatch batch : registry.batches()) {
+      for (int i = 0; i < batch.size(); i++) {
+        InFlight row = batch.at(i);
+        if (row != null && row.state() == State.RUNNING && now - row.startedAt() > timeout) {
+          expire(row);
+        }
+      }
+    }
+  }
+
+  private void expire(InFlight row) {
+    TimeoutException failure =
+        new TimeoutException("the handler ran longer than handlerTimeout " + handlerTimeout);
+    if (row.expire(outcomes.threw(row, failure))) {
+      log.warn(
+          "[{}] the handler of {} ran longer than {}; it was interrupted and the message is retried",
+          subscriber,
+          row,
+          handlerTimeout);
+      vitals.tell(observer -> observer.handlerTimedOut(subscriber, row));
+      completer.complete(row);
+    }
+  }
+
+  private void renewDue(long now) {
+    List<LeaseBatch> due = new ArrayList<>();
+    List<InFlight> rows = new ArrayList<>();
+    for (LeaseBatch batch : registry.batches()) {
+      if (now - batch.renewAt() >= 0) {
+        due.add(batch);
+        for (int i = 0; i < batch.size(); i++) {
+          InFlight row = batch.at(i);
+          if (row != null && row.state() != State.SETTLED && !row.knownLost()) {
+            rows.add(row);
+          }
+        }
+      }
+    }
+    if (due.isEmpty()) {
+      return;
+    }
+    long sentAt = System.nanoTime();
+    try {
+      for (int from = 0; from < rows.size(); from += MAX_RENEW) {
+        renew(rows.subList(from, Math.min(rows.size(), from + MAX_RENEW)));
+      }
+      vitals.succeeded(Operation.RENEW);
+      due.forEach(batch -> batch.renewed(sentAt, lease.toNanos()));
+    } catch (RuntimeException failure) {
+      vitals.failed(Operation.RENEW, failure);
+      long again = System.nanoTime() + Math.min(LONGEST_TICK, lease.toNanos() / 8);
+      due.forEach(batch -> batch.renewLater(again));
+    }
+  }
+
+  private void renew(List<InFlight> rows) {
+    List<LeaseRef> leases = rows.stream().map(InFlight::lease).toList();
+    Set<Long> held = connections.spend(() -> store.renew(leases, lease));
+    vitals.tell(observer -> observer.renewed(subscriber, held.size()));
+    if (held.size() == rows.size()) {
+      return;
+    }
+    for (InFlight row : rows) {
+      if (!held.contains(row.id())) {
+        missing(row);
+      }
+    }
+  }
+
+  /**
+   * Not held any more: settled by ourselves since the statement was made up, or another owner's.
+   */
+  private void missing(InFlight row) {
+    if (row.withdraw()) {
+      row.lose();
+      log.debug("[{}] {}: lease lost before its handler was started", subscriber, row);
+      completer.abandon(row, Phase.RENEW);
+    } else if (row.state() == State.RUNNING) {
+      row.lose();
+      log.warn(
+          "[{}] {}: lease lost while its handler runs; what it decides changes nothing",
+          subscriber,
+          row);
+      vitals.tell(observer -> observer.leaseLost(subscriber, row, Phase.RENEW));
+    }
+  }
+}

@@ -1,0 +1,24 @@
+package dev.outbox4j.internal;
+
+import dev.outbox4j.FailureReason;
+import java.time.Duration;
+import org.jspecify.annotations.Nullable;
+
+/** What is to be written for a message whose outcome is decided. Immutable. */
+sealed interface Settlement {
+
+  /** Delete the row. */
+  enum Ack implements Settlement {
+    INSTANCE
+  }
+
+  /** Make the row due again after a failed attempt. */
+  record Retry(Duration delay, String error) implements Settlement {}
+
+  /** Make the row due again; nothing failed. */
+  record Reschedule(Duration delay) implements Settlement {}
+
+  /** Move the row to the dead letters, or delete it where there are none. */
+  record DeadLetter(FailureReason reason, int attempts, @Nullable String exception)
+      implements Settlement {}
+}

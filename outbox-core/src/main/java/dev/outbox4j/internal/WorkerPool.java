@@ -1,0 +1,197 @@
+package dev.outbox4j.internal;
+
+import java.util.concurrent.Executor;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Runs buffered rows, at most {@code workers} at once. Thread-safe.
+ *
+ * <p>A permit stands for one running handler. A <em>runner</em> is a task on the executor that
+ * holds a permit and takes rows until the buffer is empty, so an idle subscriber occupies no thread
+ * of a user's executor. A handler whose stage is pending keeps its runner's permit, and the runner
+ * goes on only with a new one.
+ */
+final class WorkerPool {
+  private static final Logger log = LoggerFactory.getLogger(WorkerPool.class);
+
+  private final String subscriber;
+  private final int workers;
+  private final Buffer buffer;
+  private final DeliveryTask task;
+  private final Runnable onTaken;
+  private final Executor executor;
+  private final @Nullable ExecutorService own;
+  private final AtomicInteger permits;
+  private volatile @Nullable Thread stopper;
+  private volatile boolean rejecting;
+
+  WorkerPool(
+      String subscriber,
+      SubscriberSettings.Work settings,
+      Buffer buffer,
+      DeliveryTask task,
+      Runnable onTaken) {
+    this.subscriber = subscriber;
+    this.workers = settings.workers();
+    this.buffer = buffer;
+    this.task = task;
+    this.onTaken = onTaken;
+    this.permits = new AtomicInteger(workers);
+    Executor given = settings.executor();
+    this.own = given == null ? ownExecutor(subscriber, settings) : null;
+    this.executor = given == null ? java.util.Objects.requireNonNull(own) : given;
+  }
+
+  private static ExecutorService ownExecutor(String subscriber, SubscriberSettings.Work settings) {
+    String prefix = "outbox-" + subscriber + "-worker-";
+    if (settings.virtualThreads()) {
+      return VirtualThreads.perTask(prefix);
+    }
+    AtomicInteger number = new AtomicInteger();
+    ThreadFactory threads = task -> new Thread(task, prefix + number.incrementAndGet());
+    ThreadPoolExecutor pool =
+        new ThreadPoolExecutor(
+            settings.workers(),
+            settings.workers(),
+            30,
+            TimeUnit.SECONDS,
+            new LinkedBlockingQueue<>(),
+            threads);
+    pool.allowCoreThreadTimeOut(true);
+    return pool;
+  }
+
+  /** Starts runners for so many new rows, as far as permits go. */
+  void kick(int rows) {
+    for (int i = 0; i < rows && tryAcquire(); i++) {
+      try {
+        executor.execute(this::runRows);
+        rejecting = false;
+      } catch (RejectedExecutionException rejected) {
+        release();
+        if (!rejecting) {
+          rejecting = true;
+          log.warn(
+              "[{}] the executor rejects handlers; buffered rows wait and are offered again: {}",
+              subscriber,
+              rejected.getMessage());
+        }
+        return;
+      }
+    }
+  }
+
+  private void runRows() {
+    do {
+      for (InFlight row = buffer.poll(); row != null; row = buffer.poll()) {
+        onTaken.run();
+        if (!task.run(row, this::stageEnded) && !tryAcquire()) {
+          return; // the permit went with the pending stage, and there is no other
+        }
+      }
+      release();
+      // a row added after the last look found this permit taken, so look once more without it
+    } while (!buffer.isEmpty() && tryAcquire());
+  }
+
+  private void stageEnded() {
+    release();
+    onTaken.run();
+    if (!buffer.isEmpty()) {
+      kick(1);
+    }
+  }
+
+  private boolean tryAcquire() {
+    int free = permits.get();
+    while (free > 0) {
+      if (permits.compareAndSet(free, free - 1)) {
+        return true;
+      }
+      free = permits.get();
+    }
+    return false;
+  }
+
+  private void release() {
+    permits.incrementAndGet();
+    Thread waiting = stopper;
+    if (waiting != null) {
+      LockSupport.unpark(waiting);
+    }
+  }
+
+  /** Returns how many handlers run, pending stages included. */
+  int running() {
+    return workers - permits.get();
+  }
+
+  /** Returns how many more handlers could run. */
+  int idle() {
+    return permits.get();
+  }
+
+  /** Waits until no handler runs; for the one thread that drains. */
+  boolean awaitQuiet(long deadline) {
+    stopper = Thread.currentThread();
+    boolean interrupted = false;
+    try {
+      while (running() > 0) {
+        long left = deadline - System.nanoTime();
+        if (left <= 0) {
+          return false;
+        }
+        LockSupport.parkNanos(this, Math.min(left, TimeUnit.MILLISECONDS.toNanos(100)));
+        interrupted |= Thread.interrupted();
+      }
+      return true;
+    } finally {
+      stopper = null;
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  /** Ends the threads of this pool's own; a user's executor is left alone. */
+  void shutdown(boolean interrupt) {
+    if (own != null) {
+      if (interrupt) {
+        own.shutdownNow();
+      } else {
+        own.shutdown();
+      }
+    }
+  }
+
+  /** Virtual threads, which this code can only reach by reflection while it runs on Java 17 too. */
+  private static final class VirtualThreads {
+    private VirtualThreads() {}
+
+    static ExecutorService perTask(String prefix) {
+      try {
+        Object builder = Thread.class.getMethod("ofVirtual").invoke(null);
+        Class<?> type = Class.forName("java.lang.Thread$Builder");
+        Object named = type.getMethod("name", String.class, long.class).invoke(builder, prefix, 1L);
+        ThreadFactory factory = (ThreadFactory) type.getMethod("factory").invoke(named);
+        return (ExecutorService)
+            Executors.class
+                .getMethod("newThreadPerTaskExecutor", ThreadFactory.class)
+                .invoke(null, factory);
+      } catch (ReflectiveOperationException e) {
+        throw new IllegalStateException("Virtual threads need Java 21 or later", e);
+      }
+    }
+  }
+}
