@@ -1,0 +1,13 @@
+package dev.outbox4j.testing;
+
+import dev.outbox4j.FailureReason;
+import java.time.Instant;
+import org.jspecify.annotations.Nullable;
+
+/** A dead letter of an {@link InMemoryStore}: the row as it was, and why it died. */
+public record DeadRow(
+    StoredRow row,
+    FailureReason reason,
+    int attempts,
+    @Nullable String exception,
+    Instant failedAt) {}

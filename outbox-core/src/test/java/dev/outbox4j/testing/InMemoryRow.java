@@ -1,0 +1,123 @@
+package dev.outbox4j.testing;
+
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.Payload;
+import dev.outbox4j.spi.ClaimedRow;
+import dev.outbox4j.spi.LeaseRef;
+import dev.outbox4j.spi.ScanBound;
+import java.time.Duration;
+import java.time.Instant;
+import org.jspecify.annotations.Nullable;
+
+/** A row, guarded by its store. */
+final class InMemoryRow {
+  final long id;
+  final OutboxMessage message;
+  private final Payload payload;
+  private final Instant createdAt;
+  private Instant availableAt;
+  private @Nullable Instant leaseUntil;
+  private int leaseToken;
+  private @Nullable String leasedBy;
+  private int deliveries;
+  private int attempts;
+  private @Nullable Instant firstAttemptAt;
+  private @Nullable Instant lastAttemptAt;
+  private @Nullable String lastError;
+
+  InMemoryRow(long id, OutboxMessage message, Payload payload, Instant now, Instant availableAt) {
+    this.id = id;
+    this.message = message;
+    this.payload = payload;
+    this.createdAt = now;
+    this.availableAt = availableAt;
+  }
+
+  ScanBound place() {
+    return new ScanBound(availableAt, id);
+  }
+
+  boolean claimable(Instant now) {
+    return !availableAt.isAfter(now) && (leaseUntil == null || leaseUntil.isBefore(now));
+  }
+
+  ClaimedRow claim(Instant now, Duration lease, String owner) {
+    leaseUntil = now.plus(lease);
+    leaseToken++;
+    leasedBy = owner;
+    deliveries++;
+    return new ClaimedRow(
+        new LeaseRef(message.queue(), id, leaseToken),
+        message.type(),
+        message.orderingKey(),
+        message.timerId(),
+        payload,
+        message.headers(),
+        createdAt,
+        availableAt,
+        deliveries,
+        attempts,
+        firstAttemptAt == null ? Duration.ZERO : Duration.between(firstAttemptAt, now),
+        Duration.between(createdAt, now));
+  }
+
+  boolean isHeldBy(LeaseRef lease) {
+    return leaseUntil != null
+        && leaseToken == lease.token()
+        && message.queue().equals(lease.queue());
+  }
+
+  void retry(Instant now, Duration delay, String error) {
+    unlease();
+    availableAt = now.plus(delay);
+    attempts++;
+    firstAttemptAt = firstAttemptAt == null ? now : firstAttemptAt;
+    lastAttemptAt = now;
+    lastError = error;
+  }
+
+  void reschedule(Instant now, Duration delay) {
+    unlease();
+    availableAt = now.plus(delay);
+    deliveries = 0;
+    attempts = 0;
+    firstAttemptAt = null;
+    lastAttemptAt = null;
+    lastError = null;
+  }
+
+  void renew(Instant now, Duration lease) {
+    leaseUntil = now.plus(lease);
+  }
+
+  void release() {
+    unlease();
+    deliveries = Math.max(0, deliveries - 1);
+  }
+
+  private void unlease() {
+    leaseUntil = null;
+    leasedBy = null;
+  }
+
+  StoredRow view() {
+    return new StoredRow(
+        id,
+        message.queue(),
+        message.type(),
+        message.orderingKey(),
+        message.timerId(),
+        payload,
+        message.headers(),
+        createdAt,
+        availableAt,
+        leaseUntil,
+        leaseToken,
+        leasedBy,
+        deliveries,
+        attempts,
+        firstAttemptAt,
+        lastAttemptAt,
+        lastError);
+  }
+}
