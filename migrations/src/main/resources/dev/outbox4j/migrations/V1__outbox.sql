@@ -64,8 +64,10 @@ create table "${outbox_dlq_schema}"."${outbox_dlq_table}" (
 
 create index "${outbox_dlq_table}_queue_failed_idx" on "${outbox_dlq_schema}"."${outbox_dlq_table}" (queue, failed_at);
 
--- For triggers and other languages: one message, in the caller's transaction. Returns the row's id, or
--- null if a live row of the same queue and timer id made it unnecessary.
+-- For triggers and other languages: one message, in the caller's transaction and with the caller's
+-- rights (insert; select on id, queue, timer_id, available_at; select on the sleepers). Returns the row's
+-- id, or null if a live row of the same queue and timer id made it unnecessary. Header values become
+-- text, and those that are null are left out.
 create function "${outbox_schema}"."${outbox_table}_publish"(
   queue        text,
   payload      bytea,
@@ -81,39 +83,54 @@ set search_path = pg_catalog, pg_temp
 as $publish$
 #variable_conflict use_column
 declare
-  new_id bigint;
-  due    timestamptz;
+  name_of text;
+  name    text;
+  due     timestamptz;
+  new_id  bigint;
 begin
-  if "${outbox_table}_publish".queue is null or btrim("${outbox_table}_publish".queue) = '' then
-    raise exception 'queue is blank; give it a name' using errcode = 'invalid_parameter_value';
+  if queue is null then
+    raise exception 'queue is null; give it a name' using errcode = 'invalid_parameter_value';
   end if;
-  if octet_length("${outbox_table}_publish".queue) > 255 then
-    raise exception 'queue is % bytes long; at most 255 are allowed', octet_length("${outbox_table}_publish".queue)
+  if payload is null then
+    raise exception 'payload is null; give at least an empty one' using errcode = 'invalid_parameter_value';
+  end if;
+  for name_of, name in
+    values ('queue', queue), ('type', type), ('ordering_key', ordering_key), ('timer_id', timer_id)
+  loop
+    if btrim(name, E' \t\n\r\f\v') = '' then
+      raise exception '% is blank; give it a name', name_of using errcode = 'invalid_parameter_value';
+    end if;
+    if octet_length(convert_to(name, 'UTF8')) > 255 then
+      raise exception '% is % bytes long; at most 255 are allowed', name_of, octet_length(convert_to(name, 'UTF8'))
+        using errcode = 'invalid_parameter_value';
+    end if;
+  end loop;
+  if jsonb_typeof(headers) <> 'object' then
+    raise exception 'headers is a JSON %; it must be an object', jsonb_typeof(headers)
       using errcode = 'invalid_parameter_value';
   end if;
-  if "${outbox_table}_publish".deliver_in is not null and "${outbox_table}_publish".deliver_at is not null then
+  if deliver_in is not null and deliver_at is not null then
     raise exception 'deliver_in and deliver_at are both set; set one of them' using errcode = 'invalid_parameter_value';
   end if;
-  if "${outbox_table}_publish".deliver_in < interval '0' then
-    raise exception 'deliver_in is %; it must be zero or more', "${outbox_table}_publish".deliver_in
+  if deliver_in < interval '0' then
+    raise exception 'deliver_in is %; it must be zero or more', deliver_in using errcode = 'invalid_parameter_value';
+  end if;
+  due := coalesce(deliver_at, clock_timestamp() + coalesce(deliver_in, interval '0'));
+  if not isfinite(due) then
+    raise exception 'the message would be due at %; it must be at a finite instant', due
       using errcode = 'invalid_parameter_value';
   end if;
   insert into "${outbox_schema}"."${outbox_table}" as o
     (queue, type, ordering_key, payload, headers, available_at, timer_id)
   values (
-    "${outbox_table}_publish".queue,
-    "${outbox_table}_publish".type,
-    "${outbox_table}_publish".ordering_key,
-    "${outbox_table}_publish".payload,
-    coalesce("${outbox_table}_publish".headers, '{}'),
-    coalesce("${outbox_table}_publish".deliver_at, clock_timestamp() + coalesce("${outbox_table}_publish".deliver_in, interval '0')),
-    "${outbox_table}_publish".timer_id)
+    queue, type, ordering_key, payload,
+    coalesce((select jsonb_object_agg(h.key, h.value) from jsonb_each_text(headers) h where h.value is not null), '{}'),
+    due, timer_id)
   on conflict (queue, timer_id) where timer_id is not null do nothing
-  returning o.id, o.available_at into new_id, due;
+  returning o.id into new_id;
   if new_id is not null and exists (
-      select from "${outbox_schema}"."${outbox_table}_sleepers" s
-      where s.queue = "${outbox_table}_publish".queue and s.wake_at > due) then
-    perform pg_notify('outbox_${outbox_table}', "${outbox_table}_publish".queue);
+      select from "${outbox_schema}"."${outbox_table}_sleepers" s where s.queue = "${outbox_table}_publish".queue and s.wake_at > due) then
+    perform pg_notify('outbox_${outbox_table}', queue);
   end if;
   return new_id;
 end

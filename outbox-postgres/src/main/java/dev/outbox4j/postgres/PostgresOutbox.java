@@ -1,18 +1,80 @@
 package dev.outbox4j.postgres;
 
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.spi.PayloadCodec;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
 /** The entry point: store, publishers and validator of an outbox table. */
 public final class PostgresOutbox {
   private PostgresOutbox() {}
 
-  /** Collects a publisher's settings. */
+  /**
+   * Starts a publisher of an outbox.
+   *
+   * @param table where it publishes
+   * @return a builder; it touches no database
+   */
+  public static PublisherBuilder publisher(OutboxTable table) {
+    return new PublisherBuilder(table);
+  }
+
+  /** Collects a publisher's settings. Not thread-safe; does no I/O. */
   public static final class PublisherBuilder {
+    private final OutboxTable table;
+    private @Nullable PayloadCodec codec;
+    private NotifyMode notifyMode = NotifyMode.AUTO;
+    private boolean autoCommitAllowed;
+
+    private PublisherBuilder(OutboxTable table) {
+      this.table = Objects.requireNonNull(table, "table");
+    }
+
     /**
-     * Allows connections in autocommit mode.
+     * Sets what encodes bodies that are neither bytes nor {@link dev.outbox4j.Payload} nor {@link
+     * String}; without one such bodies are refused. Its media type becomes the content type of the
+     * messages that name none.
+     *
+     * @param codec a thread-safe codec
+     * @return this builder
+     * @throws IllegalArgumentException if its content type is not storable
+     */
+    public PublisherBuilder codec(PayloadCodec codec) {
+      OutboxMessage.to("any").contentType(codec.contentType()); // the rules for every header
+      this.codec = codec;
+      return this;
+    }
+
+    /**
+     * Sets when publishing notifies.
+     *
+     * @param mode the mode; default {@link NotifyMode#AUTO}
+     * @return this builder
+     */
+    public PublisherBuilder notify(NotifyMode mode) {
+      this.notifyMode = Objects.requireNonNull(mode, "mode");
+      return this;
+    }
+
+    /**
+     * Allows connections in autocommit mode. What is published then commits by itself, also if the
+     * domain write it tells of does not.
      *
      * @return this builder
      */
     public PublisherBuilder allowAutoCommit() {
+      this.autoCommitAllowed = true;
       return this;
+    }
+
+    /** {@return a publisher for JDBC and jOOQ; needs no R2DBC driver on the class path} */
+    public OutboxPublisher build() {
+      return new JdbcOutboxPublisher(table, notifyMode, new BodyEncoder(codec), autoCommitAllowed);
+    }
+
+    /** {@return a publisher for R2DBC; needs no JDBC driver on the class path} */
+    public ReactiveOutboxPublisher buildReactive() {
+      return new R2dbcOutboxPublisher(table, notifyMode, new BodyEncoder(codec), autoCommitAllowed);
     }
   }
 }

@@ -1,0 +1,140 @@
+package dev.outbox4j.postgres;
+
+import dev.outbox4j.OutboxException;
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.postgres.internal.SqlFaults;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Objects;
+import java.util.function.Function;
+import org.jooq.Configuration;
+import org.jooq.exception.DataAccessException;
+
+/** Publishes over JDBC, also on the connection that jOOQ holds. */
+final class JdbcOutboxPublisher implements OutboxPublisher {
+  private final OutboxTable table;
+  private final PublishSql sql;
+  private final BodyEncoder encoder;
+  private final boolean autoCommitAllowed;
+
+  JdbcOutboxPublisher(
+      OutboxTable table, NotifyMode mode, BodyEncoder encoder, boolean autoCommitAllowed) {
+    this.table = table;
+    this.sql = PublishSql.forJdbc(table, mode);
+    this.encoder = encoder;
+    this.autoCommitAllowed = autoCommitAllowed;
+  }
+
+  @Override
+  public Published publish(Connection connection, OutboxMessage message) {
+    return publish(connection, List.of(message)).get(0);
+  }
+
+  @Override
+  public List<Published> publish(Connection connection, Collection<OutboxMessage> messages) {
+    Objects.requireNonNull(connection, "connection");
+    List<OutboxMessage> list = List.copyOf(messages);
+    requireTransaction(connection, "publish");
+    if (list.isEmpty()) {
+      return List.of();
+    }
+    PublishBatch batch = new PublishBatch(list, encoder);
+    return batch.results(insert(connection, batch));
+  }
+
+  @Override
+  public Published publish(Configuration configuration, OutboxMessage message) {
+    return publish(configuration, List.of(message)).get(0);
+  }
+
+  @Override
+  public List<Published> publish(Configuration configuration, Collection<OutboxMessage> messages) {
+    return withConnectionOf(configuration, connection -> publish(connection, messages));
+  }
+
+  @Override
+  public boolean cancelTimer(Connection connection, String queue, String timerId) {
+    Objects.requireNonNull(connection, "connection");
+    OutboxMessage.to(queue).timerId(timerId); // the rules that publishing has
+    requireTransaction(connection, "cancelTimer");
+    try (PreparedStatement statement = connection.prepareStatement(sql.cancelTimer())) {
+      statement.setString(1, queue);
+      statement.setString(2, timerId);
+      return statement.executeUpdate() > 0;
+    } catch (SQLException e) {
+      throw SqlFaults.explain("cancelTimer", table, e);
+    }
+  }
+
+  @Override
+  public boolean cancelTimer(Configuration configuration, String queue, String timerId) {
+    return withConnectionOf(configuration, connection -> cancelTimer(connection, queue, timerId));
+  }
+
+  private List<PublishBatch.Inserted> insert(Connection connection, PublishBatch batch) {
+    try (PreparedStatement statement = connection.prepareStatement(sql.publish())) {
+      statement.setBytes(1, batch.payloads);
+      statement.setArray(2, connection.createArrayOf("int4", batch.firstBytes));
+      statement.setArray(3, connection.createArrayOf("int4", batch.sizes));
+      statement.setArray(4, connection.createArrayOf("text", batch.queues));
+      statement.setArray(5, connection.createArrayOf("text", batch.types));
+      statement.setArray(6, connection.createArrayOf("text", batch.orderingKeys));
+      statement.setArray(7, connection.createArrayOf("text", batch.timerIds));
+      statement.setArray(8, connection.createArrayOf("text", batch.headers));
+      statement.setArray(9, connection.createArrayOf("int8", batch.delays));
+      statement.setArray(10, connection.createArrayOf("text", batch.deliverAts));
+      List<PublishBatch.Inserted> rows = new ArrayList<>(batch.queues.length);
+      try (ResultSet result = statement.executeQuery()) {
+        while (result.next()) {
+          rows.add(
+              new PublishBatch.Inserted(
+                  result.getLong(1), result.getString(2), result.getString(3)));
+        }
+      }
+      return rows;
+    } catch (SQLException e) {
+      throw SqlFaults.explain("publish", table, e);
+    }
+  }
+
+  private void requireTransaction(Connection connection, String operation) {
+    if (autoCommitAllowed) {
+      return;
+    }
+    try {
+      if (connection.getAutoCommit()) {
+        throw autoCommit(table, operation);
+      }
+    } catch (SQLException e) {
+      throw SqlFaults.explain(operation, table, e);
+    }
+  }
+
+  static OutboxException autoCommit(OutboxTable table, String operation) {
+    return new OutboxException(
+        operation
+            + " on table "
+            + table
+            + " refused: the connection is in autocommit mode, so the outbox would commit without the domain write it belongs to;"
+            + " begin a transaction first, or build the publisher with allowAutoCommit()");
+  }
+
+  private <T> T withConnectionOf(Configuration configuration, Function<Connection, T> action) {
+    Objects.requireNonNull(configuration, "configuration");
+    try {
+      return configuration.dsl().connectionResult(action::apply);
+    } catch (DataAccessException e) {
+      if (e.getCause() instanceof SQLException cause) {
+        throw SqlFaults.explain("taking jOOQ's connection", table, cause);
+      }
+      throw new OutboxException(
+          "the jOOQ configuration gave no JDBC connection; pass the one of a transaction, such as dsl.transaction(tx -> publisher.publish(tx, message))",
+          e);
+    }
+  }
+}

@@ -1,0 +1,108 @@
+package dev.outbox4j.postgres;
+
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.postgres.internal.SqlFaults;
+import io.r2dbc.spi.Connection;
+import io.r2dbc.spi.R2dbcException;
+import io.r2dbc.spi.Readable;
+import io.r2dbc.spi.Result;
+import io.r2dbc.spi.Statement;
+import java.sql.SQLException;
+import java.util.Collection;
+import java.util.List;
+import java.util.Objects;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+
+/** Publishes over R2DBC. The only class of the publishers that needs Reactor and R2DBC. */
+final class R2dbcOutboxPublisher implements ReactiveOutboxPublisher {
+  private final OutboxTable table;
+  private final PublishSql sql;
+  private final BodyEncoder encoder;
+  private final boolean autoCommitAllowed;
+
+  R2dbcOutboxPublisher(
+      OutboxTable table, NotifyMode mode, BodyEncoder encoder, boolean autoCommitAllowed) {
+    this.table = table;
+    this.sql = PublishSql.forR2dbc(table, mode);
+    this.encoder = encoder;
+    this.autoCommitAllowed = autoCommitAllowed;
+  }
+
+  @Override
+  public Mono<Published> publish(Connection connection, OutboxMessage message) {
+    return publish(connection, List.of(message)).single();
+  }
+
+  @Override
+  public Flux<Published> publish(Connection connection, Collection<OutboxMessage> messages) {
+    Objects.requireNonNull(connection, "connection");
+    List<OutboxMessage> list = List.copyOf(messages);
+    return Flux.defer(
+            () -> {
+              requireTransaction(connection, "publish");
+              return list.isEmpty()
+                  ? Flux.<Published>empty()
+                  : insert(connection, new PublishBatch(list, encoder));
+            })
+        .onErrorMap(R2dbcException.class, e -> explain("publish", e));
+  }
+
+  @Override
+  public Mono<Boolean> cancelTimer(Connection connection, String queue, String timerId) {
+    Objects.requireNonNull(connection, "connection");
+    OutboxMessage.to(queue).timerId(timerId); // the rules that publishing has
+    return Mono.defer(
+            () -> {
+              requireTransaction(connection, "cancelTimer");
+              return Flux.from(
+                      connection
+                          .createStatement(sql.cancelTimer())
+                          .bind(0, queue)
+                          .bind(1, timerId)
+                          .execute())
+                  .concatMap(Result::getRowsUpdated)
+                  .reduce(0L, Long::sum)
+                  .map(deleted -> deleted > 0);
+            })
+        .onErrorMap(R2dbcException.class, e -> explain("cancelTimer", e));
+  }
+
+  private Flux<Published> insert(Connection connection, PublishBatch batch) {
+    Statement statement =
+        connection
+            .createStatement(sql.publish())
+            .bind(0, batch.payloads)
+            .bind(1, batch.firstBytes)
+            .bind(2, batch.sizes)
+            .bind(3, batch.queues)
+            .bind(4, batch.types)
+            .bind(5, batch.orderingKeys)
+            .bind(6, batch.timerIds)
+            .bind(7, batch.headers)
+            .bind(8, batch.delays)
+            .bind(9, batch.deliverAts);
+    return Flux.from(statement.execute())
+        .concatMap(result -> result.map(R2dbcOutboxPublisher::row))
+        .collectList()
+        .flatMapIterable(batch::results);
+  }
+
+  private static PublishBatch.Inserted row(Readable row) {
+    return new PublishBatch.Inserted(
+        Objects.requireNonNull(row.get(0, Long.class)),
+        Objects.requireNonNull(row.get(1, String.class)),
+        row.get(2, String.class));
+  }
+
+  private void requireTransaction(Connection connection, String operation) {
+    if (!autoCommitAllowed && connection.isAutoCommit()) {
+      throw JdbcOutboxPublisher.autoCommit(table, operation);
+    }
+  }
+
+  private Throwable explain(String operation, R2dbcException e) {
+    return SqlFaults.explain(
+        operation, table, new SQLException(e.getMessage(), e.getSqlState(), e.getErrorCode(), e));
+  }
+}
