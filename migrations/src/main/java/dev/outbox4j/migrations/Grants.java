@@ -1,0 +1,96 @@
+package dev.outbox4j.migrations;
+
+import java.util.Objects;
+
+/** Writes the least that each role needs. */
+final class Grants {
+  private final Names names;
+  private final StringBuilder sql = new StringBuilder();
+
+  Grants(Names names) {
+    this.names = names;
+  }
+
+  Grants publisher(String role) {
+    String to = to("publisher role", role);
+    sql.append("-- publishes\n");
+    usage(names.schema(), to);
+    grant("insert, select (id, queue, timer_id, available_at)", outbox(), to);
+    grant("select", sleepers(), to);
+    grant("execute", "function " + names.qualified(names.table() + "_publish"), to);
+    return this;
+  }
+
+  Grants timerCancellation(String role) {
+    String to = to("publisher role", role);
+    sql.append("-- cancels timers\n");
+    usage(names.schema(), to);
+    grant("delete, select (id, queue, timer_id, lease_until)", outbox(), to);
+    return this;
+  }
+
+  Grants subscriber(String role) {
+    String to = to("subscriber role", role);
+    sql.append("-- subscribes\n");
+    usage(names.schema(), to);
+    grant("select, update, delete", outbox(), to);
+    grant("select, insert, update, delete", sleepers(), to);
+    usage(names.deadLetterSchema(), to);
+    grant("insert, select (id, original_id)", names.deadLetterName(), to);
+    return this;
+  }
+
+  Grants operator(String role) {
+    String to = to("operator role", role);
+    sql.append("-- operates: looks at the queue, works on dead letters\n");
+    usage(names.schema(), to);
+    grant("select, insert", outbox(), to);
+    grant("select", sleepers(), to);
+    usage(names.deadLetterSchema(), to);
+    grant("select, update, delete", names.deadLetterName(), to);
+    return this;
+  }
+
+  /** Functions are open to everyone unless that is revoked. */
+  Grants closeFunction() {
+    sql.append("revoke all on function ")
+        .append(names.qualified(names.table() + "_publish"))
+        .append(" from public;\n");
+    return this;
+  }
+
+  private String outbox() {
+    return names.qualified(names.table());
+  }
+
+  private String sleepers() {
+    return names.qualified(names.table() + "_sleepers");
+  }
+
+  private void usage(String schema, String to) {
+    grant("usage", "schema " + Names.quoted(schema), to);
+  }
+
+  private void grant(String what, String on, String to) {
+    sql.append("grant ").append(what).append(" on ").append(on).append(to).append(";\n");
+  }
+
+  private static String to(String what, String role) {
+    Objects.requireNonNull(role, what);
+    if (role.isBlank() || role.chars().anyMatch(Character::isISOControl)) {
+      throw new IllegalArgumentException(
+          what + " is blank or holds control characters; give the name of a role");
+    }
+    if (Names.bytes(role) > Names.MAX_BYTES) {
+      throw new IllegalArgumentException(
+          "%s '%s' is %d bytes long and PostgreSQL keeps %d; shorten it"
+              .formatted(what, role, Names.bytes(role), Names.MAX_BYTES));
+    }
+    return " to " + Names.quoted(role);
+  }
+
+  @Override
+  public String toString() {
+    return sql.toString();
+  }
+}
