@@ -1,0 +1,118 @@
+package dev.outbox4j.dlq;
+
+import dev.outbox4j.spi.DeadLetterEntry;
+import dev.outbox4j.spi.LeaseRef;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.function.Function;
+import org.jooq.Name;
+import org.jooq.SQLDialect;
+import org.jooq.impl.DSL;
+import org.jspecify.annotations.Nullable;
+
+/** The statement that moves rows from an outbox to its dead-letter table. Immutable. */
+final class MoveStatement {
+  /** What the error of a statement begins with that deleted more rows than it was asked to. */
+  static final String TOO_MANY = "outbox4j deleted too many rows: ";
+
+  // The settings end with the implicit transaction that both statements share. They hold the plan
+  // to one probe of the primary key per entry, whatever the statistics say.
+  private static final String TEMPLATE =
+      """
+      select set_config('plan_cache_mode', 'force_custom_plan', true),
+             set_config('enable_seqscan', 'off', true),
+             set_config('enable_bitmapscan', 'off', true),
+             set_config('enable_hashjoin', 'off', true),
+             set_config('enable_mergejoin', 'off', true);
+      with entry as (
+        select *
+        from unnest(cast(? as text[]), cast(? as bigint[]), cast(? as int[]), cast(? as text[]),
+                    cast(? as int[]), cast(? as text[]))
+          as e (queue, id, token, reason, attempts, exception)
+      ), deleted as (
+        delete from {outbox} o using entry e
+        where o.queue = any(cast(? as text[])) and o.queue = e.queue
+          and o.id = e.id and o.lease_token = e.token
+        returning o.id, o.queue, o.type, o.ordering_key, o.payload, o.headers, o.deliveries_count,
+                  o.created_at, o.timer_id, e.reason, e.attempts, e.exception
+      ), inserted as (
+        insert into {dead_letters} (original_id, queue, type, ordering_key, payload, headers,
+                                    deliveries_count, attempts_count, created_at, timer_id,
+                                    failure_reason, last_exception)
+        select id, queue, type, ordering_key, payload, headers,
+               deliveries_count, attempts, created_at, timer_id, reason, exception
+        from deleted
+      ), checked as (
+        select count(*) as moved, least(count(distinct (queue, id)), ?) as expected from deleted
+      )
+      select d.id,
+             cast(case when c.moved > c.expected
+                    then '{too_many}' || c.moved || ' instead of ' || c.expected end as int)
+      from deleted d cross join checked c
+      """;
+
+  private final String sql;
+
+  MoveStatement(Name outbox, Name deadLetters) {
+    sql =
+        TEMPLATE
+            .replace("{outbox}", quoted(outbox))
+            .replace("{dead_letters}", quoted(deadLetters))
+            .replace("{too_many}", TOO_MANY);
+  }
+
+  private static String quoted(Name name) {
+    return DSL.using(SQLDialect.POSTGRES).render(name);
+  }
+
+  /**
+   * Runs the statement.
+   *
+   * @param connection in autocommit mode
+   * @return the ids it moved
+   */
+  Set<Long> run(Connection connection, List<DeadLetterEntry> entries) throws SQLException {
+    try (PreparedStatement statement = connection.prepareStatement(sql)) {
+      set(statement, 1, "text", entries, entry -> entry.lease().queue());
+      set(statement, 2, "int8", entries, entry -> entry.lease().id());
+      set(statement, 3, "int4", entries, entry -> entry.lease().token());
+      set(statement, 4, "text", entries, entry -> entry.reason().code());
+      set(statement, 5, "int4", entries, DeadLetterEntry::attempts);
+      set(statement, 6, "text", entries, DeadLetterEntry::exception);
+      List<String> queues =
+          entries.stream().map(DeadLetterEntry::lease).map(LeaseRef::queue).distinct().toList();
+      set(statement, 7, "text", queues, queue -> queue);
+      statement.setInt(8, entries.size());
+      statement.execute();
+      if (!statement.getMoreResults()) {
+        throw new SQLException("The driver gave no result for the second of two statements");
+      }
+      try (ResultSet rows = statement.getResultSet()) {
+        Set<Long> moved = new HashSet<>();
+        while (rows.next()) {
+          moved.add(rows.getLong(1));
+        }
+        return moved;
+      }
+    }
+  }
+
+  private static <T> void set(
+      PreparedStatement statement,
+      int index,
+      String type,
+      List<T> values,
+      Function<? super T, ? extends @Nullable Object> column)
+      throws SQLException {
+    Object[] array = new Object[values.size()];
+    for (int i = 0; i < array.length; i++) {
+      array[i] = column.apply(values.get(i));
+    }
+    statement.setArray(index, statement.getConnection().createArrayOf(type, array));
+  }
+}
