@@ -1,0 +1,253 @@
+package dev.outbox4j.dlq;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.DeadLetterEntry;
+import dev.outbox4j.spi.DeadLetterWriter;
+import dev.outbox4j.spi.StoreException;
+import dev.outbox4j.spi.StoreException.Fault;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.postgresql.ds.PGSimpleDataSource;
+
+@ExtendWith(PostgresExtension.class)
+class BrokenDeadLettersIT {
+  private final TestDatabase database;
+  private final Rows rows;
+  private HikariDataSource pool;
+  private DeadLetterWriter writer;
+
+  BrokenDeadLettersIT(TestDatabase database) {
+    this.database = database;
+    this.rows = new Rows(database, "outbox");
+  }
+
+  @BeforeEach
+  void begin() {
+    database.update("truncate outbox");
+    database.update("create table broken (like outbox_dlq including all)");
+    pool = database.pool(1);
+    writer = DeadLetterQueue.in("broken").bind(new PoolOnlyStore(pool, database.table()));
+  }
+
+  @AfterEach
+  void nothingIsBorrowed() {
+    assertThat(pool.getHikariPoolMXBean().getActiveConnections()).isZero();
+    pool.close();
+    database.update("drop table if exists broken");
+  }
+
+  @Test
+  void keepsTheRowsWhileTheTableIsMissingAndMovesThemOnceItIsBack() {
+    long first = rows.lease("orders");
+    long second = rows.lease("orders");
+    List<DeadLetterEntry> entries =
+        List.of(Rows.entry("orders", first), Rows.entry("orders", second));
+    database.update("alter table broken rename to away");
+
+    StoreException failure = failure(entries);
+
+    assertThat(failure.fault()).isEqualTo(Fault.SETUP);
+    assertThat(failure.outcomeUnknown()).isFalse();
+    assertThat(failure)
+        .hasMessageContaining("Moving 2 row(s) from 'outbox' to the dead letters in 'broken'")
+        .hasMessageContaining("42P01")
+        .hasMessageContaining("apply the migrations");
+    assertThat(List.of(first, second)).allMatch(rows::untouched);
+
+    database.update("alter table away rename to broken");
+    assertThat(writer.write(entries)).containsExactlyInAnyOrder(first, second);
+    assertThat(database.count("broken")).isEqualTo(2);
+  }
+
+  @Test
+  void keepsTheRowsWhileAColumnIsMissing() {
+    long id = rows.lease("orders");
+    List<DeadLetterEntry> entries = List.of(Rows.entry("orders", id));
+    database.update("alter table broken rename timer_id to other_id");
+
+    StoreException failure = failure(entries);
+
+    assertThat(failure.fault()).isEqualTo(Fault.SETUP);
+    assertThat(failure).hasMessageContaining("42703").hasMessageContaining("timer_id");
+    assertThat(rows.untouched(id)).isTrue();
+
+    database.update("alter table broken rename other_id to timer_id");
+    assertThat(writer.write(entries)).containsExactly(id);
+  }
+
+  @Test
+  void worksAgainAfterAColumnChangedUnderAPreparedStatement() {
+    for (int i = 0; i < 10; i++) {
+      writer.write(List.of(Rows.entry("orders", rows.lease("orders"))));
+    }
+    database.update("truncate broken");
+    database.update("alter table broken alter column last_exception type varchar(4)");
+    long id = rows.lease("orders");
+
+    StoreException failure = failure(List.of(Rows.entry("orders", id)));
+
+    assertThat(failure.fault()).isEqualTo(Fault.ROW);
+    assertThat(failure).hasMessageContaining("22001");
+    assertThat(rows.untouched(id)).isTrue();
+
+    database.update("alter table broken alter column last_exception type text");
+    assertThat(writer.write(List.of(Rows.entry("orders", id)))).containsExactly(id);
+  }
+
+  @Test
+  void keepsAllRowsOfABatchOfWhichAConstraintRefusesOneAndSaysThatTheRowIsAtFault() {
+    database.update("alter table broken add constraint no_poison check (queue <> 'poison')");
+    long good = rows.lease("orders");
+    long bad = rows.lease("poison");
+
+    StoreException failure =
+        failure(List.of(Rows.entry("orders", good), Rows.entry("poison", bad)));
+
+    assertThat(failure.fault()).isEqualTo(Fault.ROW);
+    assertThat(failure.outcomeUnknown()).isFalse();
+    assertThat(failure).hasMessageContaining("no_poison").hasMessageContaining("23514");
+    assertThat(List.of(good, bad)).allMatch(rows::untouched);
+    assertThat(database.count("broken")).isZero();
+
+    assertThat(writer.write(List.of(Rows.entry("orders", good)))).containsExactly(good);
+    assertThat(failure(List.of(Rows.entry("poison", bad))).fault()).isEqualTo(Fault.ROW);
+    database.update("alter table broken drop constraint no_poison");
+    assertThat(writer.write(List.of(Rows.entry("poison", bad)))).containsExactly(bad);
+  }
+
+  @Test
+  void showsNothingOfTheRowInTheFailure() {
+    database.update("alter table broken add constraint refused check (false)");
+    long id = rows.lease("orders");
+
+    StringWriter trace = new StringWriter();
+    failure(List.of(Rows.entry("orders", id))).printStackTrace(new PrintWriter(trace));
+
+    assertThat(trace.toString())
+        .contains("refused")
+        .doesNotContain(Rows.SECRET)
+        .doesNotContain("why it failed");
+    assertThat(rows.untouched(id)).isTrue();
+  }
+
+  @Test
+  void keepsTheRowThatATriggerRefuses() {
+    database.update(
+        """
+        create or replace function refuse() returns trigger language plpgsql
+        as $$ begin raise exception 'not on a Friday'; end $$
+        """);
+    database.update(
+        "create trigger refuse before insert on broken for each row execute function refuse()");
+    long id = rows.lease("orders");
+
+    StoreException failure = failure(List.of(Rows.entry("orders", id)));
+
+    assertThat(failure.fault()).isEqualTo(Fault.ROW);
+    assertThat(failure).hasMessageContaining("not on a Friday").hasMessageContaining("P0001");
+    assertThat(rows.untouched(id)).isTrue();
+
+    database.update("drop trigger refuse on broken");
+    assertThat(writer.write(List.of(Rows.entry("orders", id)))).containsExactly(id);
+  }
+
+  @Test
+  void keepsTheRowThatIsRefusedAtTheCommit() {
+    database.update("create table if not exists known_queue (name text primary key)");
+    database.update(
+        "alter table broken add constraint known foreign key (queue) references known_queue"
+            + " deferrable initially deferred");
+    long id = rows.lease("orders");
+
+    StoreException failure = failure(List.of(Rows.entry("orders", id)));
+
+    assertThat(failure.fault()).isEqualTo(Fault.ROW);
+    assertThat(failure).hasMessageContaining("23503");
+    assertThat(rows.untouched(id)).isTrue();
+    assertThat(database.count("broken")).isZero();
+  }
+
+  @Test
+  void saysWhichGrantIsMissing() {
+    database.update("drop role if exists mover_without_grants");
+    database.update("create role mover_without_grants login password 'x'");
+    try {
+      database.update("grant select, delete on outbox to mover_without_grants");
+      PGSimpleDataSource source = database.plain();
+      source.setUser("mover_without_grants");
+      source.setPassword("x");
+      DeadLetterWriter limited =
+          DeadLetterQueue.in("broken").bind(new PoolOnlyStore(source, database.table()));
+      long id = rows.lease("orders");
+      List<DeadLetterEntry> entries = List.of(Rows.entry("orders", id));
+
+      StoreException failure =
+          catchThrowableOfType(StoreException.class, () -> limited.write(entries));
+
+      assertThat(failure.fault()).isEqualTo(Fault.SETUP);
+      assertThat(failure)
+          .hasMessageContaining("permission denied")
+          .hasMessageContaining("42501")
+          .hasMessageContaining("insert on 'broken'");
+      assertThat(rows.untouched(id)).isTrue();
+
+      database.update("grant insert on broken to mover_without_grants");
+      assertThat(limited.write(entries)).containsExactly(id);
+    } finally {
+      database.update("drop owned by mover_without_grants");
+      database.update("drop role mover_without_grants");
+    }
+  }
+
+  @Test
+  void rollsBackAndShoutsWhenMoreRowsThanAskedWereDeleted() {
+    database.update("create table twins (like outbox including defaults including identity)");
+    try {
+      Rows twins = new Rows(database, "twins");
+      long id = twins.lease("orders");
+      long healthy = twins.lease("orders");
+      database.update("insert into twins select * from twins where id = ?", id);
+      DeadLetterWriter mover =
+          DeadLetterQueue.in("broken")
+              .bind(
+                  new PoolOnlyStore(
+                      pool, OutboxTable.named("twins")));
+
+      // three rows for two entries; two rows for one entry that exists and one that does not
+      for (List<DeadLetterEntry> entries :
+          List.of(
+              List.of(Rows.entry("orders", id), Rows.entry("orders", healthy)),
+              List.of(Rows.entry("orders", id), Rows.entry("orders", healthy + 1000)))) {
+        StoreException failure =
+            catchThrowableOfType(StoreException.class, () -> mover.write(entries));
+
+        assertThat(failure)
+            .hasMessageContaining("rolled back")
+            .hasMessageContaining("more rows than asked")
+            .hasMessageContaining("primary key");
+        assertThat(failure.outcomeUnknown()).isFalse();
+        assertThat(database.count("twins")).isEqualTo(3);
+        assertThat(database.count("broken")).isZero();
+      }
+
+      assertThat(mover.write(List.of(Rows.entry("orders", healthy)))).containsExactly(healthy);
+    } finally {
+      database.update("drop table twins");
+    }
+  }
+
+  private StoreException failure(List<DeadLetterEntry> entries) {
+    return catchThrowableOfType(StoreException.class, () -> writer.write(entries));
+  }
+}

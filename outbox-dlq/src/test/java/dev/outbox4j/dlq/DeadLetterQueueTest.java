@@ -1,0 +1,96 @@
+package dev.outbox4j.dlq;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.spi.OutboxStore;
+import java.lang.reflect.Proxy;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class DeadLetterQueueTest {
+  private static final DataSource UNTOUCHED = forbidden(DataSource.class);
+
+  @Test
+  void bindsWithoutTouchingTheDatabase() {
+    assertThat(
+            DeadLetterQueue.in("outbox_dlq")
+                .bind(new PoolOnlyStore(UNTOUCHED, OutboxTable.named("outbox"))))
+        .isNotNull();
+  }
+
+  @Test
+  void refusesAStoreThatIsNotOnPostgres() {
+    OutboxStore foreign = forbidden(OutboxStore.class);
+
+    assertThatThrownBy(() -> DeadLetterQueue.in("outbox_dlq").bind(foreign))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("'outbox_dlq'")
+        .hasMessageContaining("need a store on PostgreSQL")
+        .hasMessageContaining("PostgresOutbox.store(...)");
+  }
+
+  @Test
+  void refusesTheOutboxItself() {
+    OutboxTable outbox = OutboxTable.named("outbox");
+
+    for (DeadLetterQueue itself :
+        new DeadLetterQueue[] {DeadLetterQueue.in("outbox"), DeadLetterQueue.in("a", "outbox")}) {
+      assertThatThrownBy(() -> itself.bind(new PoolOnlyStore(UNTOUCHED, outbox.inSchema("a"))))
+          .isInstanceOf(IllegalArgumentException.class)
+          .hasMessageContaining("is the outbox itself");
+    }
+    assertThat(
+            DeadLetterQueue.in("b", "outbox")
+                .bind(new PoolOnlyStore(UNTOUCHED, outbox.inSchema("a"))))
+        .isNotNull();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"", " ", "1st", "a.b", "a\"b", "a;b", "a\u0000b", "a?b", "{outbox}"})
+  void refusesNamesThatAreNoIdentifiers(String name) {
+    assertThatThrownBy(() -> DeadLetterQueue.in(name))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("dead-letter table name");
+    assertThatThrownBy(() -> DeadLetterQueue.in(name, "dlq"))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("dead-letter schema name");
+  }
+
+  @Test
+  void refusesANameFromWhichAnIndexNameWouldBeTooLong() {
+    assertThat(DeadLetterQueue.in("d".repeat(46)).table()).hasSize(46);
+
+    assertThatThrownBy(() -> DeadLetterQueue.in("d".repeat(47)))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("d_queue_failed_idx', derived from it, is 64 bytes long")
+        .hasMessageContaining("shorten it by 1 bytes");
+    assertThatThrownBy(() -> DeadLetterQueue.in("ü".repeat(24)))
+        .hasMessageContaining("65 bytes long");
+  }
+
+  @Test
+  void isEqualByItsNames() {
+    assertThat(DeadLetterQueue.in("a", "b"))
+        .isEqualTo(DeadLetterQueue.in("a", "b"))
+        .hasSameHashCodeAs(DeadLetterQueue.in("a", "b"))
+        .isNotEqualTo(DeadLetterQueue.in("b"))
+        .hasToString("a.b");
+    assertThat(DeadLetterQueue.in("b")).hasToString("b");
+    assertThat(DeadLetterQueue.in("b").schema()).isEmpty();
+    assertThat(DeadLetterQueue.in("a", "b").schema()).hasValue("a");
+  }
+
+  private static <T> T forbidden(Class<T> type) {
+    return type.cast(
+        Proxy.newProxyInstance(
+            type.getClassLoader(),
+            new Class<?>[] {type},
+            (proxy, method, arguments) -> {
+              throw new AssertionError(method + " must not be called");
+            }));
+  }
+}
