@@ -98,7 +98,9 @@ final class MoveFaults {
 
   private static String firstLine(SQLException cause) {
     String message = cause.getMessage();
-    return message == null ? cause.getClass().getSimpleName() : message.lines().findFirst().orElse("");
+    return message == null
+        ? cause.getClass().getSimpleName()
+        : message.lines().findFirst().orElse("");
   }
 
   /** Leaves out what PostgreSQL quotes of a row in the lines after the first. */

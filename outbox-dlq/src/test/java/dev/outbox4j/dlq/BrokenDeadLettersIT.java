@@ -219,10 +219,7 @@ class BrokenDeadLettersIT {
       long healthy = twins.lease("orders");
       database.update("insert into twins select * from twins where id = ?", id);
       DeadLetterWriter mover =
-          DeadLetterQueue.in("broken")
-              .bind(
-                  new PoolOnlyStore(
-                      pool, OutboxTable.named("twins")));
+          DeadLetterQueue.in("broken").bind(new PoolOnlyStore(pool, OutboxTable.named("twins")));
 
       // three rows for two entries; two rows for one entry that exists and one that does not
       for (List<DeadLetterEntry> entries :

@@ -69,7 +69,10 @@ class DeadLetterConnectionIT {
       CompletableFuture<Set<Long>> move =
           CompletableFuture.supplyAsync(
               () -> writer(pool).write(List.of(Rows.entry("orders", id))), threads);
-      int pid = await().until(() -> database.list(Integer.class, WAITING), list -> list.size() == 1).get(0);
+      int pid =
+          await()
+              .until(() -> database.list(Integer.class, WAITING), list -> list.size() == 1)
+              .get(0);
       database.one(Boolean.class, "select pg_terminate_backend(?)", pid);
 
       ExecutionException thrown = catchThrowableOfType(ExecutionException.class, move::get);
@@ -201,9 +204,7 @@ class DeadLetterConnectionIT {
               });
       List<Long> ids = rows.lease("orders", 50);
 
-      assertThat(
-              writer(counting)
-                  .write(ids.stream().map(id -> Rows.entry("orders", id)).toList()))
+      assertThat(writer(counting).write(ids.stream().map(id -> Rows.entry("orders", id)).toList()))
           .hasSize(50);
 
       assertThat(borrowed).hasValue(1);

@@ -139,8 +139,7 @@ class DeadLetterMoveIT {
     entries.add(Rows.entry("invoices", invoices.get(0)));
     entries.add(Rows.entry("orders", 999_999));
 
-    assertThat(writer.write(entries))
-        .containsExactlyInAnyOrder(orders.get(0), invoices.get(0));
+    assertThat(writer.write(entries)).containsExactlyInAnyOrder(orders.get(0), invoices.get(0));
 
     assertThat(database.list(Long.class, "select original_id from outbox_dlq"))
         .containsExactlyInAnyOrder(orders.get(0), invoices.get(0));
@@ -175,9 +174,7 @@ class DeadLetterMoveIT {
                 first))
         .hasSize(1000)
         .containsOnly(true);
-    assertThat(
-            database.one(
-                Long.class, "select count(distinct failure_reason) from outbox_dlq"))
+    assertThat(database.one(Long.class, "select count(distinct failure_reason) from outbox_dlq"))
         .isEqualTo(FailureReason.values().length);
   }
 

@@ -13,7 +13,9 @@ import java.util.OptionalInt;
 import java.util.Set;
 import javax.sql.DataSource;
 
-/** All of a store that dead letters may use: its pool and its table. Anything else fails the test. */
+/**
+ * All of a store that dead letters may use: its pool and its table. Anything else fails the test.
+ */
 record PoolOnlyStore(DataSource dataSource, OutboxTable table) implements PostgresStore {
   @Override
   public ClaimResult claim(ClaimRequest request) {

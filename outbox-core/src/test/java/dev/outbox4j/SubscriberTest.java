@@ -1,0 +1,229 @@
+package dev.outbox4j;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.testing.InMemoryStore;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/** The engine on the store in memory: what a user can observe, without a database. */
+class SubscriberTest {
+  private final InMemoryStore store = new InMemoryStore(Clock.systemUTC());
+  private OutboxSubscriber subscriber;
+
+  @AfterEach
+  void stop() {
+    if (subscriber != null) {
+      subscriber.stop();
+    }
+  }
+
+  private OutboxSubscriber.Builder builder() {
+    return OutboxSubscriber.builder("orders")
+        .store(store)
+        .deadLetters(store.deadLetters())
+        .listen(store.notifications())
+        .maxDeliveries(50);
+  }
+
+  private void start(OutboxSubscriber.Builder builder) {
+    subscriber = builder.build();
+    subscriber.start();
+  }
+
+  private void publish(String type, String body) {
+    store.publish(OutboxMessage.to("orders").type(type).body(Payload.ofText(body)).build());
+  }
+
+  @Test
+  void handlesManyMessagesExactlyOnce() {
+    Map<String, Integer> handled = new ConcurrentHashMap<>();
+    for (int i = 0; i < 20_000; i++) {
+      publish("t", "m" + i);
+    }
+    start(
+        builder()
+            .workers(8)
+            .on("t", String.class, (text, delivery) -> handled.merge(text, 1, Integer::sum)));
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    assertThat(handled).hasSize(20_000);
+    assertThat(handled.values()).containsOnly(1);
+    await().untilAsserted(() -> assertThat(subscriber.health().inFlight()).isZero());
+  }
+
+  @Test
+  void slowHandlerHoldsUpNoOtherRow() throws Exception {
+    CountDownLatch release = new CountDownLatch(1);
+    AtomicInteger fast = new AtomicInteger();
+    publish("slow", "x");
+    for (int i = 0; i < 10_000; i++) {
+      publish("fast", "m");
+    }
+    start(
+        builder()
+            .workers(2)
+            .on("slow", delivery -> release.await())
+            .on("fast", delivery -> fast.incrementAndGet()));
+    await().untilAsserted(() -> assertThat(fast).hasValue(10_000));
+    assertThat(subscriber.health().running()).isEqualTo(1);
+    release.countDown();
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+  }
+
+  @Test
+  void claimsSurviveAStoreInTrouble() {
+    AtomicBoolean broken = new AtomicBoolean();
+    store.beforeEach(
+        operation -> {
+          if (broken.get()) {
+            throw new IllegalStateException("down: " + operation);
+          }
+        });
+    AtomicInteger handled = new AtomicInteger();
+    start(builder().on("t", delivery -> handled.incrementAndGet()));
+    publish("t", "1");
+    await().untilAsserted(() -> assertThat(handled).hasValue(1));
+    broken.set(true);
+    publish("t", "2");
+    await().untilAsserted(() -> assertThat(subscriber.health().failing()).isTrue());
+    assertThat(subscriber.health().state()).isEqualTo(SubscriberState.RUNNING);
+    broken.set(false);
+    await().untilAsserted(() -> assertThat(handled).hasValue(2));
+    await().untilAsserted(() -> assertThat(subscriber.health().failing()).isFalse());
+  }
+
+  @Test
+  void ackWhoseAnswerWasLostIsSettledWithoutLossAndWithoutALeaseLost() {
+    AtomicBoolean loseNext = new AtomicBoolean(true);
+    store.afterEach(
+        operation -> {
+          if (operation.equals("ack") && loseNext.compareAndSet(true, false)) {
+            throw new dev.outbox4j.spi.StoreException(
+                "connection lost", dev.outbox4j.spi.StoreException.Fault.TRANSIENT, true, null);
+          }
+        });
+    AtomicInteger unknown = new AtomicInteger();
+    AtomicInteger lost = new AtomicInteger();
+    AtomicInteger handled = new AtomicInteger();
+    start(
+        builder()
+            .observe(
+                new dev.outbox4j.spi.SubscriberEvents() {
+                  @Override
+                  public void outcomeUnknown(String name, Delivery delivery, Phase phase) {
+                    unknown.incrementAndGet();
+                  }
+
+                  @Override
+                  public void leaseLost(String name, Delivery delivery, Phase phase) {
+                    lost.incrementAndGet();
+                  }
+                })
+            .on("t", delivery -> handled.incrementAndGet()));
+    publish("t", "x");
+    await().untilAsserted(() -> assertThat(unknown).hasValue(1));
+    await().untilAsserted(() -> assertThat(subscriber.health().inFlight()).isZero());
+    assertThat(lost).hasValue(0);
+    assertThat(handled).hasValue(1);
+    assertThat(store.rows()).isEmpty();
+  }
+
+  @Test
+  void sleepsWithItsNameAmongTheSleepersAndWakesByNotification() {
+    AtomicInteger handled = new AtomicInteger();
+    start(
+        builder()
+            .poll(Duration.ofMillis(10), Duration.ofMinutes(10))
+            .lease(Duration.ofHours(1))
+            .on("t", delivery -> handled.incrementAndGet()));
+    for (int i = 1; i <= 20; i++) {
+      int expected = i;
+      publish("t", "x");
+      await()
+          .atMost(Duration.ofSeconds(5))
+          .untilAsserted(() -> assertThat(handled).hasValue(expected));
+    }
+  }
+
+  @Test
+  void refusesToBeBuiltAndListsAllFaultsAtOnce() {
+    assertThatThrownBy(() -> OutboxSubscriber.builder("orders").build())
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("store(...) is missing")
+        .hasMessageContaining("there is no handler");
+    record Order(int id) {}
+    assertThatThrownBy(() -> builder().on("t", Order.class, (order, delivery) -> {}).build())
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("'t' is decoded to")
+        .hasMessageContaining("there is no codec(...)");
+  }
+
+  @Test
+  void refusesBadValuesWhereTheyAreSet() {
+    assertThatThrownBy(() -> OutboxSubscriber.builder(" ")).hasMessageContaining("queue is blank");
+    assertThatThrownBy(() -> builder().workers(0)).hasMessageContaining("workers is 0");
+    assertThatThrownBy(() -> builder().batchSize(-1)).hasMessageContaining("batchSize is -1");
+    assertThatThrownBy(() -> builder().lease(Duration.ofMillis(99)))
+        .hasMessageContaining("lease is PT0.099S");
+    assertThatThrownBy(() -> builder().poll(Duration.ofSeconds(2), Duration.ofSeconds(1)))
+        .hasMessageContaining("max poll is PT1S");
+    assertThatThrownBy(() -> builder().gracefulTimeout(Duration.ofSeconds(-1)))
+        .hasMessageContaining("gracefulTimeout is PT-1S");
+    assertThatThrownBy(() -> builder().handlerTimeout(Duration.ZERO))
+        .hasMessageContaining("handlerTimeout is PT0S");
+    assertThatThrownBy(() -> builder().maxDeliveries(0)).hasMessageContaining("maxDeliveries is 0");
+    assertThatThrownBy(() -> builder().on("t", d -> {}).on("t", d -> {}))
+        .hasMessageContaining("'t' has a handler already");
+  }
+
+  @Test
+  void virtualThreadsAreRefusedWhereThereAreNone() {
+    if (Runtime.version().feature() >= 21) {
+      List<Boolean> virtual = new java.util.concurrent.CopyOnWriteArrayList<>();
+      start(
+          builder()
+              .virtualThreads()
+              .on(
+                  "t",
+                  delivery ->
+                      virtual.add(
+                          (Boolean)
+                              Thread.class.getMethod("isVirtual").invoke(Thread.currentThread()))));
+      publish("t", "x");
+      await().untilAsserted(() -> assertThat(virtual).containsExactly(true));
+    } else {
+      assertThatThrownBy(() -> builder().virtualThreads())
+          .isInstanceOf(IllegalStateException.class)
+          .hasMessageContaining("Java 21");
+    }
+  }
+
+  @Test
+  void secondStartDoesNothingAndStopOfANewOneNeither() {
+    subscriber = builder().on("t", delivery -> {}).build();
+    subscriber.stop();
+    assertThat(subscriber.health().state()).isEqualTo(SubscriberState.NEW);
+    subscriber.start();
+    subscriber.start();
+    assertThat(subscriber.health().state()).isEqualTo(SubscriberState.RUNNING);
+  }
+
+  @Test
+  void handlerThatStopsItsOwnSubscriberIsBoundedByTheGracefulTimeout() {
+    start(builder().gracefulTimeout(Duration.ofMillis(300)).on("t", delivery -> subscriber.stop()));
+    publish("t", "x");
+    await()
+        .untilAsserted(
+            () -> assertThat(subscriber.health().state()).isEqualTo(SubscriberState.STOPPED));
+  }
+}
