@@ -4,6 +4,9 @@ import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.spi.PayloadCodec;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
+import dev.outbox4j.postgres.internal.JdbcStore;
+import java.time.Duration;
+import javax.sql.DataSource;
 
 /** The entry point: store, publishers and validator of an outbox table. */
 public final class PostgresOutbox {
@@ -76,5 +79,38 @@ public final class PostgresOutbox {
     public ReactiveOutboxPublisher buildReactive() {
       return new R2dbcOutboxPublisher(table, notifyMode, new BodyEncoder(codec), autoCommitAllowed);
     }
+  }
+
+  /** How long a store waits for the server's answer by default: 15 s. */
+  public static final Duration DEFAULT_NETWORK_TIMEOUT = Duration.ofSeconds(15);
+
+  /**
+   * Returns the store of an outbox, with the {@linkplain #DEFAULT_NETWORK_TIMEOUT default} network
+   * timeout. Does no I/O.
+   *
+   * @param dataSource where to borrow a connection for each statement, best a pool; its connections
+   *     must be pgjdbc's, at isolation level READ COMMITTED
+   * @param table the outbox
+   * @return the store
+   */
+  public static PostgresStore store(DataSource dataSource, OutboxTable table) {
+    return store(dataSource, table, DEFAULT_NETWORK_TIMEOUT);
+  }
+
+  /**
+   * Returns the store of an outbox. Does no I/O.
+   *
+   * @param dataSource where to borrow a connection for each statement, best a pool; its connections
+   *     must be pgjdbc's, at isolation level READ COMMITTED
+   * @param table the outbox
+   * @param networkTimeout how long to wait for the server's answer before the connection is given
+   *     up, 1 ms to about 24 days; a shorter one that the connection has already is kept. Bounds
+   *     what a connection costs that has died without a word
+   * @return the store
+   * @throws IllegalArgumentException if the timeout is out of range
+   */
+  public static PostgresStore store(
+      DataSource dataSource, OutboxTable table, Duration networkTimeout) {
+    return new JdbcStore(dataSource, table, networkTimeout);
   }
 }

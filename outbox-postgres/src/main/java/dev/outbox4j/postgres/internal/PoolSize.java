@@ -1,0 +1,43 @@
+package dev.outbox4j.postgres.internal;
+
+import com.zaxxer.hikari.HikariDataSource;
+import java.sql.SQLException;
+import java.util.OptionalInt;
+import javax.sql.DataSource;
+
+/** The size of a pool, if it is HikariCP's. */
+final class PoolSize {
+  private static final boolean HIKARI = hikari();
+
+  private PoolSize() {}
+
+  static OptionalInt of(DataSource dataSource) {
+    return HIKARI ? Hikari.size(dataSource) : OptionalInt.empty();
+  }
+
+  private static boolean hikari() {
+    try {
+      Class.forName("com.zaxxer.hikari.HikariDataSource", false, PoolSize.class.getClassLoader());
+      return true;
+    } catch (ClassNotFoundException e) {
+      return false;
+    }
+  }
+
+  /** Loaded only when HikariCP is. */
+  private static final class Hikari {
+    static OptionalInt size(DataSource dataSource) {
+      if (dataSource instanceof HikariDataSource pool) {
+        return OptionalInt.of(pool.getMaximumPoolSize());
+      }
+      try {
+        return dataSource.isWrapperFor(HikariDataSource.class)
+            ? OptionalInt.of(dataSource.unwrap(HikariDataSource.class).getMaximumPoolSize())
+            : OptionalInt.empty();
+      } catch (SQLException e) {
+        // it cannot say; a pool that is too small shows when a connection is borrowed
+        return OptionalInt.empty();
+      }
+    }
+  }
+}

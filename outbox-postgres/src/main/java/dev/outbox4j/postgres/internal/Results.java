@@ -1,0 +1,34 @@
+package dev.outbox4j.postgres.internal;
+
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+
+/** Steps through the results of one execution of several statements. */
+final class Results {
+  private final PreparedStatement statement;
+  private boolean rows;
+
+  private Results(PreparedStatement statement, boolean rows) {
+    this.statement = statement;
+    this.rows = rows;
+  }
+
+  static Results of(PreparedStatement statement) throws SQLException {
+    return new Results(statement, statement.execute());
+  }
+
+  /** The rows of the current statement. */
+  ResultSet rows() throws SQLException {
+    if (!rows) {
+      throw new SQLException("A statement gave an update count instead of rows", "HY000");
+    }
+    return statement.getResultSet();
+  }
+
+  /** Goes on to the next statement. */
+  Results next() throws SQLException {
+    rows = statement.getMoreResults();
+    return this;
+  }
+}
