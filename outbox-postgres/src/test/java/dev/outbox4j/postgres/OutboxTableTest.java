@@ -1,0 +1,98 @@
+package dev.outbox4j.postgres;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatNullPointerException;
+
+import org.jooq.SQLDialect;
+import org.jooq.impl.DSL;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class OutboxTableTest {
+  @Test
+  void derivesItsNames() {
+    OutboxTable table = OutboxTable.named("outbox");
+    assertThat(table.channel()).isEqualTo("outbox_outbox");
+    assertThat(table.claimIndex()).isEqualTo("outbox_claim_idx");
+    assertThat(table.timerIndex()).isEqualTo("outbox_timer_uq");
+    assertThat(table.sleepersTable()).isEqualTo("outbox_sleepers");
+    assertThat(table.publishFunction()).isEqualTo("outbox_publish");
+    assertThat(table.schema()).isEmpty();
+    assertThat(table).hasToString("outbox");
+    assertThat(table.inSchema("billing")).hasToString("billing.outbox");
+  }
+
+  @Test
+  void quotesNamesExactlyAsGiven() {
+    OutboxTable table = OutboxTable.named("Odd name-1").inSchema("Größe");
+    assertThat(DSL.using(SQLDialect.POSTGRES).render(table.qualifiedName()))
+        .isEqualTo("\"Größe\".\"Odd name-1\"");
+    assertThat(DSL.using(SQLDialect.POSTGRES).render(table.qualifiedSleepers()))
+        .isEqualTo("\"Größe\".\"Odd name-1_sleepers\"");
+  }
+
+  @Test
+  void refusesANameWhoseDerivedNamesDoNotFit() {
+    String longest = "x".repeat(OutboxTable.MAX_IDENTIFIER_BYTES - "_schema_history".length());
+    assertThat(OutboxTable.named(longest).name()).isEqualTo(longest);
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> OutboxTable.named(longest + "x"))
+        .withMessage(
+            "table name '%sx' is too long: '%sx_schema_history', derived from it, is 64 bytes long and PostgreSQL keeps 63; shorten it by 1 bytes",
+            longest, longest);
+  }
+
+  @Test
+  void countsBytesAndNotCharacters() {
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> OutboxTable.named("ß".repeat(25)))
+        .withMessageContaining("is 65 bytes long");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> OutboxTable.named("outbox").inSchema("ß".repeat(32)))
+        .withMessageContaining("schema name")
+        .withMessageContaining("is 64 bytes long and PostgreSQL keeps 63; shorten it");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {"", " ", "1st", "a\"b", "a'b", "a;b", "a\0b", "a\nb", "a\\b", "$a", "${a}", "🐘"})
+  void refusesOtherCharacters(String name) {
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> OutboxTable.named(name))
+        .withMessageStartingWith("table name '")
+        .withMessageContaining("is not allowed: use letters, digits, _, - and spaces")
+        .withMessageNotContaining("\n")
+        .withMessageNotContaining("\0");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> OutboxTable.named("outbox").inSchema(name))
+        .withMessageStartingWith("schema name '");
+  }
+
+  @Test
+  void saysHowToNameASchema() {
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> OutboxTable.named("billing.outbox"))
+        .withMessageEndingWith("; name the schema with inSchema(...)");
+  }
+
+  @Test
+  void refusesNull() {
+    assertThatNullPointerException()
+        .isThrownBy(() -> OutboxTable.named(null))
+        .withMessage("table name");
+    assertThatNullPointerException()
+        .isThrownBy(() -> OutboxTable.named("outbox").inSchema(null))
+        .withMessage("schema name");
+  }
+
+  @Test
+  void isEqualByNames() {
+    assertThat(OutboxTable.named("a").inSchema("s"))
+        .isEqualTo(OutboxTable.named("a").inSchema("s"))
+        .hasSameHashCodeAs(OutboxTable.named("a").inSchema("s"))
+        .isNotEqualTo(OutboxTable.named("a"))
+        .isNotEqualTo(OutboxTable.named("b").inSchema("s"));
+  }
+}

@@ -1,0 +1,329 @@
+package dev.outbox4j.postgres;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.outbox4j.OutboxException;
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.Payload;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.StoreException;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.Random;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+@ExtendWith(PostgresExtension.class)
+class PublishIT {
+  /** All but the id, and the instants that are taken from the clock. */
+  private static final String ROW =
+      """
+      select row(queue, type, ordering_key, md5(payload), octet_length(payload), headers::text,
+          case when headers ? 'exact' then available_at end, created_at <= available_at,
+          lease_until, lease_token, leased_by, deliveries_count, attempts_count,
+          first_attempt_at, last_attempt_at, last_error, timer_id)::text
+      from outbox order by id
+      """
+          .replace(" ? ", " ?? ");
+
+  private final TestDatabase database;
+
+  PublishIT(TestDatabase database) {
+    this.database = database;
+  }
+
+  @BeforeEach
+  void empty() {
+    database.update("truncate outbox");
+  }
+
+  private static List<OutboxMessage> allKinds() {
+    byte[] large = new byte[1 << 20];
+    new Random(1).nextBytes(large);
+    StringBuilder everything = new StringBuilder();
+    IntStream.rangeClosed(1, 0xFFFF)
+        .filter(c -> !Character.isSurrogate((char) c))
+        .forEach(everything::appendCodePoint);
+    return List.of(
+        OutboxMessage.to("orders").build(),
+        OutboxMessage.to("orders")
+            .type("order.placed")
+            .orderingKey("customer \"7\" \\ {a,b} NULL 🐘")
+            .header("exact", "")
+            .header("quotes \" and ' and \\", "a\"b'c\\d\\\\e\n\t\b\f\r/")
+            .header("unicode", "Zoë 🐘 \u2028\u2029 \u0001\u007f\u0085\ufffe")
+            .header("all", everything.toString())
+            .header("NULL", "NULL")
+            .correlationId("c-1")
+            .deliverAt(Instant.parse("2031-03-04T05:06:07.123456Z"))
+            .body("Zoë 🐘")
+            .build(),
+        OutboxMessage.to("{\"q\",}\\").type("null").timerId("t 'x' \"y\" \\").body(large).build(),
+        OutboxMessage.to("NULL").type("NULL").timerId("NULL").body(42).build(),
+        OutboxMessage.to("late").deliverIn(Duration.ofDays(400)).body(Payload.ofText("x")).build(),
+        OutboxMessage.to("past")
+            .header("exact", "")
+            .deliverAt(Instant.parse("1815-06-18T09:00:00Z"))
+            .build(),
+        OutboxMessage.to("text").contentType("text/csv").body("a,b").build());
+  }
+
+  @Test
+  void writesTheSameRowsWhateverTheApi() {
+    List<List<String>> rows = new ArrayList<>();
+    for (PublishApi api : PublishApi.values()) {
+      empty();
+      List<Published> published =
+          api.publish(
+              database,
+              PostgresOutbox.publisher(database.table()).codec(new CountCodec("application/count")),
+              allKinds());
+      assertThat(published).hasSize(7).noneMatch(Published::deduplicated);
+      rows.add(database.list(String.class, ROW));
+    }
+    assertThat(rows.get(0)).hasSize(7);
+    assertThat(rows).containsOnly(rows.get(0));
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void storesWhatWasPublished(PublishApi api) {
+    List<OutboxMessage> messages = allKinds();
+    List<Published> published =
+        api.publish(
+            database,
+            PostgresOutbox.publisher(database.table()).codec(new CountCodec("application/count")),
+            messages);
+    for (int i = 0; i < messages.size(); i++) {
+      OutboxMessage message = messages.get(i);
+      long id = published.get(i).rowId().orElseThrow();
+      assertThat(column(String.class, "queue", id)).isEqualTo(message.queue());
+      assertThat(column(String.class, "type", id)).isEqualTo(message.type());
+      assertThat(column(String.class, "ordering_key", id)).isEqualTo(message.orderingKey());
+      assertThat(column(String.class, "timer_id", id)).isEqualTo(message.timerId());
+      for (String header : message.headers().keySet()) {
+        assertThat(
+                database.one(String.class, "select headers->>? from outbox where id = ?", header, id))
+            .isEqualTo(message.headers().get(header));
+      }
+      if (message.body() instanceof Payload payload) {
+        assertThat(column(byte[].class, "payload", id)).isEqualTo(payload.bytes());
+        assertThat(column(Integer.class, "(select count(*)::int from jsonb_object_keys(headers))", id))
+            .isEqualTo(message.headers().size());
+      }
+    }
+    assertThat(contentType(published.get(0))).isNull();
+    assertThat(contentType(published.get(1))).isEqualTo("text/plain; charset=utf-8");
+    assertThat(contentType(published.get(2))).isNull();
+    assertThat(contentType(published.get(3))).isEqualTo("application/count");
+    assertThat(contentType(published.get(6))).isEqualTo("text/csv");
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void delaysByTheServersClock(PublishApi api) {
+    Published delayed =
+        api.publish(database, OutboxMessage.to("q").deliverIn(Duration.ofDays(400)).build()).get(0);
+    assertThat(
+            column(
+                Boolean.class,
+                "available_at - created_at between interval '9600 hours' and interval '9600 hours 1 minute'",
+                delayed.rowId().orElseThrow()))
+        .isTrue();
+    Published latest =
+        api.publish(database, OutboxMessage.to("q").deliverIn(PublishTimes.MAX_DELAY).build()).get(0);
+    assertThat(
+            column(
+                Boolean.class,
+                "isfinite(available_at) and available_at > '200000-01-01'",
+                latest.rowId().orElseThrow()))
+        .isTrue();
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void storesTheFirstAndTheLastInstantsThatPostgresKnows(PublishApi api) {
+    List<Published> published =
+        api.publish(
+            database,
+            OutboxMessage.to("q").deliverAt(Instant.parse("-4713-11-24T00:00:00Z")).build(),
+            OutboxMessage.to("q").deliverAt(Instant.parse("+294276-12-31T23:59:59.999999Z")).build());
+    assertThat(utc(published.get(0))).isEqualTo("4714-11-24 00:00:00 BC");
+    assertThat(utc(published.get(1))).isEqualTo("294276-12-31 23:59:59.999999");
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void givesIdsInTheOrderOfTheMessages(PublishApi api) {
+    List<Published> published =
+        api.publish(
+            database,
+            PostgresOutbox.publisher(database.table()),
+            IntStream.range(0, 10_000)
+                .mapToObj(i -> OutboxMessage.to("q" + i % 3).type("n" + i).build())
+                .toList());
+    assertThat(published).hasSize(10_000);
+    List<Long> ids = published.stream().map(p -> p.rowId().orElseThrow()).toList();
+    assertThat(ids).isSorted().doesNotHaveDuplicates();
+    assertThat(database.list(String.class, "select type from outbox order by available_at, id"))
+        .isEqualTo(IntStream.range(0, 10_000).mapToObj(i -> "n" + i).toList());
+    assertThat(database.list(Long.class, "select id from outbox order by id")).isEqualTo(ids);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void publishesNothingForNoMessages(PublishApi api) {
+    assertThat(api.publish(database)).isEmpty();
+    assertThat(database.count("outbox")).isZero();
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void keepsOneLiveRowForATimerId(PublishApi api) {
+    OutboxMessage timer = OutboxMessage.to("q").timerId("t").type("first").build();
+    OutboxMessage again = OutboxMessage.to("q").timerId("t").type("again").build();
+    OutboxMessage elsewhere = OutboxMessage.to("r").timerId("t").type("elsewhere").build();
+    OutboxMessage plain = OutboxMessage.to("q").type("plain").build();
+    List<Published> published = api.publish(database, plain, timer, again, elsewhere, plain);
+    assertThat(published.stream().map(Published::deduplicated))
+        .containsExactly(false, false, true, false, false);
+    assertThat(api.publish(database, again, elsewhere, plain).stream().map(Published::deduplicated))
+        .containsExactly(true, true, false);
+    assertThat(column(String.class, "type", published.get(1).rowId().orElseThrow()))
+        .isEqualTo("first");
+    assertThat(database.list(String.class, "select type from outbox order by type"))
+        .containsExactly("elsewhere", "first", "plain", "plain", "plain");
+
+    database.update("delete from outbox where timer_id = 't' and queue = 'q'");
+    assertThat(api.publish(database, again).get(0).deduplicated()).isFalse();
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void cancelsATimerUnlessItIsLeased(PublishApi api) {
+    api.publish(
+        database,
+        OutboxMessage.to("q").timerId("t").build(),
+        OutboxMessage.to("r").timerId("t").build(),
+        OutboxMessage.to("q").build());
+    assertThat(api.cancel(database, database.table(), "q", "other")).isFalse();
+    database.update("update outbox set lease_until = now() + interval '1 minute'");
+    assertThat(api.cancel(database, database.table(), "q", "t")).isFalse();
+    assertThat(database.count("outbox")).isEqualTo(3);
+    database.update("update outbox set lease_until = now() - interval '1 second'");
+    assertThat(api.cancel(database, database.table(), "q", "t")).isTrue();
+    assertThat(api.cancel(database, database.table(), "q", "t")).isFalse();
+    database.update("update outbox set lease_until = null");
+    assertThat(api.cancel(database, database.table(), "r", "t")).isTrue();
+    assertThat(database.count("outbox")).isEqualTo(1);
+    assertThatThrownBy(() -> api.cancel(database, database.table(), "", "t"))
+        .hasStackTraceContaining("queue is blank");
+    assertThatThrownBy(() -> api.cancel(database, database.table(), "q", "a\0"))
+        .hasStackTraceContaining("timerId has a NUL character");
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void worksInAnotherSchemaWithAnOddName(PublishApi api) {
+    OutboxTable odd = OutboxTable.named("Odd name-1").inSchema("Other schéma");
+    database.update("drop schema if exists \"Other schéma\" cascade");
+    database.update("create schema \"Other schéma\"");
+    dev.outbox4j.migrations.OutboxMigrations.of("Other schéma", "Odd name-1")
+        .migrate(database.plain());
+    List<Published> published =
+        api.publish(
+            database,
+            PostgresOutbox.publisher(odd).notify(NotifyMode.ALWAYS),
+            List.of(OutboxMessage.to("q").timerId("t").build()));
+    assertThat(published).containsExactly(new Published(OptionalLong.of(1)));
+    assertThat(api.cancel(database, odd, "q", "t")).isTrue();
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void saysThatTheTableIsMissing(PublishApi api) {
+    OutboxTable missing = OutboxTable.named("missing");
+    assertSetup(
+        () ->
+            api.publish(
+                database, PostgresOutbox.publisher(missing), List.of(OutboxMessage.to("q").build())),
+        "publish on table missing failed",
+        "run the migrations");
+    assertSetup(
+        () -> api.cancel(database, missing, "q", "t"),
+        "cancelTimer on table missing failed",
+        "run the migrations");
+    assertSetup(
+        () -> api.cancel(database, missing.inSchema("nowhere"), "q", "t"),
+        "table nowhere.missing",
+        "run the migrations");
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void refusesWhatCannotBeEncodedBeforeAnyStatement(PublishApi api) {
+    assertThatThrownBy(() -> api.publish(database, OutboxMessage.to("q").body(42).build()))
+        .isInstanceOf(OutboxException.class)
+        .hasMessageContaining("needs a codec and the publisher has none");
+    assertThatThrownBy(
+            () ->
+                api.publish(
+                    database,
+                    OutboxMessage.to("q").build(),
+                    OutboxMessage.to("q").deliverAt(Instant.MAX).build()))
+        .isInstanceOf(OutboxException.class)
+        .hasMessageContaining("PostgreSQL stores instants from");
+    assertThat(database.count("outbox")).isZero();
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void blamesTheRowForTheTablesOwnConstraintsWithoutQuotingIt(PublishApi api) {
+    database.update("alter table outbox add constraint short check (octet_length(payload) < 3)");
+    try {
+      assertThatThrownBy(() -> api.publish(database, OutboxMessage.to("q").body("secret").build()))
+          .isInstanceOfSatisfying(
+              StoreException.class, e -> assertThat(e.fault()).isEqualTo(StoreException.Fault.ROW))
+          .hasMessageContaining("check constraint \"short\"")
+          .hasMessageContaining("SQLSTATE 23514")
+          .hasMessageNotContaining("secret")
+          .hasMessageNotContaining("736563726574");
+    } finally {
+      database.update("alter table outbox drop constraint short");
+    }
+  }
+
+  private static void assertSetup(Runnable work, String... parts) {
+    assertThatThrownBy(work::run)
+        .isInstanceOfSatisfying(
+            StoreException.class,
+            e -> {
+              assertThat(e.fault()).isEqualTo(StoreException.Fault.SETUP);
+              assertThat(e.outcomeUnknown()).isFalse();
+            })
+        .satisfies(e -> Arrays.stream(parts).forEach(p -> assertThat(e).hasMessageContaining(p)));
+  }
+
+  private String contentType(Published published) {
+    return column(String.class, "headers->>'content-type'", published.rowId().orElseThrow());
+  }
+
+  private String utc(Published published) {
+    return column(
+        String.class, "(available_at at time zone 'UTC')::text", published.rowId().orElseThrow());
+  }
+
+  private <T> T column(Class<T> type, String expression, long id) {
+    return database.one(type, "select " + expression + " from outbox where id = ?", id);
+  }
+}
