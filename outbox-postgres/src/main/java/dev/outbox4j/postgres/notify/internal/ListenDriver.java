@@ -1,0 +1,23 @@
+package dev.outbox4j.postgres.notify.internal;
+
+import java.time.Duration;
+import java.util.function.Consumer;
+
+/** Opens connections of one database driver. Thread-safe. */
+public interface ListenDriver {
+
+  /** {@return the driver's name, for people} */
+  String name();
+
+  /**
+   * Connects; blocks until it is done. May be interrupted when nobody wants the connection any
+   * more.
+   *
+   * @param onNotification takes the payload of each notification, on a thread of the driver or of
+   *     {@link ListenConnection#await}; quick, throws nothing
+   * @param limit how long one exchange with the server should take at most
+   * @return the connection
+   * @throws Exception if it failed; nothing is left open
+   */
+  ListenConnection open(Consumer<String> onNotification, Duration limit) throws Exception;
+}

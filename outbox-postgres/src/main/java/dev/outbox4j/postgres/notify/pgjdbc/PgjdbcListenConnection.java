@@ -1,0 +1,91 @@
+package dev.outbox4j.postgres.notify.pgjdbc;
+
+import dev.outbox4j.postgres.notify.internal.ConnectionLostException;
+import dev.outbox4j.postgres.notify.internal.JdbcSession;
+import dev.outbox4j.postgres.notify.internal.ListenConnection;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import org.postgresql.PGNotification;
+import org.postgresql.jdbc.PgConnection;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** A connection of pgjdbc, which has to be asked for notifications and blocks until one comes. */
+final class PgjdbcListenConnection implements ListenConnection {
+  private static final Logger LOG = LoggerFactory.getLogger(PgjdbcListenConnection.class);
+  private static final Duration CLOSE_LIMIT = Duration.ofMillis(800);
+
+  private final PgConnection connection;
+  private final Consumer<String> onNotification;
+  private final Duration readLimit;
+
+  PgjdbcListenConnection(
+      PgConnection connection, Consumer<String> onNotification, Duration readLimit)
+      throws SQLException {
+    this.connection = connection;
+    this.onNotification = onNotification;
+    this.readLimit = readLimit;
+    JdbcSession.prepare(connection, readLimit);
+  }
+
+  @Override
+  public void execute(String sql, Duration limit) throws SQLException {
+    JdbcSession.execute(connection, sql, limit);
+  }
+
+  /**
+   * The driver's timeout ends with the first byte of a message, and it reads the rest without one;
+   * the guard bounds a message of which only the beginning arrives.
+   */
+  @Override
+  public void await(Duration limit) throws SQLException {
+    int millis = (int) Math.max(1, Math.min(limit.toMillis(), Integer.MAX_VALUE));
+    CompletableFuture<Void> guard = new CompletableFuture<>();
+    guard
+        .orTimeout(millis + readLimit.toMillis(), TimeUnit.MILLISECONDS)
+        .whenComplete((nothing, timeout) -> abortIf(timeout != null));
+    PGNotification[] notifications;
+    try {
+      notifications = connection.getNotifications(millis);
+    } finally {
+      guard.complete(null);
+    }
+    if (notifications != null) {
+      for (PGNotification notification : notifications) {
+        onNotification.accept(notification.getParameter());
+      }
+    }
+    if (connection.isClosed()) {
+      throw new ConnectionLostException("The connection is closed");
+    }
+  }
+
+  private void abortIf(boolean stuck) {
+    if (stuck) {
+      abort();
+    }
+  }
+
+  /** Closes the socket, which is the only thing that wakes a thread that reads it. */
+  @Override
+  public void abort() {
+    try {
+      connection.abort(Runnable::run);
+    } catch (SQLException e) {
+      LOG.debug("Aborting the LISTEN connection failed", e);
+    }
+  }
+
+  @Override
+  public void close() {
+    try {
+      connection.setNetworkTimeout(Runnable::run, Math.toIntExact(CLOSE_LIMIT.toMillis()));
+      connection.close();
+    } catch (SQLException e) {
+      LOG.debug("Closing the LISTEN connection failed; it was closed already", e);
+    }
+  }
+}

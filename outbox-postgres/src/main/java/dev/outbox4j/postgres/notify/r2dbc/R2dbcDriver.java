@@ -1,0 +1,64 @@
+package dev.outbox4j.postgres.notify.r2dbc;
+
+import dev.outbox4j.postgres.notify.internal.ListenConnection;
+import dev.outbox4j.postgres.notify.internal.ListenDriver;
+import dev.outbox4j.postgres.notify.internal.Pools;
+import io.r2dbc.postgresql.api.PostgresqlConnection;
+import io.r2dbc.spi.Connection;
+import io.r2dbc.spi.ConnectionFactory;
+import io.r2dbc.spi.Wrapped;
+import java.time.Duration;
+import java.util.Objects;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+import reactor.core.publisher.Mono;
+
+/** Opens connections of r2dbc-postgresql. */
+final class R2dbcDriver implements ListenDriver {
+  private static final String ADVICE =
+      "give an unpooled factory of r2dbc-postgresql, such as a PostgresqlConnectionFactory";
+
+  private final ConnectionFactory factory;
+
+  private R2dbcDriver(ConnectionFactory factory) {
+    this.factory = factory;
+  }
+
+  static R2dbcDriver of(ConnectionFactory factory) {
+    Objects.requireNonNull(factory, "factory");
+    for (Object layer = factory; layer != null; layer = unwrap(layer)) {
+      Pools.refuse(layer, ADVICE);
+    }
+    return new R2dbcDriver(factory);
+  }
+
+  @Override
+  public String name() {
+    return "r2dbc-postgresql";
+  }
+
+  @Override
+  public ListenConnection open(Consumer<String> onNotification, Duration limit) throws Exception {
+    Connection connection = Objects.requireNonNull(Mono.from(factory.create()).toFuture().get());
+    try {
+      return new R2dbcListenConnection(driverConnection(connection), onNotification, limit);
+    } catch (RuntimeException e) {
+      Mono.from(connection.close()).subscribe(nothing -> {}, e::addSuppressed);
+      throw e;
+    }
+  }
+
+  private static PostgresqlConnection driverConnection(Connection connection) {
+    for (Object layer = connection; layer != null; layer = unwrap(layer)) {
+      Pools.refuse(layer, ADVICE);
+      if (layer instanceof PostgresqlConnection found) {
+        return found;
+      }
+    }
+    throw Pools.pooled(connection, ADVICE);
+  }
+
+  private static @Nullable Object unwrap(Object layer) {
+    return layer instanceof Wrapped<?> wrapped ? wrapped.unwrap() : null;
+  }
+}
