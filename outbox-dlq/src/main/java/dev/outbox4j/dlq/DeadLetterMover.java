@@ -1,9 +1,10 @@
 package dev.outbox4j.dlq;
 
 import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.internal.Jdbc;
 import dev.outbox4j.spi.DeadLetterEntry;
 import dev.outbox4j.spi.DeadLetterWriter;
-import java.sql.SQLException;
+import java.time.Duration;
 import java.util.List;
 import java.util.Set;
 import javax.sql.DataSource;
@@ -11,14 +12,16 @@ import org.jooq.Name;
 
 /** Moves rows of one outbox to its dead-letter table. */
 final class DeadLetterMover implements DeadLetterWriter {
-  private final DataSource pool;
+  private static final Duration NETWORK_TIMEOUT = Duration.ofSeconds(30);
+
+  private final Jdbc jdbc;
   private final MoveStatement statement;
-  private final MoveFaults faults;
+  private final String operation;
 
   DeadLetterMover(DataSource pool, OutboxTable outbox, Name deadLetters) {
-    this.pool = pool;
-    this.statement = new MoveStatement(outbox.qualifiedName(), deadLetters);
-    this.faults = new MoveFaults(outbox.toString(), String.join(".", deadLetters.getName()));
+    jdbc = new Jdbc(pool, outbox, NETWORK_TIMEOUT);
+    statement = new MoveStatement(outbox.qualifiedName(), deadLetters);
+    operation = "dead-letter to " + String.join(".", deadLetters.getName());
   }
 
   @Override
@@ -26,16 +29,6 @@ final class DeadLetterMover implements DeadLetterWriter {
     if (entries.isEmpty()) {
       throw new IllegalArgumentException("There is no row to dead-letter; give one or more");
     }
-    AutoCommitLoan loan;
-    try {
-      loan = AutoCommitLoan.from(pool);
-    } catch (SQLException e) {
-      throw faults.notBegun(entries.size(), e);
-    }
-    try (loan) {
-      return statement.run(loan.connection(), entries);
-    } catch (SQLException e) {
-      throw faults.failed(entries.size(), e);
-    }
+    return jdbc.run(operation, connection -> statement.run(connection, entries));
   }
 }

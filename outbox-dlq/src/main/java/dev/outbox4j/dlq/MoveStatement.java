@@ -2,6 +2,7 @@ package dev.outbox4j.dlq;
 
 import dev.outbox4j.spi.DeadLetterEntry;
 import dev.outbox4j.spi.LeaseRef;
+import dev.outbox4j.spi.StoreException;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -17,8 +18,8 @@ import org.jspecify.annotations.Nullable;
 
 /** The statement that moves rows from an outbox to its dead-letter table. Immutable. */
 final class MoveStatement {
-  /** What the error of a statement begins with that deleted more rows than it was asked to. */
-  static final String TOO_MANY = "outbox4j deleted too many rows: ";
+  // in the error of a statement that deleted more rows than it was asked to
+  private static final String TOO_MANY = "outbox4j deleted too many rows: ";
 
   // The settings end with the implicit transaction that both statements share. They hold the plan
   // to one probe of the primary key per entry, whatever the statistics say.
@@ -56,13 +57,17 @@ final class MoveStatement {
       from deleted d cross join checked c
       """;
 
+  private final String outbox;
+  private final String deadLetters;
   private final String sql;
 
   MoveStatement(Name outbox, Name deadLetters) {
+    this.outbox = quoted(outbox);
+    this.deadLetters = quoted(deadLetters);
     sql =
         TEMPLATE
-            .replace("{outbox}", quoted(outbox))
-            .replace("{dead_letters}", quoted(deadLetters))
+            .replace("{outbox}", this.outbox)
+            .replace("{dead_letters}", this.deadLetters)
             .replace("{too_many}", TOO_MANY);
   }
 
@@ -75,6 +80,8 @@ final class MoveStatement {
    *
    * @param connection in autocommit mode
    * @return the ids it moved
+   * @throws StoreException if it was rolled back because it deleted more rows than it was asked to
+   * @throws SQLException if it failed otherwise
    */
   Set<Long> run(Connection connection, List<DeadLetterEntry> entries) throws SQLException {
     try (PreparedStatement statement = connection.prepareStatement(sql)) {
@@ -88,7 +95,7 @@ final class MoveStatement {
           entries.stream().map(DeadLetterEntry::lease).map(LeaseRef::queue).distinct().toList();
       set(statement, 7, "text", queues, queue -> queue);
       statement.setInt(8, entries.size());
-      statement.execute();
+      execute(statement, entries.size());
       if (!statement.getMoreResults()) {
         throw new SQLException("The driver gave no result for the second of two statements");
       }
@@ -99,6 +106,29 @@ final class MoveStatement {
         }
         return moved;
       }
+    }
+  }
+
+  private void execute(PreparedStatement statement, int rows) throws SQLException {
+    try {
+      statement.execute();
+    } catch (SQLException e) {
+      String message = e.getMessage();
+      if (message != null && message.contains(TOO_MANY)) {
+        throw new StoreException(
+            "Moving "
+                + rows
+                + " row(s) from "
+                + outbox
+                + " to "
+                + deadLetters
+                + " was rolled back, since more rows than asked were deleted: rows share an id;"
+                + " see whether the outbox still has its primary key",
+            StoreException.Fault.ROW,
+            false,
+            new SQLException(message.lines().findFirst().orElse(""), e.getSQLState()));
+      }
+      throw e;
     }
   }
 
