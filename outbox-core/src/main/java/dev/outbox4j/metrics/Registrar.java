@@ -1,0 +1,89 @@
+package dev.outbox4j.metrics;
+
+import io.micrometer.core.instrument.Counter;
+import io.micrometer.core.instrument.DistributionSummary;
+import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.Meter;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.Tags;
+import io.micrometer.core.instrument.TimeGauge;
+import io.micrometer.core.instrument.Timer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+
+/** Registers meters as {@link Meters} defines them and removes them together. Not thread-safe. */
+final class Registrar {
+  private final MeterRegistry registry;
+  private final List<Meter> registered = new ArrayList<>();
+
+  Registrar(MeterRegistry registry) {
+    this.registry = registry;
+  }
+
+  Counter counter(Meters meter, String... values) {
+    return keep(
+        Counter.builder(meter.id())
+            .description(meter.description())
+            .tags(tags(meter, values))
+            .register(registry));
+  }
+
+  Timer timer(Meters meter, String... values) {
+    return keep(
+        Timer.builder(meter.id())
+            .description(meter.description())
+            .tags(tags(meter, values))
+            .register(registry));
+  }
+
+  DistributionSummary summary(Meters meter, String... values) {
+    return keep(
+        DistributionSummary.builder(meter.id())
+            .description(meter.description())
+            .baseUnit(meter.kind().unit())
+            .tags(tags(meter, values))
+            .register(registry));
+  }
+
+  void gauge(Meters meter, Supplier<Number> value, String... tagValues) {
+    keep(
+        Gauge.builder(meter.id(), value)
+            .description(meter.description())
+            .tags(tags(meter, tagValues))
+            .register(registry));
+  }
+
+  /** A gauge of a time in nanoseconds, shown in the registry's own unit. */
+  void timeGauge(Meters meter, Supplier<Number> nanos, String... tagValues) {
+    keep(
+        TimeGauge.builder(meter.id(), nanos, TimeUnit.NANOSECONDS)
+            .description(meter.description())
+            .tags(tags(meter, tagValues))
+            .register(registry));
+  }
+
+  void removeAll() {
+    registered.forEach(registry::remove);
+    registered.clear();
+  }
+
+  private static Tags tags(Meters meter, String... values) {
+    List<String> keys = meter.tags();
+    if (keys.size() != values.length) {
+      throw new IllegalArgumentException(
+          meter.id() + " has the tags " + keys + " but was given " + values.length + " values");
+    }
+    Tags tags = Tags.empty();
+    for (int i = 0; i < values.length; i++) {
+      tags = tags.and(keys.get(i), values[i]);
+    }
+    return tags;
+  }
+
+  private <M extends Meter> M keep(M meter) {
+    registered.add(meter);
+    return meter;
+  }
+}

@@ -1,0 +1,160 @@
+package dev.outbox4j.metrics;
+
+import dev.outbox4j.SubscriberHealth;
+import dev.outbox4j.SubscriberState;
+import io.micrometer.core.instrument.Counter;
+import io.micrometer.core.instrument.DistributionSummary;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.Timer;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Supplier;
+import java.util.function.ToLongFunction;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/** The meters of all subscribers of one name. Thread-safe; finding a known meter takes no lock. */
+final class SubscriberMeters {
+  final Timer claim;
+  final Counter claimEmpty;
+  final DistributionSummary claimBatch;
+  final Counter renewed;
+  final Counter released;
+  final Counter drainTimeout;
+  final Counter listenerConnects;
+  final Counter listenerReconnects;
+  final Counter listenerDisconnects;
+
+  private final String name;
+  private final Registrar registrar; // guarded by this
+  private final List<Supplier<SubscriberHealth>> healths = new CopyOnWriteArrayList<>();
+  private final Map<String, Map<String, MessageMeters>> messages = new ConcurrentHashMap<>();
+  private final Map<String, Counter> failures = new ConcurrentHashMap<>();
+  private final Set<String> types = ConcurrentHashMap.newKeySet();
+  private int running; // guarded by this
+  private boolean closed; // guarded by this
+
+  SubscriberMeters(MeterRegistry registry, String name) {
+    this.name = name;
+    registrar = new Registrar(registry);
+    claim = registrar.timer(Meters.CLAIM, name);
+    claimEmpty = registrar.counter(Meters.CLAIM_EMPTY, name);
+    claimBatch = registrar.summary(Meters.CLAIM_BATCH, name);
+    renewed = registrar.counter(Meters.RENEWED, name);
+    released = registrar.counter(Meters.RELEASED, name);
+    drainTimeout = registrar.counter(Meters.DRAIN_TIMEOUT, name);
+    listenerConnects = registrar.counter(Meters.LISTENER_CONNECTS, name);
+    listenerReconnects = registrar.counter(Meters.LISTENER_RECONNECTS, name);
+    listenerDisconnects = registrar.counter(Meters.LISTENER_DISCONNECTS, name);
+    registrar.gauge(Meters.LISTENER_UP, this::listenerUp, name);
+    registrar.gauge(Meters.HEALTHY, this::healthy, name);
+    registrar.gauge(Meters.IN_FLIGHT, () -> sum(SubscriberHealth::inFlight), name);
+    registrar.gauge(Meters.RUNNING, () -> sum(SubscriberHealth::running), name);
+    registrar.gauge(Meters.DLQ_WAITING, () -> sum(SubscriberHealth::deadLettersWaiting), name);
+    registrar.timeGauge(Meters.OLDEST_IN_FLIGHT, this::oldestNanos, name);
+  }
+
+  /** A subscriber of this name was started. */
+  synchronized void join(Supplier<SubscriberHealth> health) {
+    running++;
+    healths.add(health);
+  }
+
+  /**
+   * A subscriber of this name has stopped; removes all meters with the last one.
+   *
+   * @return true if another one still runs
+   */
+  synchronized boolean leave() {
+    running--;
+    if (running > 0) {
+      healths.removeIf(health -> health.get().state() == SubscriberState.STOPPED);
+      return true;
+    }
+    closed = true;
+    registrar.removeAll();
+    return false;
+  }
+
+  /** Finds the meters of a message, or null if the subscriber has stopped meanwhile. */
+  @Nullable MessageMeters of(String queue, @Nullable String type) {
+    String known = type == null || type.isEmpty() ? MicrometerMetrics.NO_TYPE : type;
+    Map<String, MessageMeters> ofQueue = messages.get(queue);
+    if (ofQueue != null) {
+      MessageMeters meters = ofQueue.get(known);
+      if (meters == null && types.size() >= MicrometerMetrics.MAX_TYPES && !types.contains(known)) {
+        meters = ofQueue.get(MicrometerMetrics.OTHER_TYPES);
+      }
+      if (meters != null) {
+        return meters;
+      }
+    }
+    return admit(queue, known);
+  }
+
+  private synchronized @Nullable MessageMeters admit(String queue, String type) {
+    if (closed) {
+      return null;
+    }
+    boolean room = types.contains(type) || types.size() < MicrometerMetrics.MAX_TYPES;
+    if (room) {
+      types.add(type);
+    }
+    return messages
+        .computeIfAbsent(queue, key -> new ConcurrentHashMap<>())
+        .computeIfAbsent(
+            room ? type : MicrometerMetrics.OTHER_TYPES,
+            key -> new MessageMeters(registrar, name, queue, key));
+  }
+
+  void failed(String operation) {
+    Counter counter = failures.get(operation);
+    if (counter == null) {
+      counter = admitOperation(operation);
+    }
+    if (counter != null) {
+      counter.increment();
+    }
+  }
+
+  private synchronized @Nullable Counter admitOperation(String operation) {
+    return closed
+        ? null
+        : failures.computeIfAbsent(
+            operation, key -> registrar.counter(Meters.STORE_FAILURES, name, key));
+  }
+
+  private Stream<SubscriberHealth> alive() {
+    return healths.stream()
+        .map(Supplier::get)
+        .filter(health -> health.state() != SubscriberState.STOPPED);
+  }
+
+  private long sum(ToLongFunction<SubscriberHealth> value) {
+    return alive().mapToLong(value).sum();
+  }
+
+  private long oldestNanos() {
+    return alive().mapToLong(health -> health.oldestInFlight().toNanos()).max().orElse(0);
+  }
+
+  private int healthy() {
+    List<SubscriberHealth> all = alive().toList();
+    return !all.isEmpty() && all.stream().allMatch(SubscriberHealth::healthy) ? 1 : 0;
+  }
+
+  private double listenerUp() {
+    List<SubscriberHealth.Listener> listeners =
+        alive()
+            .map(SubscriberHealth::listener)
+            .filter(listener -> listener != SubscriberHealth.Listener.NONE)
+            .toList();
+    if (listeners.isEmpty()) {
+      return Double.NaN;
+    }
+    return listeners.contains(SubscriberHealth.Listener.DOWN) ? 0 : 1;
+  }
+}

@@ -1,0 +1,75 @@
+package dev.outbox4j.metrics;
+
+import dev.outbox4j.Delivery;
+import dev.outbox4j.Outcome;
+import dev.outbox4j.Payload;
+import java.time.Instant;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/** A message of which only its queue and type may be read. */
+record FakeDelivery(String queue, @Nullable String type) implements Delivery {
+  @Override
+  public long id() {
+    throw unread();
+  }
+
+  @Override
+  public @Nullable String orderingKey() {
+    throw unread();
+  }
+
+  @Override
+  public @Nullable String timerId() {
+    throw unread();
+  }
+
+  @Override
+  public Payload payload() {
+    throw unread();
+  }
+
+  @Override
+  public Map<String, String> headers() {
+    throw unread();
+  }
+
+  @Override
+  public Instant createdAt() {
+    throw unread();
+  }
+
+  @Override
+  public Instant availableAt() {
+    throw unread();
+  }
+
+  @Override
+  public int attempt() {
+    throw unread();
+  }
+
+  @Override
+  public int deliveries() {
+    throw unread();
+  }
+
+  @Override
+  public int leaseToken() {
+    throw unread();
+  }
+
+  @Override
+  public boolean leaseLost() {
+    throw unread();
+  }
+
+  @Override
+  public void decide(Outcome outcome) {
+    throw unread();
+  }
+
+  private static AssertionError unread() {
+    return new AssertionError("Metrics read nothing of a message but its queue and type");
+  }
+}

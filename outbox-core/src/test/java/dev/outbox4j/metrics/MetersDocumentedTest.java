@@ -1,0 +1,154 @@
+package dev.outbox4j.metrics;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.micrometer.core.instrument.Meter;
+import io.micrometer.core.instrument.Tag;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import io.micrometer.prometheusmetrics.PrometheusConfig;
+import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.Test;
+
+/** The code, the registry, Prometheus and the documentation name the same meters. */
+class MetersDocumentedTest {
+  private static final Path DOCUMENT = Path.of("..", "docs", "metrics.md");
+  private static final FakeDelivery DELIVERY = new FakeDelivery("orders", "order.placed");
+
+  /** A meter as one of the four sources tells it. */
+  private record Told(String name, String kind, String unit, List<String> tags, String meaning) {}
+
+  private record Documented(Told told, String prometheus) {}
+
+  @Test
+  void isDocumentedAsTheCodeDefinesIt() throws IOException {
+    assertThat(documented().stream().map(Documented::told)).containsExactlyElementsOf(defined());
+  }
+
+  @Test
+  void registersWhatTheCodeDefinesAndNothingElse() {
+    SimpleMeterRegistry registry = new SimpleMeterRegistry();
+    MicrometerMetrics metrics = MicrometerMetrics.on(registry);
+    metrics.started("s", Events::running);
+    Events.all(metrics, "s", DELIVERY);
+
+    Set<Told> registered =
+        registry.getMeters().stream()
+            .map(Meter::getId)
+            .map(
+                id ->
+                    new Told(
+                        id.getName(),
+                        id.getType() == Meter.Type.DISTRIBUTION_SUMMARY
+                            ? "summary"
+                            : id.getType().name().toLowerCase(Locale.ROOT),
+                        id.getBaseUnit() == null ? "" : id.getBaseUnit(),
+                        id.getTags().stream().map(Tag::getKey).sorted().toList(),
+                        String.valueOf(id.getDescription())))
+            .collect(Collectors.toSet());
+
+    assertThat(registered)
+        .containsExactlyInAnyOrderElementsOf(
+            defined().stream()
+                .map(
+                    told ->
+                        new Told(
+                            told.name(),
+                            told.kind(),
+                            told.unit(),
+                            told.tags().stream().sorted().toList(),
+                            told.meaning()))
+                .toList());
+  }
+
+  @Test
+  void isScrapedByPrometheusUnderTheNameInTheDocument() throws IOException {
+    PrometheusMeterRegistry registry = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
+    MicrometerMetrics metrics = MicrometerMetrics.on(registry);
+    metrics.started("s", Events::running);
+    Events.all(metrics, "s", DELIVERY);
+
+    Map<String, String> scraped =
+        registry
+            .scrape()
+            .lines()
+            .filter(line -> line.startsWith("# TYPE "))
+            .map(line -> line.split(" "))
+            .filter(words -> !words[2].endsWith("_max"))
+            .collect(Collectors.toMap(words -> words[2], words -> words[3]));
+
+    assertThat(scraped)
+        .containsExactlyInAnyOrderEntriesOf(
+            documented().stream()
+                .collect(
+                    Collectors.toMap(
+                        Documented::prometheus,
+                        row -> row.told().kind().equals("timer") ? "summary" : row.told().kind())));
+    assertThat(scraped)
+        .containsKeys(
+            "outbox_acked_total", "outbox_nacked_retried_total", "outbox_handler_seconds");
+  }
+
+  @Test
+  void usesNoNameInTheDocumentThatPrometheusDoesNotKnow() throws IOException {
+    Set<String> known =
+        documented().stream()
+            .map(Documented::prometheus)
+            .flatMap(
+                name ->
+                    List.of(name, name + "_count", name + "_sum", name + "_max", name + "_bucket")
+                        .stream())
+            .collect(Collectors.toSet());
+
+    Set<String> used = new LinkedHashSet<>();
+    Matcher names = Pattern.compile("\\boutbox_[a-z_]+").matcher(Files.readString(DOCUMENT));
+    while (names.find()) {
+      used.add(names.group());
+    }
+
+    assertThat(used).isNotEmpty().isSubsetOf(known);
+  }
+
+  private static List<Told> defined() {
+    return Arrays.stream(Meters.values())
+        .map(
+            meter ->
+                new Told(
+                    meter.id(),
+                    meter.kind().word(),
+                    meter.kind().unit() == null ? "" : meter.kind().unit(),
+                    meter.tags(),
+                    meter.description()))
+        .toList();
+  }
+
+  /** Reads the rows of the table whose first cell is a meter's name. */
+  private static List<Documented> documented() throws IOException {
+    return Files.readAllLines(DOCUMENT).stream()
+        .filter(line -> line.startsWith("| `outbox."))
+        .map(line -> line.substring(1, line.lastIndexOf('|')).split("\\|", -1))
+        .map(cells -> Arrays.stream(cells).map(cell -> cell.strip().replace("`", "")).toList())
+        .map(
+            cells ->
+                new Documented(
+                    new Told(
+                        cells.get(0),
+                        cells.get(2),
+                        cells.get(3),
+                        List.of(cells.get(4).split(", ")),
+                        cells.get(5)),
+                    cells.get(1)))
+        .toList();
+  }
+}
