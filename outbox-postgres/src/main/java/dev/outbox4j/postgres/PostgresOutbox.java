@@ -1,12 +1,12 @@
 package dev.outbox4j.postgres;
 
 import dev.outbox4j.OutboxMessage;
-import dev.outbox4j.spi.PayloadCodec;
-import java.util.Objects;
-import org.jspecify.annotations.Nullable;
 import dev.outbox4j.postgres.internal.JdbcStore;
+import dev.outbox4j.spi.PayloadCodec;
 import java.time.Duration;
+import java.util.Objects;
 import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
 
 /** The entry point: store, publishers and validator of an outbox table. */
 public final class PostgresOutbox {

@@ -78,8 +78,7 @@ class BodyEncoderTest {
 
   @Test
   void refusesACodecThatReturnsNull() {
-    assertThatThrownBy(
-            () -> new BodyEncoder(new NullCodec()).encode(message().body(1).build()))
+    assertThatThrownBy(() -> new BodyEncoder(new NullCodec()).encode(message().body(1).build()))
         .isInstanceOf(OutboxException.class)
         .hasMessageContaining("it returned null; it must return a payload or throw");
   }
@@ -97,8 +96,7 @@ class BodyEncoderTest {
     assertThatIllegalArgumentException()
         .isThrownBy(
             () ->
-                PostgresOutbox.publisher(OutboxTable.named("outbox"))
-                    .codec(new CountCodec("a\0b")))
+                PostgresOutbox.publisher(OutboxTable.named("outbox")).codec(new CountCodec("a\0b")))
         .withMessageContaining("header 'content-type' has a NUL character");
   }
 

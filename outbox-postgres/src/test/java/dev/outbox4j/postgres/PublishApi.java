@@ -73,8 +73,7 @@ enum PublishApi {
         Collection<OutboxMessage> messages) {
       ReactiveOutboxPublisher publisher = builder.buildReactive();
       return inTransaction(
-          database,
-          connection -> Flux.from(publisher.publish(connection, messages)).collectList());
+          database, connection -> Flux.from(publisher.publish(connection, messages)).collectList());
     }
 
     @Override
@@ -93,8 +92,7 @@ enum PublishApi {
   abstract boolean cancel(TestDatabase database, OutboxTable table, String queue, String timerId);
 
   List<Published> publish(TestDatabase database, OutboxMessage... messages) {
-    return publish(
-        database, PostgresOutbox.publisher(database.table()), List.of(messages));
+    return publish(database, PostgresOutbox.publisher(database.table()), List.of(messages));
   }
 
   static PostgresqlConnectionFactory r2dbc(TestDatabase database) {
@@ -109,8 +107,7 @@ enum PublishApi {
   }
 
   private static <T> T inTransaction(
-      TestDatabase database,
-      java.util.function.Function<PostgresqlConnection, Mono<T>> work) {
+      TestDatabase database, java.util.function.Function<PostgresqlConnection, Mono<T>> work) {
     return Mono.usingWhen(
             r2dbc(database).create(),
             connection ->

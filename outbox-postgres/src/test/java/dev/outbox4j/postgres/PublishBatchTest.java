@@ -90,7 +90,9 @@ class PublishBatchTest {
   @Test
   void refusesMorePayloadThanOneCallMayCarry() {
     OutboxMessage large =
-        OutboxMessage.to("q").body(Payload.wrap(new byte[(int) (PublishBatch.MAX_BYTES / 64)])).build();
+        OutboxMessage.to("q")
+            .body(Payload.wrap(new byte[(int) (PublishBatch.MAX_BYTES / 64)]))
+            .build();
     OutboxMessage[] messages = new OutboxMessage[65];
     Arrays.fill(messages, large);
     assertThatThrownBy(() -> batch(messages))

@@ -113,12 +113,14 @@ class PublishIT {
       assertThat(column(String.class, "timer_id", id)).isEqualTo(message.timerId());
       for (String header : message.headers().keySet()) {
         assertThat(
-                database.one(String.class, "select headers->>? from outbox where id = ?", header, id))
+                database.one(
+                    String.class, "select headers->>? from outbox where id = ?", header, id))
             .isEqualTo(message.headers().get(header));
       }
       if (message.body() instanceof Payload payload) {
         assertThat(column(byte[].class, "payload", id)).isEqualTo(payload.bytes());
-        assertThat(column(Integer.class, "(select count(*)::int from jsonb_object_keys(headers))", id))
+        assertThat(
+                column(Integer.class, "(select count(*)::int from jsonb_object_keys(headers))", id))
             .isEqualTo(message.headers().size());
       }
     }
@@ -141,7 +143,8 @@ class PublishIT {
                 delayed.rowId().orElseThrow()))
         .isTrue();
     Published latest =
-        api.publish(database, OutboxMessage.to("q").deliverIn(PublishTimes.MAX_DELAY).build()).get(0);
+        api.publish(database, OutboxMessage.to("q").deliverIn(PublishTimes.MAX_DELAY).build())
+            .get(0);
     assertThat(
             column(
                 Boolean.class,
@@ -157,7 +160,9 @@ class PublishIT {
         api.publish(
             database,
             OutboxMessage.to("q").deliverAt(Instant.parse("-4713-11-24T00:00:00Z")).build(),
-            OutboxMessage.to("q").deliverAt(Instant.parse("+294276-12-31T23:59:59.999999Z")).build());
+            OutboxMessage.to("q")
+                .deliverAt(Instant.parse("+294276-12-31T23:59:59.999999Z"))
+                .build());
     assertThat(utc(published.get(0))).isEqualTo("4714-11-24 00:00:00 BC");
     assertThat(utc(published.get(1))).isEqualTo("294276-12-31 23:59:59.999999");
   }
@@ -256,7 +261,9 @@ class PublishIT {
     assertSetup(
         () ->
             api.publish(
-                database, PostgresOutbox.publisher(missing), List.of(OutboxMessage.to("q").build())),
+                database,
+                PostgresOutbox.publisher(missing),
+                List.of(OutboxMessage.to("q").build())),
         "publish on table missing failed",
         "run the migrations");
     assertSetup(

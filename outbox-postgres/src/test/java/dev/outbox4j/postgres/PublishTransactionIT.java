@@ -87,7 +87,8 @@ class PublishTransactionIT {
       publisher.publish(guarded.connection(), MESSAGE);
       publisher.publish(guarded.connection(), List.of());
       publisher.cancelTimer(guarded.connection(), "orders", "t");
-      publisher.publish(DSL.using(guarded.connection(), SQLDialect.POSTGRES).configuration(), MESSAGE);
+      publisher.publish(
+          DSL.using(guarded.connection(), SQLDialect.POSTGRES).configuration(), MESSAGE);
       assertThatThrownBy(
               () ->
                   publisher.publish(
@@ -142,7 +143,9 @@ class PublishTransactionIT {
       assertThat(connection.getAutoCommit()).isTrue();
     }
     assertThat(database.count("outbox")).isEqualTo(1);
-    builder.build().publish(DSL.using(database.plain(), SQLDialect.POSTGRES).configuration(), MESSAGE);
+    builder
+        .build()
+        .publish(DSL.using(database.plain(), SQLDialect.POSTGRES).configuration(), MESSAGE);
     withR2dbc(r2dbc -> builder.buildReactive().publish(r2dbc, MESSAGE));
     assertThat(database.count("outbox")).isEqualTo(3);
   }
@@ -272,7 +275,9 @@ class PublishTransactionIT {
       names = {"JDBC", "R2DBC"})
   void lets50TransactionsPublishTheSameTimerIds(PublishApi api) throws Exception {
     List<OutboxMessage> forward =
-        IntStream.range(0, 20).mapToObj(i -> OutboxMessage.to("q").timerId("t" + i).build()).toList();
+        IntStream.range(0, 20)
+            .mapToObj(i -> OutboxMessage.to("q").timerId("t" + i).build())
+            .toList();
     List<OutboxMessage> backward = new ArrayList<>(forward);
     Collections.reverse(backward);
     int threads = 50;
@@ -299,8 +304,7 @@ class PublishTransactionIT {
     } finally {
       executor.shutdownNow();
     }
-    assertThat(
-            database.list(Long.class, "select count(*) from outbox group by queue, timer_id"))
+    assertThat(database.list(Long.class, "select count(*) from outbox group by queue, timer_id"))
         .hasSize(20)
         .containsOnly(1L);
   }
@@ -334,10 +338,8 @@ class PublishTransactionIT {
     assertThat(database.count("outbox")).isEqualTo(2);
   }
 
-  private <T> void withR2dbc(
-      java.util.function.Function<PostgresqlConnection, Publisher<T>> work) {
-    Flux.usingWhen(
-            PublishApi.r2dbc(database).create(), work, PostgresqlConnection::close)
+  private <T> void withR2dbc(java.util.function.Function<PostgresqlConnection, Publisher<T>> work) {
+    Flux.usingWhen(PublishApi.r2dbc(database).create(), work, PostgresqlConnection::close)
         .then()
         .block(Duration.ofSeconds(30));
   }

@@ -10,10 +10,10 @@ import java.util.Objects;
  * @param timeout 100 ms to 1 min
  */
 public record Probe(Duration interval, Duration timeout) {
+  private static final Duration MIN = Duration.ofMillis(100);
+
   /** Every 10 s, answered within 5 s: a dead connection is found within 15 s. */
   public static final Probe DEFAULT = new Probe(Duration.ofSeconds(10), Duration.ofSeconds(5));
-
-  private static final Duration MIN = Duration.ofMillis(100);
 
   /** Checks the ranges. */
   public Probe {

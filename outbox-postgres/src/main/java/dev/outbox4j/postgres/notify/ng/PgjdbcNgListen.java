@@ -12,8 +12,8 @@ import javax.sql.DataSource;
  * per channel, opened for the first listener and closed with the last.
  *
  * <p>{@code notified} is called on the driver's event loop, the other callbacks on a daemon thread
- * {@code outbox-listen-<channel>...}; all must return quickly. A lost connection is reported to each
- * listener for every attempt that fails and tried again after 100 ms, doubling to 2 s.
+ * {@code outbox-listen-<channel>...}; all must return quickly. A lost connection is reported to
+ * each listener for every attempt that fails and tried again after 100 ms, doubling to 2 s.
  *
  * <p>The driver bounds its own log-in only by minutes; an attempt that takes more than 10 s is
  * reported and waited for, and given up after a minute.

@@ -21,8 +21,7 @@ final class PgjdbcNgListenConnection implements ListenConnection {
   private final EndSignal end = new EndSignal();
   private final PGNotificationListener listener;
 
-  PgjdbcNgListenConnection(
-      PGConnection connection, Consumer<String> onNotification, Duration limit)
+  PgjdbcNgListenConnection(PGConnection connection, Consumer<String> onNotification, Duration limit)
       throws SQLException {
     this.connection = connection;
     JdbcSession.prepare(connection, limit);
@@ -44,7 +43,8 @@ final class PgjdbcNgListenConnection implements ListenConnection {
 
     @Override
     public void closed() {
-      end.died(new ConnectionLostException("The connection was closed by the server or the network"));
+      end.died(
+          new ConnectionLostException("The connection was closed by the server or the network"));
     }
   }
 

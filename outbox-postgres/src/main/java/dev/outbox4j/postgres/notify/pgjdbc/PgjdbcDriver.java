@@ -39,7 +39,8 @@ final class PgjdbcDriver implements ListenDriver {
   public ListenConnection open(Consumer<String> onNotification, Duration limit) throws Exception {
     Connection connection = bounded(limit).getConnection();
     try {
-      // the class and not the interface: the driver's own pooled connections have the interface, too
+      // the class and not the interface: the driver's own pooled connections have the interface,
+      // too
       if (connection instanceof PgConnection ours) {
         return new PgjdbcListenConnection(ours, onNotification, limit);
       }

@@ -9,8 +9,8 @@ import javax.sql.DataSource;
 /**
  * LISTEN through pgjdbc. Needs no further jar; a listener hears of a commit after one to two
  * milliseconds, since the driver has to be asked. Thread-safe; one object may serve many
- * subscribers, which then share one connection per channel, opened for the first listener and closed
- * with the last.
+ * subscribers, which then share one connection per channel, opened for the first listener and
+ * closed with the last.
  *
  * <p>Callbacks come on daemon threads {@code outbox-listen-<channel>...} and must return quickly. A
  * lost connection is reported to each listener for every attempt that fails and tried again after
@@ -29,8 +29,8 @@ public final class PgjdbcListen implements NotificationSource {
    * Listens on connections of a data source. Does no I/O.
    *
    * @param source gives unpooled connections of pgjdbc; a plain {@code
-   *     org.postgresql.ds.PGSimpleDataSource} is copied for each connection, with TCP keep-alive and
-   *     with a socket timeout if it has none
+   *     org.postgresql.ds.PGSimpleDataSource} is copied for each connection, with TCP keep-alive
+   *     and with a socket timeout if it has none
    * @return the source
    * @throws IllegalArgumentException if the data source is a pool, such as HikariCP's, also a
    *     wrapped one

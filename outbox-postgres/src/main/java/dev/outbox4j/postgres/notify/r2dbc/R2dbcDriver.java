@@ -9,14 +9,20 @@ import io.r2dbc.spi.ConnectionFactory;
 import io.r2dbc.spi.Wrapped;
 import java.time.Duration;
 import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import reactor.core.publisher.Mono;
 
 /** Opens connections of r2dbc-postgresql. */
 final class R2dbcDriver implements ListenDriver {
   private static final String ADVICE =
       "give an unpooled factory of r2dbc-postgresql, such as a PostgresqlConnectionFactory";
+
+  private static final Logger LOG = LoggerFactory.getLogger(R2dbcDriver.class);
 
   private final ConnectionFactory factory;
 
@@ -39,13 +45,32 @@ final class R2dbcDriver implements ListenDriver {
 
   @Override
   public ListenConnection open(Consumer<String> onNotification, Duration limit) throws Exception {
-    Connection connection = Objects.requireNonNull(Mono.from(factory.create()).toFuture().get());
+    Connection connection = connect();
     try {
       return new R2dbcListenConnection(driverConnection(connection), onNotification, limit);
-    } catch (RuntimeException e) {
-      Mono.from(connection.close()).subscribe(nothing -> {}, e::addSuppressed);
+    } catch (Exception e) {
+      close(connection);
       throw e;
     }
+  }
+
+  private Connection connect() throws Exception {
+    CompletableFuture<? extends Connection> future = Mono.from(factory.create()).toFuture();
+    try {
+      return Objects.requireNonNull(future.get(), "the factory gave no connection");
+    } catch (ExecutionException e) {
+      throw e.getCause() instanceof Exception exception ? exception : e;
+    } catch (InterruptedException e) {
+      // not cancelled: the driver drops a connection that comes after that without closing it
+      future.thenAccept(R2dbcDriver::close);
+      throw e;
+    }
+  }
+
+  private static void close(Connection connection) {
+    Mono.from(connection.close())
+        .subscribe(
+            nothing -> {}, e -> LOG.debug("Closing a connection that was not needed failed", e));
   }
 
   private static PostgresqlConnection driverConnection(Connection connection) {

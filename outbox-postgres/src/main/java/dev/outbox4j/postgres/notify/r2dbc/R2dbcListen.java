@@ -7,13 +7,13 @@ import io.r2dbc.spi.ConnectionFactory;
 import java.time.Duration;
 
 /**
- * LISTEN through r2dbc-postgresql. The driver pushes: a listener hears of a commit within a fraction
- * of a millisecond. Thread-safe; one object may serve many subscribers, which then share one
- * connection per channel, opened for the first listener and closed with the last.
+ * LISTEN through r2dbc-postgresql. The driver pushes: a listener hears of a commit within a
+ * fraction of a millisecond. Thread-safe; one object may serve many subscribers, which then share
+ * one connection per channel, opened for the first listener and closed with the last.
  *
  * <p>{@code notified} is called on the driver's event loop, the other callbacks on a daemon thread
- * {@code outbox-listen-<channel>...}; all must return quickly. A lost connection is reported to each
- * listener for every attempt that fails and tried again after 100 ms, doubling to 2 s.
+ * {@code outbox-listen-<channel>...}; all must return quickly. A lost connection is reported to
+ * each listener for every attempt that fails and tried again after 100 ms, doubling to 2 s.
  *
  * <p>Turn on {@code tcpKeepAlive} and set {@code connectTimeout} on the factory; an attempt that
  * takes more than 10 s is reported and waited for, and given up after a minute.

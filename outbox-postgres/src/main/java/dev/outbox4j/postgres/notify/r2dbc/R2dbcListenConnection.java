@@ -73,7 +73,8 @@ final class R2dbcListenConnection implements ListenConnection {
     try {
       future.get(limit.toNanos(), TimeUnit.NANOSECONDS);
     } catch (TimeoutException e) {
-      throw new ConnectionLostException("No answer from the server within " + limit.toMillis() + " ms");
+      throw new ConnectionLostException(
+          "No answer from the server within " + limit.toMillis() + " ms");
     } catch (ExecutionException e) {
       throw e.getCause() instanceof Exception exception ? exception : e;
     } finally {

@@ -1,0 +1,279 @@
+package dev.outbox4j.dlq.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.notify.r2dbc.R2dbcListen;
+import dev.outbox4j.postgres.testing.CountingDataSource;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import io.r2dbc.postgresql.PostgresqlConnectionConfiguration;
+import io.r2dbc.postgresql.PostgresqlConnectionFactory;
+import java.sql.Connection;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** The ordinary path, its costs, and that nothing is lost on it. */
+@ExtendWith(PostgresExtension.class)
+class DeliveryIT {
+  private static final AtomicInteger QUEUES = new AtomicInteger();
+
+  private final TestDatabase database;
+  private EngineFixture engine;
+  private String queue;
+
+  DeliveryIT(TestDatabase database) {
+    this.database = database;
+  }
+
+  @BeforeEach
+  void setUp() {
+    engine = new EngineFixture(database, 6);
+    queue = "delivery-" + QUEUES.incrementAndGet();
+  }
+
+  @AfterEach
+  void tearDown() {
+    engine.close();
+  }
+
+  private R2dbcListen listen() {
+    return R2dbcListen.on(
+        new PostgresqlConnectionFactory(
+            PostgresqlConnectionConfiguration.builder()
+                .host(database.server().host())
+                .port(database.server().port())
+                .database(database.name())
+                .username(database.server().user())
+                .password(database.server().password())
+                .build()));
+  }
+
+  @Test
+  void firstMessageWithDefaultSettingsComesAtOnce() {
+    AtomicLong handledAt = new AtomicLong();
+    OutboxSubscriber subscriber =
+        engine.start(
+            OutboxSubscriber.builder(queue)
+                .store(PostgresOutbox.store(engine.pool, database.table()))
+                .listen(listen())
+                .on("t", delivery -> handledAt.set(System.nanoTime())));
+    await()
+        .until(
+            () ->
+                subscriber.health().listener() == dev.outbox4j.SubscriberHealth.Listener.UP
+                    && subscriber.health().lastClaimAt() != null);
+    long published = System.nanoTime();
+    engine.publish(queue, "t", "x");
+    await().pollInterval(Duration.ofMillis(1)).until(() -> handledAt.get() != 0);
+    assertThat(Duration.ofNanos(handledAt.get() - published)).isLessThan(Duration.ofSeconds(1));
+  }
+
+  @Test
+  void everyCommittedMessageIsHandledOnceAndNoRolledBackOne() throws Exception {
+    Map<String, Integer> handled = new ConcurrentHashMap<>();
+    for (String name : List.of("one", "two")) {
+      engine.start(
+          engine
+              .subscriber(queue)
+              .name(queue + name)
+              .workers(8)
+              .on("t", String.class, (text, delivery) -> handled.merge(text, 1, Integer::sum)));
+    }
+    int rounds = 200;
+    for (int i = 0; i < rounds; i++) {
+      try (Connection connection = database.plain().getConnection()) {
+        connection.setAutoCommit(false);
+        for (int j = 0; j < 10; j++) {
+          String body = (i % 5 == 0 ? "rolled-back-" : "committed-") + i + "-" + j;
+          engine.publisher.publish(
+              connection, OutboxMessage.to(queue).type("t").body(body).build());
+        }
+        if (i % 5 == 0) {
+          connection.rollback();
+        } else {
+          connection.commit();
+        }
+      }
+    }
+    int committed = rounds * 4 / 5 * 10;
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(committed));
+    assertThat(handled).hasSize(committed);
+    assertThat(handled.keySet()).noneMatch(body -> body.startsWith("rolled-back"));
+    assertThat(handled.values()).containsOnly(1);
+    assertThat(engine.rows(queue)).isZero();
+  }
+
+  @Test
+  void transactionsThatCommitInReverseOrderLoseNothing() throws Exception {
+    Map<String, Long> handled = new ConcurrentHashMap<>();
+    engine.start(
+        engine
+            .subscriber(queue)
+            .workers(4)
+            .on("busy", delivery -> {})
+            .on("t", String.class, (text, delivery) -> handled.put(text, System.nanoTime())));
+    int rounds = 1_000;
+    long slowest = 0;
+    try (Connection first = database.plain().getConnection();
+        Connection second = database.plain().getConnection();
+        Connection third = database.plain().getConnection()) {
+      first.setAutoCommit(false);
+      second.setAutoCommit(false);
+      third.setAutoCommit(false);
+      for (int i = 0; i < rounds; i++) {
+        String early = "early-" + i;
+        String late = "late-" + i;
+        engine.publisher.publish(first, OutboxMessage.to(queue).type("t").body(early).build());
+        engine.publisher.publish(second, OutboxMessage.to(queue).type("t").body(late).build());
+        second.commit();
+        long lateAt = System.nanoTime();
+        for (int j = 0; j < 5; j++) {
+          engine.publisher.publish(third, OutboxMessage.to(queue).type("busy").body("b").build());
+        }
+        third.commit();
+        first.commit();
+        long earlyAt = System.nanoTime();
+        await()
+            .pollInterval(Duration.ofMillis(1))
+            .atMost(Duration.ofSeconds(2))
+            .until(() -> handled.containsKey(early) && handled.containsKey(late));
+        slowest = Math.max(slowest, handled.get(early) - earlyAt);
+        slowest = Math.max(slowest, handled.get(late) - lateAt);
+      }
+    }
+    assertThat(handled).hasSize(2 * rounds);
+    assertThat(Duration.ofNanos(slowest)).isLessThan(Duration.ofSeconds(2));
+  }
+
+  @Test
+  void thousandMessagesCostAFewStatements() {
+    CountingDataSource counting = new CountingDataSource(engine.pool);
+    engine.publish(queue, "t", 1_000);
+    OutboxSubscriber subscriber =
+        engine
+            .subscriber(queue)
+            .store(PostgresOutbox.store(counting, database.table()))
+            .on("t", delivery -> {})
+            .build();
+    subscriber.start();
+    try {
+      await()
+          .pollInterval(Duration.ofMillis(1))
+          .untilAsserted(() -> assertThat(engine.events.acked).hasValue(1_000));
+    } finally {
+      subscriber.stop();
+    }
+    assertThat(counting.executions()).isLessThanOrEqualTo(60);
+  }
+
+  @Test
+  void idleSubscriberRunsOneStatementPerPoll() {
+    CountingDataSource counting = new CountingDataSource(engine.pool);
+    OutboxSubscriber subscriber =
+        engine
+            .subscriber(queue)
+            .store(PostgresOutbox.store(counting, database.table()))
+            .poll(Duration.ofMillis(100), Duration.ofMillis(100))
+            .on("t", delivery -> {})
+            .build();
+    subscriber.start();
+    long begun = System.nanoTime();
+    try {
+      await().untilAsserted(() -> assertThat(engine.events.claims.get()).isGreaterThan(10));
+      int claims = engine.events.claims.get();
+      long polls = Duration.ofNanos(System.nanoTime() - begun).toMillis() / 80 + 2;
+      assertThat(counting.executions()).isBetween((long) claims, claims + 1L);
+      assertThat((long) claims).isLessThanOrEqualTo(polls);
+    } finally {
+      subscriber.stop();
+    }
+  }
+
+  @Test
+  void delayedMessageIsHandledWhenDueAndNotBefore() {
+    AtomicLong handledAt = new AtomicLong();
+    OutboxSubscriber subscriber =
+        engine.start(
+            engine
+                .subscriber(queue)
+                .poll(Duration.ofMillis(10), Duration.ofSeconds(10))
+                .listen(listen())
+                .on("t", delivery -> handledAt.set(System.nanoTime())));
+    await()
+        .until(() -> subscriber.health().listener() == dev.outbox4j.SubscriberHealth.Listener.UP);
+    awaitAsleep();
+    long published = System.nanoTime();
+    engine.inTransaction(
+        List.of(
+            OutboxMessage.to(queue)
+                .type("t")
+                .body("x")
+                .deliverIn(Duration.ofMillis(1_500))
+                .build()));
+    await().pollInterval(Duration.ofMillis(5)).until(() -> handledAt.get() != 0);
+    assertThat(Duration.ofNanos(handledAt.get() - published))
+        .isBetween(Duration.ofMillis(1_500), Duration.ofMillis(2_500));
+  }
+
+  private void awaitAsleep() {
+    await()
+        .until(
+            () ->
+                database.one(
+                        Long.class,
+                        "select count(*) from outbox_sleepers where queue = ? and wake_at > now()",
+                        queue)
+                    > 0);
+  }
+
+  @Test
+  void messagesToASleepingSubscriberDoNotWaitForThePoll() {
+    Map<String, Long> handled = new ConcurrentHashMap<>();
+    engine.start(
+        engine
+            .subscriber(queue)
+            .poll(Duration.ofMillis(10), Duration.ofSeconds(30))
+            .lease(Duration.ofSeconds(60))
+            .listen(listen())
+            .on("t", String.class, (text, delivery) -> handled.put(text, System.nanoTime())));
+    for (int i = 0; i < 30; i++) {
+      awaitAsleep();
+      String body = "m" + i;
+      long published = System.nanoTime();
+      engine.publish(queue, "t", body);
+      await()
+          .pollInterval(Duration.ofMillis(1))
+          .atMost(Duration.ofSeconds(5))
+          .until(() -> handled.containsKey(body));
+      assertThat(Duration.ofNanos(handled.get(body) - published)).isLessThan(Duration.ofSeconds(2));
+    }
+  }
+
+  @Test
+  void busySubscriberTakesItsNameOffTheSleepersAndAStoppedOneToo() {
+    OutboxSubscriber subscriber =
+        engine.start(
+            engine
+                .subscriber(queue)
+                .poll(Duration.ofMillis(10), Duration.ofSeconds(30))
+                .listen(listen())
+                .on("t", delivery -> {}));
+    awaitAsleep();
+    subscriber.stop();
+    assertThat(
+            database.one(Long.class, "select count(*) from outbox_sleepers where queue = ?", queue))
+        .isZero();
+  }
+}

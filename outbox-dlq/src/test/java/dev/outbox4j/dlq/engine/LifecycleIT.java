@@ -1,0 +1,476 @@
+package dev.outbox4j.dlq.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.OutboxException;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.OutboxSubscribers;
+import dev.outbox4j.Payload;
+import dev.outbox4j.SubscriberHealth;
+import dev.outbox4j.SubscriberState;
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.SubscriberEvents.Phase;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+@ExtendWith(PostgresExtension.class)
+class LifecycleIT {
+  private static final AtomicInteger QUEUES = new AtomicInteger();
+
+  private final TestDatabase database;
+  private EngineFixture engine;
+  private String queue;
+
+  LifecycleIT(TestDatabase database) {
+    this.database = database;
+  }
+
+  @BeforeEach
+  void setUp() {
+    engine = new EngineFixture(database, 3);
+    queue = "lifecycle-" + QUEUES.incrementAndGet();
+  }
+
+  @AfterEach
+  void tearDown() {
+    engine.close();
+  }
+
+  @Test
+  void stopFinishesWhatRunsAndGivesBackWhatDoesNot() throws Exception {
+    CountDownLatch running = new CountDownLatch(2);
+    CountDownLatch go = new CountDownLatch(1);
+    AtomicInteger runs = new AtomicInteger();
+    OutboxSubscriber subscriber =
+        engine.start(
+            engine
+                .subscriber(queue)
+                .workers(2)
+                .on(
+                    "t",
+                    delivery -> {
+                      runs.incrementAndGet();
+                      running.countDown();
+                      go.await();
+                    }));
+    engine.publish(queue, "t", 20);
+    running.await();
+    CompletableFuture<Void> stopped = CompletableFuture.runAsync(subscriber::stop);
+    await().until(() -> subscriber.health().state() == SubscriberState.DRAINING);
+    await().untilAsserted(() -> assertThat(leased()).isEqualTo(2));
+    go.countDown();
+    stopped.get(10, TimeUnit.SECONDS);
+    assertThat(runs).hasValue(2);
+    assertThat(engine.events.acked).hasValue(2);
+    assertThat(engine.rows(queue)).isEqualTo(18);
+    assertThat(leased()).isZero();
+    assertThat(
+            database.one(
+                Integer.class, "select max(deliveries_count) from outbox where queue = ?", queue))
+        .isZero();
+    assertThat(subscriber.health().state()).isEqualTo(SubscriberState.STOPPED);
+    assertThat(threadsOf(queue)).isEmpty();
+  }
+
+  private long leased() {
+    return database.one(
+        Long.class,
+        "select count(*) from outbox where queue = ? and lease_until is not null",
+        queue);
+  }
+
+  private static List<String> threadsOf(String subscriber) {
+    return Thread.getAllStackTraces().keySet().stream()
+        .map(Thread::getName)
+        .filter(name -> name.startsWith("outbox-" + subscriber + "-"))
+        .filter(name -> !name.contains("-worker-")) // those end by themselves after a while
+        .toList();
+  }
+
+  @Test
+  void stoppedSubscriberStartsAgain() {
+    OutboxSubscriber subscriber = engine.start(engine.subscriber(queue).on("t", delivery -> {}));
+    engine.publish(queue, "t", 3);
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(3));
+    subscriber.stop();
+    engine.publish(queue, "t", 3);
+    assertThat(engine.rows(queue)).isEqualTo(3);
+    subscriber.start();
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(6));
+    subscriber.stop();
+    subscriber.stop();
+    assertThat(subscriber.health().state()).isEqualTo(SubscriberState.STOPPED);
+  }
+
+  @Test
+  void drainThatTimesOutLeavesRowsToTheirLeaseAndSaysSo() throws Exception {
+    CountDownLatch running = new CountDownLatch(1);
+    AtomicBoolean interrupted = new AtomicBoolean();
+    CountDownLatch never = new CountDownLatch(1);
+    OutboxSubscriber subscriber =
+        engine.start(
+            engine
+                .subscriber(queue)
+                .gracefulTimeout(Duration.ofMillis(200))
+                .on(
+                    "t",
+                    delivery -> {
+                      running.countDown();
+                      try {
+                        never.await();
+                      } catch (InterruptedException e) {
+                        interrupted.set(true);
+                        throw e;
+                      }
+                    }));
+    engine.publish(queue, "t", 1);
+    running.await();
+    subscriber.stop();
+    assertThat(engine.events.drainTimeouts).hasValue(1);
+    await().untilTrue(interrupted);
+    assertThat(leased()).isEqualTo(1);
+    assertThat(engine.events.retried).isEmpty();
+  }
+
+  @Test
+  void claimsGoOnWithFewConnectionsAndManySlowHandlers() {
+    Semaphore handlers = new Semaphore(0);
+    AtomicInteger running = new AtomicInteger();
+    engine.start(
+        engine
+            .subscriber(queue)
+            .workers(64)
+            .on(
+                "t",
+                delivery -> {
+                  running.incrementAndGet();
+                  handlers.tryAcquire(1, TimeUnit.SECONDS);
+                }));
+    engine.publish(queue, "t", 256);
+    await().untilAsserted(() -> assertThat(running.get()).isGreaterThanOrEqualTo(64));
+    for (int i = 0; i < 20; i++) {
+      assertThat(idleInTransaction()).isZero();
+    }
+    assertThat(engine.pool.getHikariPoolMXBean().getTotalConnections()).isLessThanOrEqualTo(3);
+    await()
+        .atMost(Duration.ofSeconds(20))
+        .untilAsserted(() -> assertThat(engine.events.acked).hasValue(256));
+    assertThat(idleInTransaction()).isZero();
+  }
+
+  private long idleInTransaction() {
+    return database.one(
+        Long.class,
+        "select count(*) from pg_stat_activity where datname = current_database()"
+            + " and state like 'idle in transaction%'");
+  }
+
+  @Test
+  void poolThatIsTooSmallIsRefusedWithTheFormula() {
+    HikariDataSource one = database.pool(1);
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder(queue)
+            .store(PostgresOutbox.store(one, database.table()))
+            .on("t", delivery -> {})
+            .build();
+    assertThatThrownBy(subscriber::start)
+        .isInstanceOf(OutboxException.class)
+        .hasMessageContaining("1 connection(s)")
+        .hasMessageContaining("each needs 2");
+    assertThat(subscriber.health().state()).isEqualTo(SubscriberState.NEW);
+  }
+
+  @Test
+  void poolThatIsTooSmallForAllIsRefusedForTheGroup() {
+    OutboxSubscribers both =
+        OutboxSubscribers.of(
+            engine.subscriber(queue + "a").on("t", delivery -> {}).build(),
+            engine.subscriber(queue + "b").on("t", delivery -> {}).build());
+    assertThatThrownBy(both::start)
+        .isInstanceOf(OutboxException.class)
+        .hasMessageContaining("2 subscriber(s)")
+        .hasMessageContaining("give the pool 4");
+    assertThat(both.health()).extracting(SubscriberHealth::state).containsOnly(SubscriberState.NEW);
+  }
+
+  @Test
+  void groupStartsAndStopsTogether() {
+    HikariDataSource four = database.pool(4);
+    OutboxSubscriber a = subscriberOn(four, queue + "a");
+    OutboxSubscriber b = subscriberOn(four, queue + "b");
+    try (OutboxSubscribers both = OutboxSubscribers.of(a, b)) {
+      both.start();
+      engine.publish(queue + "a", "t", 2);
+      engine.publish(queue + "b", "t", 2);
+      await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(4));
+    }
+    assertThat(a.health().state()).isEqualTo(SubscriberState.STOPPED);
+    assertThat(b.health().state()).isEqualTo(SubscriberState.STOPPED);
+  }
+
+  private OutboxSubscriber subscriberOn(HikariDataSource pool, String queueName) {
+    return OutboxSubscriber.builder(queueName)
+        .store(PostgresOutbox.store(pool, database.table()))
+        .observe(engine.events)
+        .on("t", delivery -> {})
+        .build();
+  }
+
+  @Test
+  void missingTableIsNamedAndTheSubscriberRecoversOnceItIsThere() {
+    OutboxSubscriber subscriber =
+        engine.start(
+            OutboxSubscriber.builder(queue)
+                .store(PostgresOutbox.store(engine.pool, OutboxTable.named("late_outbox")))
+                .observe(engine.events)
+                .on("t", delivery -> {}));
+    await()
+        .untilAsserted(
+            () -> {
+              assertThat(subscriber.health().failing()).isTrue();
+              assertThat(subscriber.health().lastFailure())
+                  .get()
+                  .asString()
+                  .contains("late_outbox");
+            });
+    assertThat(subscriber.health().healthy()).isFalse();
+    dev.outbox4j.migrations.OutboxMigrations.of("public", "late_outbox").migrate(database.plain());
+    await()
+        .untilAsserted(
+            () -> {
+              assertThat(subscriber.health().failing()).isFalse();
+              assertThat(subscriber.health().lastClaimAt()).isNotNull();
+            });
+    database.update("insert into late_outbox (queue, type, payload) values (?, 't', 'x')", queue);
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+  }
+
+  @Test
+  void slowHandlerKeepsItsLeaseByRenewal() {
+    AtomicInteger runs = new AtomicInteger();
+    CountDownLatch never = new CountDownLatch(1);
+    for (String name : List.of("one", "two")) {
+      engine.start(
+          engine
+              .subscriber(queue)
+              .name(queue + name)
+              .lease(Duration.ofMillis(300))
+              .on(
+                  "t",
+                  delivery -> {
+                    runs.incrementAndGet();
+                    never.await(1_200, TimeUnit.MILLISECONDS);
+                  }));
+    }
+    engine.publish(queue, "t", 1);
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(runs).hasValue(1);
+    assertThat(engine.events.renewed.get()).isGreaterThanOrEqualTo(3);
+    assertThat(engine.events.leaseLost).isEmpty();
+  }
+
+  @Test
+  void handlerIsToldThatItsLeaseIsLost() {
+    AtomicBoolean told = new AtomicBoolean();
+    engine.start(
+        engine
+            .subscriber(queue)
+            .lease(Duration.ofMillis(400))
+            .on(
+                "t",
+                delivery -> {
+                  database.update(
+                      "update outbox set lease_token = lease_token + 1, lease_until = now() + interval '1 hour'"
+                          + " where id = ?",
+                      delivery.id());
+                  await().until(delivery::leaseLost);
+                  told.set(true);
+                }));
+    engine.publish(queue, "t", 1);
+    await().untilTrue(told);
+    await()
+        .untilAsserted(() -> assertThat(engine.events.leaseLost).contains(Phase.RENEW, Phase.ACK));
+    assertThat(engine.rows(queue)).isEqualTo(1);
+  }
+
+  @Test
+  void handlerThatRunsTooLongIsInterruptedAndRetried() {
+    AtomicInteger runs = new AtomicInteger();
+    AtomicInteger interrupts = new AtomicInteger();
+    CountDownLatch never = new CountDownLatch(1);
+    engine.start(
+        engine
+            .subscriber(queue)
+            .workers(1)
+            .handlerTimeout(Duration.ofMillis(100))
+            .on(
+                "t",
+                delivery -> {
+                  if (runs.incrementAndGet() == 1) {
+                    try {
+                      never.await();
+                    } catch (InterruptedException e) {
+                      interrupts.incrementAndGet();
+                      throw e;
+                    }
+                  }
+                }));
+    engine.publish(queue, "t", 1);
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(runs).hasValue(2);
+    assertThat(interrupts).hasValue(1);
+    assertThat(engine.events.handlerTimeouts).hasValue(1);
+    assertThat(engine.events.retried).hasSize(1);
+  }
+
+  @Test
+  void stageThatNeverEndsGivesItsWorkerBackAtTheTimeout() {
+    AtomicInteger runs = new AtomicInteger();
+    engine.start(
+        engine
+            .subscriber(queue)
+            .workers(1)
+            .handlerTimeout(Duration.ofMillis(100))
+            .onAsync(
+                "t",
+                Payload.class,
+                (payload, delivery) ->
+                    runs.incrementAndGet() <= 2
+                        ? new CompletableFuture<Void>()
+                        : CompletableFuture.completedFuture(null)));
+    engine.publish(queue, "t", 1);
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(runs).hasValue(3);
+  }
+
+  @Test
+  void usersExecutorIsUsedAndLeftAlone() {
+    ExecutorService own = Executors.newFixedThreadPool(3, task -> new Thread(task, "users-own"));
+    try {
+      Set<String> threads = ConcurrentHashMap.newKeySet();
+      OutboxSubscriber subscriber =
+          engine.start(
+              engine
+                  .subscriber(queue)
+                  .executor(own)
+                  .on("t", delivery -> threads.add(Thread.currentThread().getName())));
+      engine.publish(queue, "t", 50);
+      await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(50));
+      subscriber.stop();
+      assertThat(threads).containsExactly("users-own");
+      assertThat(own.isShutdown()).isFalse();
+    } finally {
+      own.shutdownNow();
+    }
+  }
+
+  @Test
+  void executorThatRejectsLosesNothing() {
+    AtomicBoolean reject = new AtomicBoolean(true);
+    ExecutorService own = Executors.newFixedThreadPool(2);
+    try {
+      engine.start(
+          engine
+              .subscriber(queue)
+              .executor(
+                  task -> {
+                    if (reject.get()) {
+                      throw new java.util.concurrent.RejectedExecutionException("full");
+                    }
+                    own.execute(task);
+                  })
+              .on("t", delivery -> {}));
+      engine.publish(queue, "t", 10);
+      await().untilAsserted(() -> assertThat(leased()).isPositive());
+      reject.set(false);
+      await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(10));
+    } finally {
+      own.shutdownNow();
+    }
+  }
+
+  @Test
+  void observersThatThrowDoNotTouchDelivery() {
+    engine.start(engine.subscriber(queue).observe(new ThrowingEvents()).on("t", delivery -> {}));
+    engine.publish(queue, "t", 100);
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(100));
+    assertThat(engine.rows(queue)).isZero();
+  }
+
+  @Test
+  void brokenDeadLettersLoseNothingHoldUpNothingAndRecover() {
+    OutboxSubscriber subscriber =
+        engine.start(
+            engine
+                .subscriber(queue)
+                .lease(Duration.ofSeconds(1))
+                .on(
+                    "t",
+                    String.class,
+                    (text, delivery) -> {
+                      if (text.startsWith("m")) {
+                        throw new IllegalStateException("poison");
+                      }
+                    })
+                .on("healthy", delivery -> {}));
+    database.update("alter table outbox_dlq rename to outbox_dlq_away");
+    try {
+      engine.publish(queue, "t", 20);
+      await()
+          .untilAsserted(() -> assertThat(subscriber.health().deadLettersWaiting()).isEqualTo(20));
+      assertThat(subscriber.health().failing()).isTrue();
+      assertThat(subscriber.health().healthy()).isFalse();
+      engine.publish(queue, "healthy", 200);
+      await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(200));
+      assertThat(engine.rows(queue)).isEqualTo(20);
+    } finally {
+      database.update("alter table outbox_dlq_away rename to outbox_dlq");
+    }
+    await().untilAsserted(() -> assertThat(engine.deadLetters(queue)).isEqualTo(20));
+    await().untilAsserted(() -> assertThat(subscriber.health().healthy()).isTrue());
+    assertThat(engine.rows(queue)).isZero();
+    assertThat(engine.events.deadLettered).hasSize(20);
+  }
+
+  @Test
+  void severalQueuesAreServedInTurn() {
+    List<String> queues = new ArrayList<>();
+    engine.start(
+        engine
+            .subscriber(queue)
+            .queues(queue + "b", queue + "c")
+            .on(
+                "t",
+                delivery -> {
+                  synchronized (queues) {
+                    queues.add(delivery.queue());
+                  }
+                }));
+    engine.publish(queue, "t", 300);
+    engine.publish(queue + "b", "t", 300);
+    engine.publish(queue + "c", "t", 300);
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(900));
+    assertThat(queues).containsOnly(queue, queue + "b", queue + "c");
+  }
+}

@@ -1,0 +1,476 @@
+package dev.outbox4j.dlq.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.AckMode;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.Outcome;
+import dev.outbox4j.Payload;
+import dev.outbox4j.RetryPolicy;
+import dev.outbox4j.codec.jackson.JacksonCodec;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.SubscriberEvents.Phase;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.time.OffsetDateTime;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Every row of the table of outcomes, on PostgreSQL. */
+@ExtendWith(PostgresExtension.class)
+class OutcomesIT {
+  record Order(int id) {}
+
+  private final TestDatabase database;
+  private EngineFixture engine;
+  private String queue;
+  private static final AtomicInteger QUEUES = new AtomicInteger();
+
+  OutcomesIT(TestDatabase database) {
+    this.database = database;
+  }
+
+  @BeforeEach
+  void setUp() {
+    engine = new EngineFixture(database, 4);
+    queue = "outcomes-" + QUEUES.incrementAndGet();
+  }
+
+  @AfterEach
+  void tearDown() {
+    engine.close();
+  }
+
+  @Test
+  void normalReturnDeletesTheRow() {
+    List<String> bodies = new CopyOnWriteArrayList<>();
+    engine.start(
+        engine.subscriber(queue).on("t", String.class, (text, delivery) -> bodies.add(text)));
+    engine.publish(queue, "t", "hello");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(bodies).containsExactly("hello");
+    assertThat(engine.rows(queue)).isZero();
+    assertThat(engine.deadLetters(queue)).isZero();
+  }
+
+  @Test
+  void manualModeAcksWhatTheHandlerDecides() {
+    engine.start(
+        engine
+            .subscriber(queue)
+            .ackMode(AckMode.MANUAL)
+            .on("t", delivery -> delivery.decide(Outcome.ack())));
+    engine.publish(queue, "t", "x");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(engine.rows(queue)).isZero();
+  }
+
+  @Test
+  void manualModeRetriesWhatTheHandlerDidNotDecide() {
+    engine.start(
+        engine
+            .subscriber(queue)
+            .ackMode(AckMode.MANUAL)
+            .retry(RetryPolicy.constant(Duration.ofHours(1)))
+            .on("t", delivery -> {}));
+    long id = engine.publish(queue, "t", "x");
+    await().untilAsserted(() -> assertThat(engine.events.retried).hasSize(1));
+    assertThat(engine.column(Integer.class, "attempts_count", id)).isEqualTo(1);
+    assertThat(engine.column(String.class, "last_error", id)).contains("without deciding");
+    assertThat(engine.events.acked).hasValue(0);
+  }
+
+  @Test
+  void exceptionMakesTheRowDueAgainAfterThePolicysDelay() {
+    engine.start(
+        engine
+            .subscriber(queue)
+            .retry(RetryPolicy.constant(Duration.ofHours(1)))
+            .on(
+                "t",
+                delivery -> {
+                  throw new IllegalStateException("boom");
+                }));
+    long id = engine.publish(queue, "t", "x");
+    await()
+        .untilAsserted(
+            () -> assertThat(engine.events.retried).containsExactly(Duration.ofHours(1)));
+    assertThat(engine.column(Integer.class, "attempts_count", id)).isEqualTo(1);
+    assertThat(engine.column(Integer.class, "deliveries_count", id)).isEqualTo(1);
+    assertThat(engine.column(String.class, "last_error", id)).contains("boom");
+    assertThat(engine.column(Boolean.class, "lease_until is null", id)).isTrue();
+    assertThat(
+            engine.column(
+                Boolean.class,
+                "available_at between now() + interval '59 minutes' and now() + interval '1 hour'",
+                id))
+        .isTrue();
+    assertThat(engine.column(OffsetDateTime.class, "first_attempt_at", id)).isNotNull();
+  }
+
+  @Test
+  void failedMessageSucceedsLater() {
+    List<Integer> attempts = new CopyOnWriteArrayList<>();
+    engine.start(
+        engine
+            .subscriber(queue)
+            .on(
+                "t",
+                delivery -> {
+                  attempts.add(delivery.attempt());
+                  if (delivery.attempt() < 3) {
+                    throw new IllegalStateException("not yet");
+                  }
+                }));
+    engine.publish(queue, "t", "x");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(attempts).containsExactly(1, 2, 3);
+    assertThat(engine.rows(queue)).isZero();
+  }
+
+  @Test
+  void retryOutcomeCountsAsAttempt() {
+    engine.start(
+        engine
+            .subscriber(queue)
+            .retry(RetryPolicy.constant(Duration.ofHours(1)))
+            .onOutcome("t", Payload.class, (payload, delivery) -> Outcome.retry("later")));
+    long id = engine.publish(queue, "t", "x");
+    await().untilAsserted(() -> assertThat(engine.events.retried).hasSize(1));
+    assertThat(engine.column(Integer.class, "attempts_count", id)).isEqualTo(1);
+    assertThat(engine.column(String.class, "last_error", id)).isEqualTo("later");
+  }
+
+  @Test
+  void exhaustedPolicyDeadLetters() {
+    AtomicInteger runs = new AtomicInteger();
+    engine.start(
+        engine
+            .subscriber(queue)
+            .on(
+                "t",
+                delivery -> {
+                  runs.incrementAndGet();
+                  throw new IllegalStateException("always");
+                }));
+    long id = engine.publish(queue, "t", "x");
+    await()
+        .untilAsserted(
+            () -> assertThat(engine.events.deadLettered).containsExactly("retry_terminal"));
+    assertThat(runs).hasValue(3);
+    assertThat(engine.rows(queue)).isZero();
+    assertThat(engine.deadLetter(String.class, "failure_reason", id)).isEqualTo("retry_terminal");
+    assertThat(engine.deadLetter(Integer.class, "attempts_count", id)).isEqualTo(3);
+    assertThat(engine.deadLetter(String.class, "last_exception", id)).contains("always");
+  }
+
+  @Test
+  void permanentExceptionDeadLettersAtOnce() {
+    engine.start(
+        engine
+            .subscriber(queue)
+            .retry(RetryPolicy.standard().giveUpOn(IllegalArgumentException.class))
+            .on(
+                "t",
+                delivery -> {
+                  throw new IllegalArgumentException("bad");
+                }));
+    long id = engine.publish(queue, "t", "x");
+    await()
+        .untilAsserted(
+            () -> assertThat(engine.events.deadLettered).containsExactly("retry_terminal"));
+    assertThat(engine.deadLetter(Integer.class, "attempts_count", id)).isEqualTo(1);
+  }
+
+  @Test
+  void withoutDeadLettersTerminalFailuresAreDeleted() {
+    OutboxSubscriber.Builder builder =
+        OutboxSubscriber.builder(queue)
+            .store(PostgresOutbox.store(engine.pool, database.table()))
+            .retry(RetryPolicy.none())
+            .observe(engine.events)
+            .on(
+                "t",
+                delivery -> {
+                  throw new IllegalStateException("always");
+                });
+    engine.start(builder);
+    engine.publish(queue, "t", "x");
+    await()
+        .untilAsserted(
+            () ->
+                assertThat(engine.events.deadLettered).containsExactly("retry_terminal (deleted)"));
+    assertThat(engine.rows(queue)).isZero();
+    assertThat(engine.deadLetters(queue)).isZero();
+    assertThat(engine.events.acked).hasValue(0);
+  }
+
+  @Test
+  void rejectionDeadLetters() {
+    engine.start(
+        engine
+            .subscriber(queue)
+            .onOutcome("t", Payload.class, (payload, delivery) -> Outcome.reject("not for us")));
+    long id = engine.publish(queue, "t", "x");
+    await().untilAsserted(() -> assertThat(engine.events.deadLettered).containsExactly("rejected"));
+    assertThat(engine.deadLetter(String.class, "last_exception", id)).isEqualTo("not for us");
+  }
+
+  @Test
+  void rejectOnErrorDeadLettersAtTheFirstException() {
+    engine.start(
+        engine
+            .subscriber(queue)
+            .ackMode(AckMode.REJECT_ON_ERROR)
+            .on(
+                "t",
+                delivery -> {
+                  throw new IllegalStateException("no");
+                }));
+    long id = engine.publish(queue, "t", "x");
+    await().untilAsserted(() -> assertThat(engine.events.deadLettered).containsExactly("rejected"));
+    assertThat(engine.deadLetter(Integer.class, "attempts_count", id)).isEqualTo(1);
+    assertThat(engine.events.retried).isEmpty();
+  }
+
+  @Test
+  void retryAfterIsDueAfterItsOwnDelayAndCounts() {
+    engine.start(
+        engine
+            .subscriber(queue)
+            .onOutcome(
+                "t",
+                Payload.class,
+                (payload, delivery) -> Outcome.retryAfter(Duration.ofHours(2))));
+    long id = engine.publish(queue, "t", "x");
+    await()
+        .untilAsserted(
+            () -> assertThat(engine.events.retried).containsExactly(Duration.ofHours(2)));
+    assertThat(engine.column(Integer.class, "attempts_count", id)).isEqualTo(1);
+    assertThat(engine.column(Boolean.class, "available_at > now() + interval '119 minutes'", id))
+        .isTrue();
+  }
+
+  @Test
+  void rescheduleResetsAttempts() {
+    AtomicInteger runs = new AtomicInteger();
+    engine.start(
+        engine
+            .subscriber(queue)
+            .onOutcome(
+                "t",
+                Payload.class,
+                (payload, delivery) ->
+                    runs.incrementAndGet() == 1
+                        ? Outcome.retryAfter(Duration.ZERO)
+                        : Outcome.reschedule(Duration.ofHours(1))));
+    long id = engine.publish(queue, "t", "x");
+    await().untilAsserted(() -> assertThat(engine.events.rescheduled).hasSize(1));
+    assertThat(engine.events.retried).hasSize(1);
+    assertThat(engine.column(Integer.class, "attempts_count", id)).isZero();
+    assertThat(engine.column(Boolean.class, "first_attempt_at is null and last_error is null", id))
+        .isTrue();
+    assertThat(engine.column(Boolean.class, "available_at > now() + interval '59 minutes'", id))
+        .isTrue();
+  }
+
+  @Test
+  void undecodablePayloadDeadLettersWithItsBytesAndWithoutTheHandler() {
+    AtomicInteger runs = new AtomicInteger();
+    engine.start(
+        engine
+            .subscriber(queue)
+            .codec(JacksonCodec.standard())
+            .on("t", Order.class, (order, delivery) -> runs.incrementAndGet()));
+    long bad = engine.publish(queue, "t", "{not json");
+    engine.publish(queue, "t", "{\"id\": 7}");
+    await()
+        .untilAsserted(() -> assertThat(engine.events.deadLettered).containsExactly("undecodable"));
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(runs).hasValue(1);
+    assertThat(engine.deadLetter(byte[].class, "payload", bad))
+        .isEqualTo("{not json".getBytes(StandardCharsets.UTF_8));
+  }
+
+  @Test
+  void tooManyDeliveriesDeadLetterWithoutTheHandler() {
+    AtomicInteger runs = new AtomicInteger();
+    long id = engine.publish(queue, "t", "x");
+    database.update("update outbox set deliveries_count = 5 where id = ?", id);
+    engine.start(
+        engine.subscriber(queue).maxDeliveries(5).on("t", delivery -> runs.incrementAndGet()));
+    await()
+        .untilAsserted(
+            () -> assertThat(engine.events.deadLettered).containsExactly("max_deliveries"));
+    assertThat(runs).hasValue(0);
+    assertThat(engine.deadLetter(Integer.class, "deliveries_count", id)).isEqualTo(6);
+  }
+
+  @Test
+  void asManyDeliveriesAsAllowedReachTheHandler() {
+    long id = engine.publish(queue, "t", "x");
+    database.update("update outbox set deliveries_count = 4 where id = ?", id);
+    engine.start(engine.subscriber(queue).maxDeliveries(5).on("t", delivery -> {}));
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+  }
+
+  @Test
+  void unknownTypeIsRetriedAndInTheEndDeadLettered() {
+    engine.start(engine.subscriber(queue).on("known", delivery -> {}));
+    long id = engine.publish(queue, "newer", "x");
+    await()
+        .untilAsserted(
+            () -> assertThat(engine.events.deadLettered).containsExactly("retry_terminal"));
+    assertThat(engine.deadLetter(String.class, "last_exception", id))
+        .contains("No handler for type 'newer'");
+  }
+
+  @Test
+  void fallbackHandlesUnknownTypes() {
+    List<String> types = new CopyOnWriteArrayList<>();
+    engine.start(
+        engine
+            .subscriber(queue)
+            .on("known", delivery -> {})
+            .otherwise(delivery -> types.add(delivery.type())));
+    engine.publish(queue, "newer", "x");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(types).containsExactly("newer");
+  }
+
+  @Test
+  void totalTimeEndsRetries() {
+    engine.start(
+        engine
+            .subscriber(queue)
+            .retry(
+                RetryPolicy.constant(Duration.ofMillis(20))
+                    .attempts(1_000)
+                    .maxTotalTime(Duration.ofMillis(300)))
+            .on(
+                "t",
+                delivery -> {
+                  throw new IllegalStateException("always");
+                }));
+    engine.publish(queue, "t", "x");
+    await()
+        .untilAsserted(
+            () -> assertThat(engine.events.deadLettered).containsExactly("retry_terminal"));
+    assertThat(engine.events.retried).hasSizeBetween(1, 30);
+  }
+
+  @Test
+  void stageIsAckedOnlyWhenItCompletes() {
+    CompletableFuture<Void> work = new CompletableFuture<>();
+    CompletableFuture<Void> begun = new CompletableFuture<>();
+    engine.start(
+        engine
+            .subscriber(queue)
+            .workers(1)
+            .onAsync(
+                "t",
+                Payload.class,
+                (payload, delivery) -> {
+                  begun.complete(null);
+                  return work;
+                }));
+    engine.publish(queue, "t", "x");
+    begun.join();
+    assertThat(engine.rows(queue)).isEqualTo(1);
+    assertThat(engine.events.acked).hasValue(0);
+    work.complete(null);
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(engine.rows(queue)).isZero();
+  }
+
+  @Test
+  void failedStageIsRetried() {
+    engine.start(
+        engine
+            .subscriber(queue)
+            .retry(RetryPolicy.constant(Duration.ofHours(1)))
+            .onAsync(
+                "t",
+                Payload.class,
+                (payload, delivery) ->
+                    CompletableFuture.supplyAsync(
+                        () -> {
+                          throw new IllegalStateException("late");
+                        })));
+    long id = engine.publish(queue, "t", "x");
+    await().untilAsserted(() -> assertThat(engine.events.retried).hasSize(1));
+    assertThat(engine.column(String.class, "last_error", id)).contains("late");
+  }
+
+  @Test
+  void errorIsTheMessagesFailureAndNotTheSubscribers() {
+    engine.start(
+        engine
+            .subscriber(queue)
+            .on(
+                "t",
+                String.class,
+                (text, delivery) -> {
+                  if (text.equals("bad")) {
+                    throw new StackOverflowError();
+                  }
+                }));
+    engine.publish(queue, "t", "bad");
+    engine.publish(queue, "t", "good");
+    await()
+        .untilAsserted(
+            () -> assertThat(engine.events.deadLettered).containsExactly("retry_terminal"));
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+  }
+
+  enum Write {
+    ACK(Outcome.ack(), Phase.ACK),
+    RETRY(Outcome.retry(), Phase.RETRY),
+    RESCHEDULE(Outcome.reschedule(Duration.ofHours(1)), Phase.RESCHEDULE),
+    DEAD_LETTER(Outcome.reject("no"), Phase.DEAD_LETTER);
+
+    final Outcome outcome;
+    final Phase phase;
+
+    Write(Outcome outcome, Phase phase) {
+      this.outcome = outcome;
+      this.phase = phase;
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Write.class)
+  void writeAfterALostLeaseChangesNothing(Write write) {
+    engine.start(
+        engine
+            .subscriber(queue)
+            .onOutcome(
+                "t",
+                Payload.class,
+                (payload, delivery) -> {
+                  database.update(
+                      "update outbox set lease_token = lease_token + 1, leased_by = 'thief',"
+                          + " lease_until = now() + interval '1 hour' where id = ?",
+                      delivery.id());
+                  return write.outcome;
+                }));
+    long id = engine.publish(queue, "t", "x");
+    await().untilAsserted(() -> assertThat(engine.events.leaseLost).containsExactly(write.phase));
+    assertThat(engine.column(String.class, "leased_by", id)).isEqualTo("thief");
+    assertThat(engine.column(Integer.class, "attempts_count", id)).isZero();
+    assertThat(engine.deadLetters(queue)).isZero();
+    assertThat(engine.events.acked).hasValue(0);
+    assertThat(engine.events.deadLettered).isEmpty();
+  }
+}
