@@ -172,13 +172,13 @@ final class StoreSql {
       """
           + guarded(
               """
-              cross join (
-                select count(pg_notify(?, awaited.queue)) as sent
+              and (
+                select count(pg_notify(?, awaited.queue))
                 from (
                   select distinct done.queue from done
                   where exists (
                     select from {sleepers} s where s.queue = done.queue and s.wake_at > now())
-                ) awaited) woken
+                ) awaited) >= 0
               """);
 
   /**
@@ -214,14 +214,15 @@ final class StoreSql {
         .replace("{sleepers}", sleepers);
   }
 
-  /** Fails the statement, by a division by zero, if it changed more rows than it was asked to. */
+  /**
+   * Fails the statement, by a division by zero, if it changed more rows than it was asked to. A
+   * sub-select without a reference outwards is run once.
+   */
   private static String guarded(String more) {
     return """
         select done.id from done
-        cross join (select 1 / case when count(*) > ? then 0 else 1 end as ok from done) guard
+        where (select 1 / case when count(*) > ? then 0 else 1 end from done) = 1
         """
-        + more
-        + "where guard.ok = 1"
-        + (more.isEmpty() ? "" : " and woken.sent >= 0");
+        + more;
   }
 }
