@@ -43,8 +43,9 @@ record PublishSql(String publish, String cancelTimer) {
 
   private static final String NO_NOTIFY = "\nselect i.id, i.queue, i.timer_id from inserted i\n";
 
+  /** Not {@code exists}: that becomes a join, which reads all sleepers for a large batch. */
   private static final String SLEEPER =
-      "exists (select from {sleepers} s where s.queue = due.queue and s.wake_at > due.available_at)";
+      "(select max(s.wake_at) from {sleepers} s where s.queue = due.queue) > due.available_at";
 
   /** The statement's time, not the transaction's start: a lease may have run out since then. */
   private static final String CANCEL_TIMER =

@@ -1,0 +1,152 @@
+package dev.outbox4j.postgres;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.StoreException;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.List;
+import java.util.UUID;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** What a publisher's role needs, and that it needs no more. */
+@ExtendWith(PostgresExtension.class)
+class PublishGrantsIT {
+  private static final String INSERT =
+      "insert (queue, type, ordering_key, payload, headers, available_at, timer_id) on outbox";
+  private static final String SELECT = "select (id, queue, timer_id, available_at) on outbox";
+  private static final String SLEEPERS = "select (queue, wake_at) on outbox_sleepers";
+  private static final String DELETE = "delete on outbox";
+  private static final String LEASE = "select (queue, timer_id, lease_until) on outbox";
+
+  private final TestDatabase database;
+  private final String role = "publisher_" + UUID.randomUUID().toString().replace('-', '_');
+
+  PublishGrantsIT(TestDatabase database) {
+    this.database = database;
+  }
+
+  @BeforeEach
+  void create() {
+    database.update("truncate outbox");
+    database.update("create role " + role);
+  }
+
+  @AfterEach
+  void drop() {
+    database.update("drop owned by " + role);
+    database.update("drop role " + role);
+  }
+
+  private void grant(String... privileges) {
+    for (String privilege : privileges) {
+      database.update("grant " + privilege + " to " + role);
+    }
+  }
+
+  private void asRole(NotifyMode mode, List<OutboxMessage> messages) {
+    asRole(
+        connection ->
+            PostgresOutbox.publisher(database.table())
+                .notify(mode)
+                .build()
+                .publish(connection, messages));
+  }
+
+  private void cancelAsRole() {
+    asRole(
+        connection ->
+            PostgresOutbox.publisher(database.table()).build().cancelTimer(connection, "q", "t"));
+  }
+
+  private void asRole(java.util.function.Consumer<Connection> work) {
+    try (Connection connection = database.plain().getConnection();
+        Statement statement = connection.createStatement()) {
+      statement.execute("set role " + role);
+      connection.setAutoCommit(false);
+      work.accept(connection);
+      connection.commit();
+    } catch (SQLException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private static List<OutboxMessage> messages() {
+    return List.of(
+        OutboxMessage.to("q").type("t").orderingKey("k").header("a", "b").body("x").build(),
+        OutboxMessage.to("q").timerId("t").build(),
+        OutboxMessage.to("q").timerId("t").build());
+  }
+
+  @Test
+  void publishesWithTheGrantsThatItsJavadocNames() {
+    grant(INSERT, SELECT, SLEEPERS);
+    asRole(NotifyMode.AUTO, messages());
+    asRole(NotifyMode.ALWAYS, messages());
+    assertThat(database.count("outbox")).isEqualTo(3);
+  }
+
+  @Test
+  void needsNothingOfTheSleepersIfItNeverNotifies() {
+    grant(INSERT, SELECT);
+    assertThatCode(() -> asRole(NotifyMode.NEVER, messages())).doesNotThrowAnyException();
+  }
+
+  @Test
+  void publishesThroughTheFunctionWithTheSameGrants() {
+    grant(INSERT, SELECT, SLEEPERS);
+    asRole(
+        connection -> {
+          try (Statement statement = connection.createStatement()) {
+            statement.execute(
+                "select outbox_publish('q', '', timer_id => 't'), outbox_publish('q', '', timer_id => 't')");
+          } catch (SQLException e) {
+            throw new AssertionError(e);
+          }
+        });
+    assertThat(database.count("outbox")).isEqualTo(1);
+  }
+
+  @Test
+  void cancelsTimersWithTwoMore() {
+    grant(DELETE, LEASE);
+    assertThatCode(this::cancelAsRole).doesNotThrowAnyException();
+  }
+
+  @Test
+  void saysThatAGrantIsMissing() {
+    assertRefused(() -> asRole(NotifyMode.AUTO, messages()), "publish");
+    grant(INSERT, SELECT);
+    assertRefused(() -> asRole(NotifyMode.AUTO, messages()), "publish");
+    database.update("revoke " + INSERT + " from " + role);
+    grant(SLEEPERS);
+    assertRefused(() -> asRole(NotifyMode.AUTO, messages()), "publish");
+    grant(INSERT);
+    for (String column : List.of("id", "queue", "timer_id", "available_at")) {
+      database.update("revoke select (" + column + ") on outbox from " + role);
+      assertRefused(() -> asRole(NotifyMode.AUTO, messages()), "publish");
+      grant("select (" + column + ") on outbox");
+    }
+    assertRefused(this::cancelAsRole, "cancelTimer");
+    assertThat(database.count("outbox")).isZero();
+  }
+
+  private static void assertRefused(Runnable work, String operation) {
+    assertThatThrownBy(work::run)
+        .isInstanceOfSatisfying(
+            StoreException.class,
+            e -> assertThat(e.fault()).isEqualTo(StoreException.Fault.SETUP))
+        .hasMessageContaining(operation + " on table outbox failed")
+        .hasMessageContaining("permission denied")
+        .hasMessageContaining("grant");
+  }
+}
