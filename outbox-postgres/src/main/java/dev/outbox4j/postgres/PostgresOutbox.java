@@ -7,6 +7,9 @@ import java.time.Duration;
 import java.util.Objects;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
+import java.util.Collection;
+import java.util.List;
+import javax.sql.DataSource;
 
 /** The entry point: store, publishers and validator of an outbox table. */
 public final class PostgresOutbox {
@@ -112,5 +115,64 @@ public final class PostgresOutbox {
   public static PostgresStore store(
       DataSource dataSource, OutboxTable table, Duration networkTimeout) {
     return new JdbcStore(dataSource, table, networkTimeout);
+  }
+
+  /**
+   * Returns what compares the live schema with what the code needs. Touches no database yet.
+   *
+   * @param dataSource where from
+   * @param table the outbox table
+   * @return the validator
+   */
+  public static SchemaValidator validator(DataSource dataSource, OutboxTable table) {
+    return SchemaValidator.of(dataSource, table);
+  }
+
+  /**
+   * Counts what queues hold, each count up to 10,000, in one statement that walks the claim index.
+   *
+   * @param dataSource where from; needs select on the table
+   * @param table the outbox table
+   * @param queues the queues, of which some may be empty or unknown
+   * @return one depth for each, in the same order
+   * @throws dev.outbox4j.spi.StoreException if the statement fails
+   */
+  public static List<QueueDepth> depths(
+      DataSource dataSource, OutboxTable table, Collection<String> queues) {
+    return depths(dataSource, table, queues, QueueDepths.DEFAULT_COUNT_LIMIT);
+  }
+
+  /**
+   * Counts what queues hold, each count up to a limit: its cost is that many index entries for each
+   * queue, twice.
+   *
+   * @param dataSource where from; needs select on the table
+   * @param table the outbox table
+   * @param queues the queues, of which some may be empty or unknown
+   * @param countLimit where to stop counting, from 1 to 10,000,000
+   * @return one depth for each, in the same order
+   * @throws dev.outbox4j.spi.StoreException if the statement fails
+   * @throws IllegalArgumentException if the limit is out of range
+   */
+  public static List<QueueDepth> depths(
+      DataSource dataSource, OutboxTable table, Collection<String> queues, int countLimit) {
+    return new QueueDepths(table).read(dataSource, queues, countLimit);
+  }
+
+  /**
+   * Returns the deeper health check, which asks the database. Touches none yet.
+   *
+   * @param dataSource where from; needs select on the table
+   * @param table the outbox table
+   * @param validator what to compare, such as {@link #validator} with the dead letters
+   * @param queues the queues to count; may be empty
+   * @return the check
+   */
+  public static OutboxHealthCheck healthCheck(
+      DataSource dataSource,
+      OutboxTable table,
+      SchemaValidator validator,
+      Collection<String> queues) {
+    return new OutboxHealthCheck(dataSource, table, validator, queues);
   }
 }

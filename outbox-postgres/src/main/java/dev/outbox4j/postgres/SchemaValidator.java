@@ -1,0 +1,133 @@
+package dev.outbox4j.postgres;
+
+import dev.outbox4j.postgres.internal.schema.SchemaInspection;
+import dev.outbox4j.postgres.internal.schema.SchemaQuestion;
+import java.time.Duration;
+import java.util.EnumSet;
+import java.util.Objects;
+import java.util.Set;
+import javax.sql.DataSource;
+
+/**
+ * Compares the live catalog with what the code needs. Immutable and thread-safe: each setting
+ * returns a new validator.
+ *
+ * <p>It reads the system catalog only, which needs no grant on the tables, over one connection and
+ * in a few statements, and changes nothing. Nothing calls it by itself, {@code start()} neither.
+ *
+ * <p>Indexes are recognised by their definition, whatever their name. Columns and indexes of your
+ * own are no faults, unless an insert would fail for want of a value, or an index mentions a column
+ * that every claim writes.
+ */
+public final class SchemaValidator {
+  /** How long {@link #validateSchema} waits for one answer, unless told: 10 s. */
+  public static final Duration DEFAULT_TIMEOUT = Duration.ofSeconds(10);
+
+  private final DataSource dataSource;
+  private final SchemaQuestion question;
+
+  private SchemaValidator(DataSource dataSource, SchemaQuestion question) {
+    this.dataSource = dataSource;
+    this.question = question;
+  }
+
+  static SchemaValidator of(DataSource dataSource, OutboxTable table) {
+    return new SchemaValidator(
+        Objects.requireNonNull(dataSource, "dataSource"),
+        SchemaQuestion.about(Objects.requireNonNull(table, "table"), DEFAULT_TIMEOUT));
+  }
+
+  /**
+   * Includes a dead-letter table beside the outbox: in its schema, or on the search path if the
+   * outbox is found there.
+   *
+   * @param table its name
+   * @return the validator
+   * @throws IllegalArgumentException if the name is not allowed, see {@link
+   *     OutboxTable#requireIdentifier}
+   */
+  public SchemaValidator deadLetters(String table) {
+    OutboxTable.requireIdentifier("dead-letter table name", table);
+    return new SchemaValidator(
+        dataSource, question.withDeadLetters(question.table().schema().orElse(null), table));
+  }
+
+  /**
+   * Includes a dead-letter table in a schema of its own.
+   *
+   * @param schema its schema, which need not be on the search path
+   * @param table its name
+   * @return the validator
+   * @throws IllegalArgumentException if a name is not allowed, see {@link
+   *     OutboxTable#requireIdentifier}
+   */
+  public SchemaValidator deadLetters(String schema, String table) {
+    OutboxTable.requireIdentifier("dead-letter schema name", schema);
+    OutboxTable.requireIdentifier("dead-letter table name", table);
+    return new SchemaValidator(dataSource, question.withDeadLetters(schema, table));
+  }
+
+  /**
+   * Includes storage settings: fillfactor, autovacuum, and that the sleepers are unlogged. Without
+   * them everything works, but slowly under load.
+   *
+   * @return the validator
+   */
+  public SchemaValidator checkStorage() {
+    return new SchemaValidator(dataSource, question.withStorage());
+  }
+
+  /**
+   * Includes the grants of the connected role for publishing and subscribing.
+   *
+   * @return the validator
+   */
+  public SchemaValidator checkGrants() {
+    return checkGrants(OutboxRole.PUBLISHER, OutboxRole.SUBSCRIBER);
+  }
+
+  /**
+   * Includes the grants that the connected role needs for what it is there for.
+   *
+   * @param first what it is there for
+   * @param more what else
+   * @return the validator
+   */
+  public SchemaValidator checkGrants(OutboxRole first, OutboxRole... more) {
+    Set<OutboxRole> roles = EnumSet.of(first, more);
+    return new SchemaValidator(dataSource, question.withRoles(roles));
+  }
+
+  /**
+   * Includes the SQL function that publishes, which only triggers and other languages need.
+   *
+   * @return the validator
+   */
+  public SchemaValidator checkPublishFunction() {
+    return new SchemaValidator(dataSource, question.withFunction());
+  }
+
+  /**
+   * Sets how long to wait for the answer to one statement.
+   *
+   * @param timeout at least 1 s; default {@link #DEFAULT_TIMEOUT}
+   * @return the validator
+   * @throws IllegalArgumentException if it is shorter
+   */
+  public SchemaValidator timeout(Duration timeout) {
+    if (timeout.compareTo(Duration.ofSeconds(1)) < 0) {
+      throw new IllegalArgumentException("timeout is " + timeout + "; it must be at least 1 s");
+    }
+    return new SchemaValidator(dataSource, question.withTimeout(timeout));
+  }
+
+  /**
+   * Compares. Never throws for want of a database: one that does not answer is a fault like any
+   * other, told without its address.
+   *
+   * @return every difference
+   */
+  public SchemaReport validateSchema() {
+    return new SchemaReport(question.table(), SchemaInspection.faults(dataSource, question));
+  }
+}

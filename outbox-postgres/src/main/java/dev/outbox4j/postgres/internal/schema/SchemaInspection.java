@@ -1,0 +1,188 @@
+package dev.outbox4j.postgres.internal.schema;
+
+import dev.outbox4j.postgres.OutboxRole;
+import dev.outbox4j.postgres.SchemaFault;
+import dev.outbox4j.postgres.internal.schema.Live.Relation;
+import dev.outbox4j.postgres.internal.schema.Live.Relations;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
+
+/** Puts one question to one database and collects every fault. Confined to one thread. */
+public final class SchemaInspection {
+  private final SchemaQuestion question;
+  private final Catalog catalog;
+  private final List<SchemaFault> faults = new ArrayList<>();
+
+  private SchemaInspection(SchemaQuestion question, Connection connection) {
+    this.question = question;
+    this.catalog = new Catalog(connection, Math.toIntExact(question.timeout().toSeconds()));
+  }
+
+  /** Returns every fault; that the database does not answer is one. */
+  public static List<SchemaFault> faults(DataSource dataSource, SchemaQuestion question) {
+    try (Connection connection = dataSource.getConnection()) {
+      SchemaInspection inspection = new SchemaInspection(question, connection);
+      try {
+        inspection.run();
+      } finally {
+        if (!connection.getAutoCommit()) {
+          connection.rollback();
+        }
+      }
+      return inspection.faults;
+    } catch (SQLException e) {
+      return List.of(Unanswered.fault(e));
+    } catch (RuntimeException e) {
+      // a pool that cannot make its first connection may throw what it likes
+      return List.of(Unanswered.fault(e));
+    }
+  }
+
+  private void run() throws SQLException {
+    Map<Grant.Place, TableName> names = new EnumMap<>(Grant.Place.class);
+    names.put(Grant.Place.OUTBOX, question.outbox());
+    names.put(Grant.Place.SLEEPERS, question.sleepers());
+    TableName deadLetters = question.deadLetters();
+    if (deadLetters != null) {
+      names.put(Grant.Place.DEAD_LETTERS, deadLetters);
+    }
+    Relations relations =
+        catalog.relations(names.values().stream().map(TableName::name).distinct().toList());
+    Map<Grant.Place, Relation> tables = new EnumMap<>(Grant.Place.class);
+    names.forEach(
+        (place, name) -> {
+          Relation found = find(expected(place), name, relations);
+          if (found != null) {
+            tables.put(place, found);
+          }
+        });
+    compareTables(tables);
+    if (question.function()) {
+      Relation outbox = tables.get(Grant.Place.OUTBOX);
+      if (outbox != null) {
+        new FunctionComparison(catalog, relations.user(), faults)
+            .compare(
+                outbox.name().sibling(question.table().publishFunction()),
+                question.roles().contains(OutboxRole.PUBLISHER));
+      }
+    }
+    if (!question.roles().isEmpty() && !tables.isEmpty()) {
+      new GrantComparison(catalog, relations.user(), faults)
+          .compare(Grant.of(question.roles()), tables);
+    }
+  }
+
+  private void compareTables(Map<Grant.Place, Relation> tables) throws SQLException {
+    if (tables.isEmpty()) {
+      return;
+    }
+    List<Long> oids = tables.values().stream().map(Relation::oid).toList();
+    Map<Long, Map<String, Live.Column>> columns = catalog.columns(oids);
+    List<Live.Index> indexes = catalog.indexes(oids);
+    Map<Long, List<Live.Storage>> storage = question.storage() ? catalog.storage(oids) : Map.of();
+    tables.forEach(
+        (place, table) -> {
+          TableComparison comparison = new TableComparison(expected(place), table, faults);
+          comparison.compareColumns(columns.getOrDefault(table.oid(), new LinkedHashMap<>()));
+          comparison.compareIndexes(indexes);
+          new StorageComparison(expected(place), faults)
+              .compare(storage.getOrDefault(table.oid(), List.of()));
+        });
+  }
+
+  private @Nullable Relation find(Expected expected, TableName name, Relations relations) {
+    List<Relation> named =
+        relations.all().stream().filter(live -> live.name().name().equals(name.name())).toList();
+    Relation found =
+        named.stream()
+            .filter(
+                live ->
+                    name.schema() == null
+                        ? live.visible()
+                        : name.schema().equals(live.name().schema()))
+            .findFirst()
+            .orElse(null);
+    if (found == null) {
+      fault(
+          "table " + name.label(),
+          "the " + expected.role(),
+          missing(name, named, relations.searchPath()),
+          "apply the migrations"
+              + (name.schema() == null ? ", or name the schema with inSchema(...)" : ""));
+      return null;
+    }
+    if (!found.table()) {
+      fault(
+          "table " + found.name().label(),
+          "a table",
+          kind(found.kind()),
+          "drop it and apply the migrations");
+      return null;
+    }
+    if (!found.schemaUsable()) {
+      fault(
+          "schema " + TableName.plain(String.valueOf(found.name().schema())),
+          "usage for role " + TableName.plain(relations.user()),
+          "none",
+          "grant usage on schema %s to %s"
+              .formatted(
+                  TableName.quoted(String.valueOf(found.name().schema())),
+                  TableName.quoted(relations.user())));
+    }
+    if (expected.logged() && !found.persistence().equals("p")) {
+      fault(
+          "table " + found.name().label(),
+          "a logged table",
+          found.persistence().equals("u")
+              ? "an unlogged one, which a crash empties"
+              : "a temporary one, which others do not see",
+          found.persistence().equals("u")
+              ? "alter table " + found.name().sql() + " set logged"
+              : "drop it");
+    }
+    return found;
+  }
+
+  private static String missing(TableName name, List<Relation> named, String searchPath) {
+    String elsewhere =
+        named.isEmpty()
+            ? ""
+            : ", but one in schema "
+                + String.join(
+                    ", ",
+                    named.stream()
+                        .map(live -> TableName.plain(String.valueOf(live.name().schema())))
+                        .toList());
+    return (name.schema() == null
+            ? "none on the search path (%s)".formatted(searchPath)
+            : "no such table")
+        + elsewhere;
+  }
+
+  private static String kind(String relkind) {
+    return switch (relkind) {
+      case "v" -> "a view";
+      case "m" -> "a materialized view";
+      default -> "a foreign table";
+    };
+  }
+
+  private static Expected expected(Grant.Place place) {
+    return switch (place) {
+      case OUTBOX -> Expected.outbox();
+      case SLEEPERS -> Expected.sleepers();
+      case DEAD_LETTERS -> Expected.deadLetters();
+    };
+  }
+
+  private void fault(String object, String wanted, String found, String remedy) {
+    faults.add(new SchemaFault(object, wanted, found, remedy));
+  }
+}

@@ -1,0 +1,61 @@
+package dev.outbox4j.postgres.internal.schema;
+
+import dev.outbox4j.postgres.OutboxRole;
+import dev.outbox4j.postgres.OutboxTable;
+import java.time.Duration;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/** What is to be compared. */
+public record SchemaQuestion(
+    OutboxTable table,
+    @Nullable TableName deadLetters,
+    boolean storage,
+    boolean function,
+    Set<OutboxRole> roles,
+    Duration timeout) {
+
+  /** Copies the set. */
+  public SchemaQuestion {
+    roles = Set.copyOf(roles);
+  }
+
+  /** Asks for the table and its sleepers only. */
+  public static SchemaQuestion about(OutboxTable table, Duration timeout) {
+    return new SchemaQuestion(table, null, false, false, Set.of(), timeout);
+  }
+
+  /** Adds the dead letters. */
+  public SchemaQuestion withDeadLetters(@Nullable String schema, String name) {
+    return new SchemaQuestion(
+        table, new TableName(schema, name), storage, function, roles, timeout);
+  }
+
+  /** Adds the storage settings. */
+  public SchemaQuestion withStorage() {
+    return new SchemaQuestion(table, deadLetters, true, function, roles, timeout);
+  }
+
+  /** Adds the publishing function. */
+  public SchemaQuestion withFunction() {
+    return new SchemaQuestion(table, deadLetters, storage, true, roles, timeout);
+  }
+
+  /** Sets the roles whose grants are wanted. */
+  public SchemaQuestion withRoles(Set<OutboxRole> roles) {
+    return new SchemaQuestion(table, deadLetters, storage, function, roles, timeout);
+  }
+
+  /** Sets the wait for one statement. */
+  public SchemaQuestion withTimeout(Duration timeout) {
+    return new SchemaQuestion(table, deadLetters, storage, function, roles, timeout);
+  }
+
+  TableName outbox() {
+    return new TableName(table.schema().orElse(null), table.name());
+  }
+
+  TableName sleepers() {
+    return new TableName(table.schema().orElse(null), table.sleepersTable());
+  }
+}

@@ -1,0 +1,208 @@
+package dev.outbox4j.postgres.internal.schema;
+
+import dev.outbox4j.postgres.SchemaFault;
+import dev.outbox4j.postgres.internal.schema.Live.Relation;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/** Compares one table's columns and indexes. */
+final class TableComparison {
+  private final Expected expected;
+  private final Relation table;
+  private final List<SchemaFault> faults;
+
+  TableComparison(Expected expected, Relation table, List<SchemaFault> faults) {
+    this.expected = expected;
+    this.table = table;
+    this.faults = faults;
+  }
+
+  void compareColumns(Map<String, Live.Column> live) {
+    Set<String> known = new HashSet<>();
+    for (Expected.Column column : expected.columns()) {
+      known.add(column.name());
+      Live.Column found = live.get(column.name());
+      if (found == null) {
+        fault(
+            label(column.name()),
+            column.definition(),
+            "no such column",
+            alter("add column " + column.definition()));
+      } else {
+        compareColumn(column, found);
+      }
+    }
+    for (Live.Column extra : live.values()) {
+      if (!known.contains(extra.name()) && extra.notNull() && extra.value() == null) {
+        fault(
+            label(extra.name()),
+            "a column of your own to be nullable or to have a default, since inserts do not name it",
+            "not null without default",
+            change(extra.name(), "drop not null") + ", or set a default");
+      }
+    }
+  }
+
+  private void compareColumn(Expected.Column column, Live.Column found) {
+    if (!found.type().equals(column.type())) {
+      fault(
+          label(column.name()),
+          "type " + column.type(),
+          "type " + found.type(),
+          change(column.name(), "type " + column.type()));
+    }
+    if (found.notNull() != column.notNull()) {
+      fault(
+          label(column.name()),
+          nullability(column.notNull()),
+          nullability(found.notNull()),
+          change(column.name(), (column.notNull() ? "set" : "drop") + " not null"));
+    }
+    compareDefault(column, found);
+  }
+
+  private void compareDefault(Expected.Column column, Live.Column found) {
+    String value = found.value();
+    if (column.identity()) {
+      boolean numbered =
+          value != null
+              && !found.generated()
+              && (value.endsWith(" as identity") || value.startsWith("nextval("));
+      if (!numbered) {
+        fault(
+            label(column.name()),
+            Expected.Column.IDENTITY,
+            found.defaultText(),
+            value == null
+                ? change(column.name(), "add " + Expected.Column.IDENTITY)
+                : "replace it by an identity column");
+      }
+    } else if (column.defaults().isEmpty() ? value != null : !isOneOf(column, found)) {
+      fault(
+          label(column.name()),
+          column.defaults().isEmpty() ? "no default" : "default " + column.defaults().get(0),
+          found.defaultText(),
+          found.generated() || (value != null && value.endsWith(" as identity"))
+              ? "replace it by an ordinary column"
+              : change(
+                  column.name(),
+                  column.defaults().isEmpty()
+                      ? "drop default"
+                      : "set default " + column.defaults().get(0)));
+    }
+  }
+
+  private static boolean isOneOf(Expected.Column column, Live.Column found) {
+    return !found.generated() && found.value() != null && column.defaults().contains(found.value());
+  }
+
+  void compareIndexes(List<Live.Index> live) {
+    List<Live.Index> own =
+        live.stream().filter(index -> index.root() == table.oid() && !index.ofPartition()).toList();
+    for (Expected.Index index : expected.indexes()) {
+      List<Live.Index> same = own.stream().filter(candidate -> satisfies(candidate, index)).toList();
+      if (same.isEmpty()) {
+        fault(
+            index.label() + " of " + table.name().label(),
+            index.definition(),
+            nearest(index, own),
+            index.create(table.name()));
+      } else if (same.stream().noneMatch(Live.Index::valid)) {
+        Live.Index broken = same.get(0);
+        fault(
+            indexLabel(broken),
+            "a valid index",
+            "an invalid one, left by a build that failed or has not ended",
+            "reindex index concurrently " + broken.name().sql());
+      }
+    }
+    live.stream()
+        .filter(index -> index.root() == table.oid() && !(index.ofPartition() && index.attached()))
+        .forEach(this::compareMentions);
+  }
+
+  private void compareMentions(Live.Index index) {
+    for (int i = 0; i < index.mentionedColumns().size(); i++) {
+      String column = index.mentionedColumns().get(i);
+      if (expected.hotColumns().contains(column)) {
+        fault(
+            indexLabel(index),
+            "no index to mention " + column + ", since " + expected.hotBecause(),
+            column + " " + index.mentionedPlaces().get(i),
+            "drop index concurrently " + index.name().sql());
+      }
+    }
+  }
+
+  private boolean satisfies(Live.Index live, Expected.Index index) {
+    return sameKeys(live, index)
+        && live.method().equals("btree")
+        && live.unique() == index.unique()
+        && live.primary() == index.primary()
+        && (live.immediate() || !index.unique())
+        && samePredicate(live.predicate(), index.predicate());
+  }
+
+  /** A partitioned table's primary key must hold the partition key, too. */
+  private boolean sameKeys(Live.Index live, Expected.Index index) {
+    return table.partitioned() && index.primary()
+        ? live.keys().containsAll(index.keys())
+        : live.keys().equals(index.keys());
+  }
+
+  private static boolean samePredicate(@Nullable String live, @Nullable String expected) {
+    return expected == null ? live == null : expected.equals(live);
+  }
+
+  /** What stands in the missing index's place, if something does. */
+  private static String nearest(Expected.Index index, List<Live.Index> own) {
+    String near =
+        own.stream()
+            .filter(
+                live ->
+                    index.primary()
+                        ? live.primary()
+                        : !live.primary()
+                            && (live.keys().equals(index.keys())
+                                || live.predicate() != null
+                                    && live.predicate().equals(index.predicate())
+                                || columnsOf(live.keys()).equals(Set.copyOf(index.keys()))))
+            .map(live -> TableName.plain(live.name().name()) + ", " + live.definition())
+            .collect(Collectors.joining("; "));
+    return near.isEmpty() ? "no such " + (index.primary() ? "key" : "index") : near;
+  }
+
+  private static Set<String> columnsOf(List<String> keys) {
+    return keys.stream()
+        .map(key -> key.contains(" ") ? key.substring(0, key.indexOf(' ')) : key)
+        .collect(Collectors.toSet());
+  }
+
+  private String indexLabel(Live.Index index) {
+    return "index " + index.name().label() + " of " + table.name().label();
+  }
+
+  private String label(String column) {
+    return "column " + table.name().label() + "." + TableName.plain(column);
+  }
+
+  private String alter(String change) {
+    return "alter table " + table.name().sql() + " " + change;
+  }
+
+  private String change(String column, String change) {
+    return alter("alter column " + TableName.quoted(column) + " " + change);
+  }
+
+  private static String nullability(boolean notNull) {
+    return notNull ? "not null" : "nullable";
+  }
+
+  private void fault(String object, String wanted, String found, String remedy) {
+    faults.add(new SchemaFault(object, wanted, found, remedy));
+  }
+}

@@ -1,0 +1,254 @@
+package dev.outbox4j.postgres;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ch.qos.logback.classic.Level;
+import ch.qos.logback.classic.Logger;
+import ch.qos.logback.classic.spi.ILoggingEvent;
+import ch.qos.logback.core.read.ListAppender;
+import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.migrations.OutboxMigrations;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.flywaydb.core.Flyway;
+import org.flywaydb.core.api.FlywayException;
+import org.junit.jupiter.api.Assertions;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.postgresql.ds.PGSimpleDataSource;
+import org.slf4j.LoggerFactory;
+
+@ExtendWith(PostgresExtension.class)
+class MigrationsIT {
+  private final TestDatabase database;
+
+  MigrationsIT(TestDatabase database) {
+    this.database = database;
+  }
+
+  private SchemaReport report(String schema, String table, String dlqSchema, String dlqTable) {
+    return PostgresOutbox.validator(
+            database.plain(), OutboxTable.named(table).inSchema(schema))
+        .deadLetters(dlqSchema, dlqTable)
+        .checkStorage()
+        .checkGrants(OutboxRole.PUBLISHER, OutboxRole.values())
+        .checkPublishFunction()
+        .validateSchema();
+  }
+
+  @Test
+  void appliesWhatIsMissingAndNothingTheSecondTime() {
+    OutboxMigrations migrations = OutboxMigrations.of("fresh", "outbox");
+
+    assertThat(migrations.migrate(database.plain())).isEqualTo(1);
+    assertThat(migrations.migrate(database.plain())).isZero();
+    assertThat(report("fresh", "outbox", "fresh", "outbox_dlq")).hasToString("valid");
+    assertThat(database.count("fresh.outbox_schema_history where version = '1' and success"))
+        .isEqualTo(1);
+  }
+
+  @Test
+  void keepsSeveralOutboxesInOneSchemaBesideTheServicesOwnTables() {
+    database.update("create schema busy");
+    database.update("create table busy.orders (id int)");
+
+    assertThat(OutboxMigrations.of("busy", "orders_outbox").migrate(database.plain())).isEqualTo(1);
+    assertThat(OutboxMigrations.of("busy", "mail_outbox").migrate(database.plain())).isEqualTo(1);
+    assertThat(OutboxMigrations.of("busy", "orders_outbox").migrate(database.plain())).isZero();
+    assertThat(report("busy", "orders_outbox", "busy", "orders_outbox_dlq")).hasToString("valid");
+    assertThat(report("busy", "mail_outbox", "busy", "mail_outbox_dlq")).hasToString("valid");
+    assertThat(database.count("busy.orders")).isZero();
+  }
+
+  @Test
+  void putsDeadLettersIntoAnotherSchemaAndCreatesBoth() {
+    OutboxMigrations migrations =
+        OutboxMigrations.of("Own Schema", "Out-Box").deadLetters("Grave Yard", "Dead Letters");
+
+    assertThat(migrations.migrate(database.plain())).isEqualTo(1);
+    assertThat(report("Own Schema", "Out-Box", "Grave Yard", "Dead Letters")).hasToString("valid");
+    assertThat(
+            database.one(
+                Long.class, "select \"Own Schema\".\"Out-Box_publish\"('orders', 'x'::bytea)"))
+        .isEqualTo(1);
+  }
+
+  @Test
+  void takesTheLongestNamesThatAreAllowed() {
+    String table = "o".repeat(42);
+    String letters = "d".repeat(46);
+
+    assertThat(
+            OutboxMigrations.of("longest", table)
+                .deadLetters("longest", letters)
+                .migrate(database.plain()))
+        .isEqualTo(1);
+    assertThat(report("longest", table, "longest", letters)).hasToString("valid");
+    assertThat(
+            database.list(
+                String.class,
+                "select relname::text from pg_class where relnamespace = 'longest'::regnamespace and relkind in ('r', 'i')"))
+        .contains(
+            table + "_schema_history",
+            table + "_schema_history_s_idx",
+            table + "_schema_history_pk",
+            letters + "_queue_failed_idx");
+  }
+
+  @Test
+  void isContentWithAPoolOfOne() throws Exception {
+    try (HikariDataSource pool = database.pool(1)) {
+      pool.getHikariConfigMXBean().setConnectionTimeout(5_000);
+      String before = path(pool);
+
+      int applied =
+          Assertions.assertTimeoutPreemptively(
+              Duration.ofSeconds(10), () -> OutboxMigrations.of("tight", "outbox").migrate(pool));
+
+      assertThat(applied).isEqualTo(1);
+      assertThat(path(pool)).isEqualTo(before);
+      assertThat(pool.getHikariPoolMXBean().getActiveConnections()).isZero();
+    }
+  }
+
+  private static String path(HikariDataSource pool) throws Exception {
+    try (var connection = pool.getConnection();
+        var statement = connection.createStatement();
+        var rows = statement.executeQuery("show search_path")) {
+      rows.next();
+      return rows.getString(1);
+    }
+  }
+
+  @Test
+  void letsManyProcessesMigrateAtOnce() throws Exception {
+    int callers = 6;
+    CyclicBarrier together = new CyclicBarrier(callers);
+    ExecutorService threads = Executors.newFixedThreadPool(callers);
+    try {
+      List<Future<Integer>> applied = new ArrayList<>();
+      for (int i = 0; i < callers; i++) {
+        applied.add(
+            threads.submit(
+                () -> {
+                  together.await(10, TimeUnit.SECONDS);
+                  return OutboxMigrations.of("crowded", "outbox")
+                      .deadLetters("crowded_dead", "letters")
+                      .migrate(database.plain());
+                }));
+      }
+      List<Integer> counts = new ArrayList<>();
+      for (Future<Integer> each : applied) {
+        counts.add(each.get(60, TimeUnit.SECONDS));
+      }
+      assertThat(counts).containsOnly(0, 1).containsOnlyOnce(1);
+    } finally {
+      threads.shutdownNow();
+    }
+    assertThat(report("crowded", "outbox", "crowded_dead", "letters")).hasToString("valid");
+  }
+
+  @Test
+  void needsNoRightToCreateSchemasThatExist() {
+    database.update("create role owning login password 'secret'");
+    database.update("create schema owned authorization owning");
+    PGSimpleDataSource owner = database.plain();
+    owner.setUser("owning");
+    owner.setPassword("secret");
+
+    assertThat(OutboxMigrations.of("owned", "outbox").migrate(owner)).isEqualTo(1);
+    assertThatThrownBy(() -> OutboxMigrations.of("not_owned", "outbox").migrate(owner))
+        .isInstanceOf(FlywayException.class)
+        .hasMessageContaining("permission denied");
+  }
+
+  @Test
+  void leavesNothingOfAMigrationThatFails() {
+    database.update("create schema torn");
+    database.update("create table torn.outbox_dlq (id int)");
+
+    assertThatThrownBy(() -> OutboxMigrations.of("torn", "outbox").migrate(database.plain()))
+        .isInstanceOf(FlywayException.class)
+        .hasMessageContaining("outbox_dlq");
+    assertThat(
+            database.list(
+                String.class,
+                "select relname::text from pg_class where relnamespace = 'torn'::regnamespace and relname like 'outbox%' and relname not like '%schema_history%'"))
+        .containsExactly("outbox_dlq");
+
+    database.update("drop table torn.outbox_dlq");
+    assertThat(OutboxMigrations.of("torn", "outbox").migrate(database.plain())).isEqualTo(1);
+  }
+
+  @Test
+  void warnsOfNothing() {
+    Logger root = (Logger) LoggerFactory.getLogger(org.slf4j.Logger.ROOT_LOGGER_NAME);
+    ListAppender<ILoggingEvent> heard = new ListAppender<>();
+    heard.start();
+    root.addAppender(heard);
+    try {
+      OutboxMigrations.of("quiet", "outbox").migrate(database.plain());
+      OutboxMigrations.of("quiet", "second").migrate(database.plain());
+      OutboxMigrations.of("quiet", "outbox").migrate(database.plain());
+    } finally {
+      root.detachAppender(heard);
+    }
+    assertThat(new ArrayList<>(heard.list))
+        .filteredOn(event -> event.getLoggerName().startsWith("org.flywaydb"))
+        .filteredOn(event -> event.getLevel().isGreaterOrEqual(Level.WARN))
+        .extracting(ILoggingEvent::getFormattedMessage)
+        .isEmpty();
+  }
+
+  @Test
+  void runsAsPlainSqlWithoutFlyway() {
+    database.update(
+        OutboxMigrations.of("plain_sql", "Outbox 2").deadLetters("plain_dead", "letters").sql());
+
+    assertThat(report("plain_sql", "Outbox 2", "plain_dead", "letters")).hasToString("valid");
+  }
+
+  @Test
+  void joinsTheServicesOwnFlyway() {
+    database.update("create schema service");
+    Flyway flyway =
+        Flyway.configure()
+            .dataSource(database.plain())
+            .defaultSchema("service")
+            .locations("classpath:dev/outbox4j/postgres/service", OutboxMigrations.LOCATION)
+            .placeholders(OutboxMigrations.of("service", "outbox").placeholders())
+            .load();
+
+    assertThat(flyway.migrate().migrationsExecuted).isEqualTo(2);
+    assertThat(flyway.migrate().migrationsExecuted).isZero();
+    assertThat(report("service", "outbox", "service", "outbox_dlq")).hasToString("valid");
+    assertThat(database.count("service.flyway_schema_history where success")).isEqualTo(2);
+    assertThat(database.count("service.orders")).isZero();
+  }
+
+  @Test
+  void leavesTheRestOfAConfiguredFlywayToTheService() {
+    OutboxMigrations migrations = OutboxMigrations.of("configured", "outbox");
+    Flyway flyway =
+        migrations
+            .configure(
+                Flyway.configure().dataSource(database.plain()).installedBy("the order service"))
+            .load();
+
+    assertThat(flyway.migrate().migrationsExecuted).isEqualTo(1);
+    assertThat(
+            database.list(
+                String.class, "select distinct installed_by from configured.outbox_schema_history"))
+        .containsExactly("the order service");
+    assertThat(migrations.migrate(database.plain())).isZero();
+  }
+}
