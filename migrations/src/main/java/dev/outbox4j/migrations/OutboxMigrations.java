@@ -9,6 +9,7 @@ import java.util.Set;
 import javax.sql.DataSource;
 import org.flywaydb.core.Flyway;
 import org.flywaydb.core.api.configuration.FluentConfiguration;
+import org.flywaydb.database.postgresql.PostgreSQLConfigurationExtension;
 
 /**
  * The migrations of one outbox: its table, its dead-letter table, the sleepers of its notification
@@ -73,7 +74,8 @@ public final class OutboxMigrations {
 
   /**
    * Applies what is missing. Several processes may call it at once: one applies, the others wait.
-   * One connection at a time is used, so a pool of one is enough.
+   * A pool of one connection is enough. Connect to the server itself and not through a pooler in
+   * transaction mode, since the lock belongs to the session.
    *
    * @param dataSource connections of the tables' owner-to-be; it needs the right to create schemas
    *     only if one is missing
@@ -93,6 +95,10 @@ public final class OutboxMigrations {
    * @return the same
    */
   public FluentConfiguration configure(FluentConfiguration flyway) {
+    // a lock of the session and not of a transaction: Flyway then uses one connection and not two
+    flyway
+        .getConfigurationExtension(PostgreSQLConfigurationExtension.class)
+        .setTransactionalLock(false);
     return flyway
         .locations(LOCATION)
         .defaultSchema(names.schema())
