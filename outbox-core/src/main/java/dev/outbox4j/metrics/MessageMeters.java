@@ -4,7 +4,10 @@ import dev.outbox4j.FailureReason;
 import dev.outbox4j.spi.SubscriberEvents.Phase;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.Timer;
+import java.util.EnumMap;
 import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
 
 /** The meters of one subscriber, queue and type; all are there, at zero, from the first message. */
 final class MessageMeters {
@@ -15,10 +18,10 @@ final class MessageMeters {
   final Timer succeeded;
   final Timer failed;
   final Timer dispatchAge;
-  private final Counter[] terminal = new Counter[FailureReason.values().length];
-  private final Counter[] written = new Counter[terminal.length];
-  private final Counter[] lost = new Counter[Phase.values().length];
-  private final Counter[] unknown = new Counter[lost.length];
+  private final Map<FailureReason, Counter> terminal = new EnumMap<>(FailureReason.class);
+  private final Map<FailureReason, Counter> written = new EnumMap<>(FailureReason.class);
+  private final Map<Phase, Counter> lost = new EnumMap<>(Phase.class);
+  private final Map<Phase, Counter> unknown = new EnumMap<>(Phase.class);
 
   MessageMeters(Registrar registrar, String subscriber, String queue, String type) {
     acked = registrar.counter(Meters.ACKED, subscriber, queue, type);
@@ -30,29 +33,29 @@ final class MessageMeters {
     dispatchAge = registrar.timer(Meters.DISPATCH_AGE, subscriber, queue, type);
     for (FailureReason reason : FailureReason.values()) {
       String[] tags = {subscriber, queue, type, reason.code()};
-      terminal[reason.ordinal()] = registrar.counter(Meters.NACKED_TERMINAL, tags);
-      written[reason.ordinal()] = registrar.counter(Meters.DLQ_WRITTEN, tags);
+      terminal.put(reason, registrar.counter(Meters.NACKED_TERMINAL, tags));
+      written.put(reason, registrar.counter(Meters.DLQ_WRITTEN, tags));
     }
     for (Phase phase : Phase.values()) {
       String[] tags = {subscriber, queue, type, phase.name().toLowerCase(Locale.ROOT)};
-      lost[phase.ordinal()] = registrar.counter(Meters.LEASE_LOST, tags);
-      unknown[phase.ordinal()] = registrar.counter(Meters.OUTCOME_UNKNOWN, tags);
+      lost.put(phase, registrar.counter(Meters.LEASE_LOST, tags));
+      unknown.put(phase, registrar.counter(Meters.OUTCOME_UNKNOWN, tags));
     }
   }
 
   Counter terminal(FailureReason reason) {
-    return terminal[reason.ordinal()];
+    return Objects.requireNonNull(terminal.get(reason));
   }
 
   Counter written(FailureReason reason) {
-    return written[reason.ordinal()];
+    return Objects.requireNonNull(written.get(reason));
   }
 
   Counter lost(Phase phase) {
-    return lost[phase.ordinal()];
+    return Objects.requireNonNull(lost.get(phase));
   }
 
   Counter unknown(Phase phase) {
-    return unknown[phase.ordinal()];
+    return Objects.requireNonNull(unknown.get(phase));
   }
 }

@@ -155,7 +155,10 @@ enum Meters {
 
   private final Kind kind;
   private final String id;
+
+  @SuppressWarnings("ImmutableEnumChecker") // made by List.of or toList
   private final List<String> tags;
+
   private final String description;
 
   Meters(Kind kind, String id, List<String> tags, String description) {
