@@ -23,7 +23,8 @@ record Names(String schema, String table, String deadLetterSchema, String deadLe
     requireShort("schema name", schema, List.of(schema));
     requireShort("table name", table, derivedFrom(table));
     requireShort("dead-letter schema name", deadLetterSchema, List.of(deadLetterSchema));
-    requireShort("dead-letter table name", deadLetterTable, derivedFromDeadLetters(deadLetterTable));
+    requireShort(
+        "dead-letter table name", deadLetterTable, derivedFromDeadLetters(deadLetterTable));
     if (schema.equals(deadLetterSchema)) {
       requireApart(table, deadLetterTable);
     }

@@ -139,12 +139,13 @@ public final class OutboxMigrations {
   }
 
   /**
-   * Returns the least-privilege grants of three existing roles as SQL, for the tables' owner to
-   * run after the migration. One role may have several of the parts.
+   * Returns the least-privilege grants of three existing roles as SQL, for the tables' owner to run
+   * after the migration. One role may have several of the parts.
    *
    * <ul>
    *   <li>The publisher inserts messages and sees no payload.
-   *   <li>The subscriber claims, settles and dead-letters; it cannot publish, nor read dead letters.
+   *   <li>The subscriber claims, settles and dead-letters; it cannot publish, nor read dead
+   *       letters.
    *   <li>The operator looks at the queue, and browses, redrives and purges dead letters.
    * </ul>
    *

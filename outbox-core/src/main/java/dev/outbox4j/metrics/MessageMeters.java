@@ -37,10 +37,14 @@ final class MessageMeters {
       written.put(reason, registrar.counter(Meters.DLQ_WRITTEN, tags));
     }
     for (Phase phase : Phase.values()) {
-      String[] tags = {subscriber, queue, type, phase.name().toLowerCase(Locale.ROOT)};
+      String[] tags = {subscriber, queue, type, tag(phase)};
       lost.put(phase, registrar.counter(Meters.LEASE_LOST, tags));
       unknown.put(phase, registrar.counter(Meters.OUTCOME_UNKNOWN, tags));
     }
+  }
+
+  static String tag(Phase phase) {
+    return phase.name().toLowerCase(Locale.ROOT);
   }
 
   Counter terminal(FailureReason reason) {

@@ -2,6 +2,7 @@ package dev.outbox4j.metrics;
 
 import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.SubscriberState;
+import dev.outbox4j.spi.SubscriberEvents.Phase;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.DistributionSummary;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -49,6 +50,13 @@ final class SubscriberMeters {
     listenerConnects = registrar.counter(Meters.LISTENER_CONNECTS, name);
     listenerReconnects = registrar.counter(Meters.LISTENER_RECONNECTS, name);
     listenerDisconnects = registrar.counter(Meters.LISTENER_DISCONNECTS, name);
+    failures.put("claim", registrar.counter(Meters.STORE_FAILURES, name, "claim"));
+    for (Phase phase : Phase.values()) {
+      if (phase != Phase.DISPATCH) { // no statement
+        String verb = MessageMeters.tag(phase);
+        failures.put(verb, registrar.counter(Meters.STORE_FAILURES, name, verb));
+      }
+    }
     registrar.gauge(Meters.LISTENER_UP, this::listenerUp, name);
     registrar.gauge(Meters.HEALTHY, this::healthy, name);
     registrar.gauge(Meters.IN_FLIGHT, () -> sum(SubscriberHealth::inFlight), name);

@@ -145,6 +145,10 @@ class MicrometerMetricsTest {
 
     assertThat(counter("outbox.claim.empty", "s")).isZero();
     assertThat(counter("outbox.drain.timeout", "s")).isZero();
+    assertThat(registry.find("outbox.store.failures").tag("subscriber", "s").counters())
+        .extracting(counter -> counter.getId().getTag("operation"))
+        .containsExactlyInAnyOrder(
+            "claim", "ack", "retry", "reschedule", "dead_letter", "renew", "release");
     assertThat(registry.find("outbox.acked").counters()).isEmpty();
 
     Events.all(metrics, "s", PLACED);
@@ -285,7 +289,8 @@ class MicrometerMetricsTest {
         .isEqualTo(threads * rounds);
     assertThat(registry.find("outbox.dispatch.age").timers().stream().mapToLong(Timer::count).sum())
         .isEqualTo((long) threads * rounds);
-    assertThat(registry.get("outbox.store.failures").counter().count()).isEqualTo(threads * rounds);
+    assertThat(registry.get("outbox.store.failures").tag("operation", "ack").counter().count())
+        .isEqualTo(threads * rounds);
     assertThat(
             registry.find("outbox.acked").counters().stream()
                 .map(counter -> counter.getId().getTag("type"))

@@ -93,7 +93,7 @@ public final class DeadLetterQueue implements DeadLetters {
       throw new IllegalArgumentException(
           "The dead-letter table '" + this + "' is the outbox itself; name another table");
     }
-    return new DeadLetterMover(postgres.dataSource(), postgres.table(), deadLetters);
+    return new DeadLetterMover(postgres, deadLetters);
   }
 
   private Name beside(OutboxTable outbox) {

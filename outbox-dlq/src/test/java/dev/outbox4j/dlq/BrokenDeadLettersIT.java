@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.DeadLetterEntry;
@@ -37,7 +38,7 @@ class BrokenDeadLettersIT {
     database.update("truncate outbox");
     database.update("create table broken (like outbox_dlq including all)");
     pool = database.pool(1);
-    writer = DeadLetterQueue.in("broken").bind(new PoolOnlyStore(pool, database.table()));
+    writer = DeadLetterQueue.in("broken").bind(PostgresOutbox.store(pool, database.table()));
   }
 
   @AfterEach
@@ -188,7 +189,7 @@ class BrokenDeadLettersIT {
       source.setUser("mover_without_grants");
       source.setPassword("x");
       DeadLetterWriter limited =
-          DeadLetterQueue.in("broken").bind(new PoolOnlyStore(source, database.table()));
+          DeadLetterQueue.in("broken").bind(PostgresOutbox.store(source, database.table()));
       long id = rows.lease("orders");
       List<DeadLetterEntry> entries = List.of(Rows.entry("orders", id));
 
@@ -219,7 +220,7 @@ class BrokenDeadLettersIT {
       long healthy = twins.lease("orders");
       database.update("insert into twins select * from twins where id = ?", id);
       DeadLetterWriter mover =
-          DeadLetterQueue.in("broken").bind(new PoolOnlyStore(pool, OutboxTable.named("twins")));
+          DeadLetterQueue.in("broken").bind(PostgresOutbox.store(pool, OutboxTable.named("twins")));
 
       // three rows for two entries; two rows for one entry that exists and one that does not
       for (List<DeadLetterEntry> entries :

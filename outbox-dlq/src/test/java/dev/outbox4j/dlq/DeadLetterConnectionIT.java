@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.DeadLetterWriter;
@@ -229,7 +230,7 @@ class DeadLetterConnectionIT {
   }
 
   private DeadLetterWriter writer(DataSource source) {
-    return DeadLetterQueue.in("outbox_dlq").bind(new PoolOnlyStore(source, database.table()));
+    return DeadLetterQueue.in("outbox_dlq").bind(PostgresOutbox.store(source, database.table()));
   }
 
   /** Returns a connection whose transaction has locked the row. */

@@ -7,6 +7,7 @@ import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.FailureReason;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.DeadLetterEntry;
@@ -35,7 +36,7 @@ class DeadLetterMoveIT {
   void begin() {
     database.update("truncate outbox, outbox_dlq");
     pool = database.pool(1);
-    writer = DeadLetterQueue.in("outbox_dlq").bind(new PoolOnlyStore(pool, database.table()));
+    writer = DeadLetterQueue.in("outbox_dlq").bind(PostgresOutbox.store(pool, database.table()));
   }
 
   @AfterEach
@@ -227,7 +228,7 @@ class DeadLetterMoveIT {
 
     assertThat(
             DeadLetterQueue.in("archive", "letters")
-                .bind(new PoolOnlyStore(pool, database.table()))
+                .bind(PostgresOutbox.store(pool, database.table()))
                 .write(List.of(Rows.entry("orders", id))))
         .containsExactly(id);
 
@@ -245,7 +246,7 @@ class DeadLetterMoveIT {
 
     assertThat(
             DeadLetterQueue.in("Out-Box 1_dlq")
-                .bind(new PoolOnlyStore(pool, table))
+                .bind(PostgresOutbox.store(pool, table))
                 .write(List.of(Rows.entry("orders", id))))
         .containsExactly(id);
 

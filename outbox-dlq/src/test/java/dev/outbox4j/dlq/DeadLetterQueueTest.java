@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.spi.OutboxStore;
 import java.lang.reflect.Proxy;
 import javax.sql.DataSource;
@@ -18,7 +19,7 @@ class DeadLetterQueueTest {
   void bindsWithoutTouchingTheDatabase() {
     assertThat(
             DeadLetterQueue.in("outbox_dlq")
-                .bind(new PoolOnlyStore(UNTOUCHED, OutboxTable.named("outbox"))))
+                .bind(PostgresOutbox.store(UNTOUCHED, OutboxTable.named("outbox"))))
         .isNotNull();
   }
 
@@ -39,13 +40,13 @@ class DeadLetterQueueTest {
 
     for (DeadLetterQueue itself :
         new DeadLetterQueue[] {DeadLetterQueue.in("outbox"), DeadLetterQueue.in("a", "outbox")}) {
-      assertThatThrownBy(() -> itself.bind(new PoolOnlyStore(UNTOUCHED, outbox.inSchema("a"))))
+      assertThatThrownBy(() -> itself.bind(PostgresOutbox.store(UNTOUCHED, outbox.inSchema("a"))))
           .isInstanceOf(IllegalArgumentException.class)
           .hasMessageContaining("is the outbox itself");
     }
     assertThat(
             DeadLetterQueue.in("b", "outbox")
-                .bind(new PoolOnlyStore(UNTOUCHED, outbox.inSchema("a"))))
+                .bind(PostgresOutbox.store(UNTOUCHED, outbox.inSchema("a"))))
         .isNotNull();
   }
 

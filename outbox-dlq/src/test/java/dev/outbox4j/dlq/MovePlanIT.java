@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.DeadLetterEntry;
@@ -39,7 +40,7 @@ class MovePlanIT {
     database.update("create table mark (n int)");
     try (HikariDataSource session = database.pool(1)) {
       DeadLetterWriter writer =
-          DeadLetterQueue.in("outbox_dlq").bind(new PoolOnlyStore(session, database.table()));
+          DeadLetterQueue.in("outbox_dlq").bind(PostgresOutbox.store(session, database.table()));
       run(session, "analyze outbox");
       for (int i = 0; i < 12; i++) {
         assertThat(writer.write(List.of(Rows.entry("orders", i + 1L)))).isEmpty();

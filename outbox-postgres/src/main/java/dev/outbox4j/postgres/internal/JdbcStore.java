@@ -23,6 +23,7 @@ import javax.sql.DataSource;
 public final class JdbcStore implements PostgresStore {
   private final Jdbc jdbc;
   private final OutboxTable table;
+  private final Duration networkTimeout;
   private final ClaimStatement claim;
   private final FencedStatement<LeaseRef> ack;
   private final FencedStatement<RetryUpdate> retry;
@@ -41,6 +42,7 @@ public final class JdbcStore implements PostgresStore {
   public JdbcStore(DataSource dataSource, OutboxTable table, Duration networkTimeout) {
     this.jdbc = new Jdbc(dataSource, table, networkTimeout);
     this.table = table;
+    this.networkTimeout = networkTimeout;
     StoreSql sql = new StoreSql(table);
     this.claim = new ClaimStatement(sql);
     this.ack = fenced(sql, "ack", StoreSql.ACK, Function.identity());
@@ -147,6 +149,11 @@ public final class JdbcStore implements PostgresStore {
   @Override
   public OutboxTable table() {
     return table;
+  }
+
+  @Override
+  public Duration networkTimeout() {
+    return networkTimeout;
   }
 
   @Override

@@ -218,7 +218,9 @@ final class ListenLoop implements Runnable {
     registrations.forEach(Registration::tellState);
   }
 
-  /** Doubles from 100 ms to 2 s, less up to a quarter so that many processes do not come at once. */
+  /**
+   * Doubles from 100 ms to 2 s, less up to a quarter so that many processes do not come at once.
+   */
   private void pause() {
     if (isStopped()) {
       return;
@@ -230,7 +232,8 @@ final class ListenLoop implements Runnable {
         LOG.debug("LISTEN on channel {} by {} was stopped in an outage", channel, driver.name());
       }
     } catch (InterruptedException e) {
-      LOG.debug("Woken from the pause; only stop() interrupts, and the loop asks whether it did", e);
+      LOG.debug(
+          "Woken from the pause; only stop() interrupts, and the loop asks whether it did", e);
     }
   }
 

@@ -63,8 +63,7 @@ public final class Pools {
 
   private static boolean wraps(Wrapper wrapper, String name) {
     try {
-      return wrapper.isWrapperFor(
-          Class.forName(name, false, wrapper.getClass().getClassLoader()));
+      return wrapper.isWrapperFor(Class.forName(name, false, wrapper.getClass().getClassLoader()));
     } catch (ClassNotFoundException | LinkageError | SQLException e) {
       return false; // not on the class path, or not willing to tell: then it is not that pool
     }
