@@ -73,8 +73,8 @@ public final class OutboxMigrations {
   }
 
   /**
-   * Applies what is missing. Several processes may call it at once: one applies, the others wait.
-   * A pool of one connection is enough. Connect to the server itself and not through a pooler in
+   * Applies what is missing. Several processes may call it at once: one applies, the others wait. A
+   * pool of one connection is enough. Connect to the server itself and not through a pooler in
    * transaction mode, since the lock belongs to the session.
    *
    * @param dataSource connections of the tables' owner-to-be; it needs the right to create schemas

@@ -4,12 +4,11 @@ import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.postgres.internal.JdbcStore;
 import dev.outbox4j.spi.PayloadCodec;
 import java.time.Duration;
+import java.util.Collection;
+import java.util.List;
 import java.util.Objects;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
-import java.util.Collection;
-import java.util.List;
-import javax.sql.DataSource;
 
 /** The entry point: store, publishers and validator of an outbox table. */
 public final class PostgresOutbox {

@@ -55,8 +55,7 @@ final class QueueDepths {
                         limit {1}) l) later
                     order by q.nth
                     """,
-                    table.qualifiedName(),
-                    DSL.sql("?")));
+                    table.qualifiedName(), DSL.sql("?")));
   }
 
   String statement() {

@@ -40,7 +40,8 @@ class GrantsIT {
       update box.outbox o set lease_until = now(), lease_token = lease_token + 1 from picked
       where o.id = picked.id returning o.*
       """;
-  private static final String ACK = "delete from box.outbox where id = -1 and lease_token = 1 returning id";
+  private static final String ACK =
+      "delete from box.outbox where id = -1 and lease_token = 1 returning id";
   private static final String CANCEL =
       "delete from box.outbox where queue = 'q' and timer_id = 'x' and (lease_until is null or lease_until < now())";
   private static final String DEAD_LETTER =
@@ -128,8 +129,7 @@ class GrantsIT {
                 assertThatThrownBy(() -> run(role, sql))
                     .describedAs("%s: %s", role, sql)
                     .isInstanceOfSatisfying(
-                        SQLException.class,
-                        e -> assertThat(e.getSQLState()).isEqualTo("42501")));
+                        SQLException.class, e -> assertThat(e.getSQLState()).isEqualTo("42501")));
   }
 
   @Test
@@ -165,8 +165,7 @@ class GrantsIT {
   @ValueSource(strings = {"pub", "sub", "ops"})
   void theValidatorAgrees(String role) {
     OutboxTable table = OutboxTable.named("outbox").inSchema("box");
-    SchemaValidator validator =
-        PostgresOutbox.validator(as(role), table).checkPublishFunction();
+    SchemaValidator validator = PostgresOutbox.validator(as(role), table).checkPublishFunction();
     validator = role.equals("pub") ? validator : validator.deadLetters("dead", "letters");
 
     for (OutboxRole asked : OutboxRole.values()) {

@@ -36,8 +36,7 @@ class MigrationsIT {
   }
 
   private SchemaReport report(String schema, String table, String dlqSchema, String dlqTable) {
-    return PostgresOutbox.validator(
-            database.plain(), OutboxTable.named(table).inSchema(schema))
+    return PostgresOutbox.validator(database.plain(), OutboxTable.named(table).inSchema(schema))
         .deadLetters(dlqSchema, dlqTable)
         .checkStorage()
         .checkGrants(OutboxRole.PUBLISHER, OutboxRole.values())

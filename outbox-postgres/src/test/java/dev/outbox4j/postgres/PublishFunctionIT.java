@@ -66,18 +66,20 @@ class PublishFunctionIT {
 
   @Test
   void publishesFromSqlAloneAsMuchAsFromJava() {
-    publish("'q', convert_to('Zoë', 'UTF8'), headers => jsonb_build_object('content-type', 'text/plain; charset=utf-8')");
-    String fromSql = column(String.class, "row(queue, payload, headers, lease_until, timer_id)::text");
+    publish(
+        "'q', convert_to('Zoë', 'UTF8'), headers => jsonb_build_object('content-type', 'text/plain; charset=utf-8')");
+    String fromSql =
+        column(String.class, "row(queue, payload, headers, lease_until, timer_id)::text");
     empty();
-    PublishApi.JDBC.publish(
-        database, dev.outbox4j.OutboxMessage.to("q").body("Zoë").build());
+    PublishApi.JDBC.publish(database, dev.outbox4j.OutboxMessage.to("q").body("Zoë").build());
     assertThat(column(String.class, "row(queue, payload, headers, lease_until, timer_id)::text"))
         .isEqualTo(fromSql);
   }
 
   @Test
   void makesTextOfHeaderValuesAndLeavesNullsOut() {
-    publish("'q', '', headers => '{\"n\":1,\"b\":true,\"o\":{\"x\":[1]},\"null\":null,\"s\":\"\"}'");
+    publish(
+        "'q', '', headers => '{\"n\":1,\"b\":true,\"o\":{\"x\":[1]},\"null\":null,\"s\":\"\"}'");
     assertThat(column(String.class, "headers::text"))
         .isEqualTo("{\"b\": \"true\", \"n\": \"1\", \"o\": \"{\\\"x\\\": [1]}\", \"s\": \"\"}");
     empty();

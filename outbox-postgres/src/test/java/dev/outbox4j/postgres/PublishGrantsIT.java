@@ -143,8 +143,7 @@ class PublishGrantsIT {
   private static void assertRefused(Runnable work, String operation) {
     assertThatThrownBy(work::run)
         .isInstanceOfSatisfying(
-            StoreException.class,
-            e -> assertThat(e.fault()).isEqualTo(StoreException.Fault.SETUP))
+            StoreException.class, e -> assertThat(e.fault()).isEqualTo(StoreException.Fault.SETUP))
         .hasMessageContaining(operation + " on table outbox failed")
         .hasMessageContaining("permission denied")
         .hasMessageContaining("grant");

@@ -84,10 +84,7 @@ class QueueDepthsIT {
             PostgresOutbox.depths(
                 database.plain(), database.table(), List.of("exact", "more", "later"), 10))
         .extracting(QueueDepth::ready, QueueDepth::dueLater, QueueDepth::capped)
-        .containsExactly(
-            tuple(10L, 0L, false),
-            tuple(10L, 0L, true),
-            tuple(0L, 10L, true));
+        .containsExactly(tuple(10L, 0L, false), tuple(10L, 0L, true), tuple(0L, 10L, true));
   }
 
   @Test
@@ -168,8 +165,7 @@ class QueueDepthsIT {
                 PostgresOutbox.depths(
                     database.plain(), OutboxTable.named("nowhere"), List.of("orders")))
         .isInstanceOfSatisfying(
-            StoreException.class,
-            e -> assertThat(e.fault()).isEqualTo(StoreException.Fault.SETUP))
+            StoreException.class, e -> assertThat(e.fault()).isEqualTo(StoreException.Fault.SETUP))
         .hasMessageContaining("42P01")
         .hasMessageContaining("validateSchema()");
   }

@@ -239,7 +239,8 @@ class SchemaValidatorIT {
     assertThatThrownBy(report::requireValid)
         .isInstanceOf(OutboxException.class)
         .hasMessageStartingWith("the schema of outbox 't.outbox' has 8 faults:")
-        .hasMessageContaining("column t.outbox.queue: expected type text, found type character varying")
+        .hasMessageContaining(
+            "column t.outbox.queue: expected type text, found type character varying")
         .hasMessageContaining("column dead.letters.failure_reason");
   }
 
@@ -322,11 +323,9 @@ class SchemaValidatorIT {
           last_error text, timer_id text, primary key (queue, id)) partition by list (queue)
         """);
     database.update("create sequence t.outbox_id_seq");
-    database.update(
-        "alter table t.outbox alter column id set default nextval('t.outbox_id_seq')");
+    database.update("alter table t.outbox alter column id set default nextval('t.outbox_id_seq')");
     database.update("create index on t.outbox (queue, available_at, id)");
-    database.update(
-        "create unique index on t.outbox (queue, timer_id) where timer_id is not null");
+    database.update("create unique index on t.outbox (queue, timer_id) where timer_id is not null");
     database.update("create table t.outbox_a partition of t.outbox for values in ('a')");
 
     SchemaValidator validator = PostgresOutbox.validator(database.plain(), TABLE);
@@ -367,7 +366,8 @@ class SchemaValidatorIT {
             PostgresOutbox.validator(nobody, TABLE).deadLetters("dead", "letters").validateSchema())
         .extracting(SchemaReport::faults)
         .asString()
-        .contains("schema t: expected usage for role nobody, found none; to mend it: grant usage on schema \"t\" to \"nobody\"");
+        .contains(
+            "schema t: expected usage for role nobody, found none; to mend it: grant usage on schema \"t\" to \"nobody\"");
 
     database.update("grant usage on schema t, dead to nobody");
     SchemaValidator validator =
@@ -392,8 +392,10 @@ class SchemaValidatorIT {
   void namesRowSecurityThatHidesRows() {
     fresh();
     PGSimpleDataSource hidden = login("hidden");
-    database.update(OutboxMigrations.of("t", "outbox").deadLetters("dead", "letters")
-        .grantsSql("hidden", "hidden", "hidden"));
+    database.update(
+        OutboxMigrations.of("t", "outbox")
+            .deadLetters("dead", "letters")
+            .grantsSql("hidden", "hidden", "hidden"));
     database.update("alter table t.outbox enable row level security");
 
     assertThat(PostgresOutbox.validator(hidden, TABLE).checkGrants().validateSchema())
@@ -402,7 +404,9 @@ class SchemaValidatorIT {
   }
 
   private PGSimpleDataSource login(String role) {
-    if (database.list(String.class, "select rolname::text from pg_roles where rolname = ?", role).isEmpty()) {
+    if (database
+        .list(String.class, "select rolname::text from pg_roles where rolname = ?", role)
+        .isEmpty()) {
       database.update("create role " + role + " login password 'secret'");
     }
     PGSimpleDataSource source = database.plain();
@@ -456,7 +460,8 @@ class SchemaValidatorIT {
     fresh();
     try (HikariDataSource pool = database.pool(1)) {
       pool.getHikariConfigMXBean().setConnectionTimeout(2_000);
-      SchemaValidator validator = PostgresOutbox.validator(pool, TABLE).deadLetters("dead", "letters");
+      SchemaValidator validator =
+          PostgresOutbox.validator(pool, TABLE).deadLetters("dead", "letters");
       assertThat(validator.validateSchema()).hasToString("valid");
       assertThat(validator.validateSchema()).hasToString("valid");
       assertThat(pool.getHikariPoolMXBean().getActiveConnections()).isZero();
@@ -502,8 +507,7 @@ class SchemaValidatorIT {
       try (Connection taken = pool.getConnection()) {
         assertThat(PostgresOutbox.validator(pool, TABLE).validateSchema().faults())
             .extracting(SchemaFault::found)
-            .containsExactly(
-                "database not reachable (SQLTransientConnectionException)");
+            .containsExactly("database not reachable (SQLTransientConnectionException)");
       }
     }
   }

@@ -7,8 +7,7 @@ import org.jspecify.annotations.Nullable;
 final class Definition {
   private Definition() {}
 
-  static String of(
-      boolean unique, boolean primary, List<String> keys, @Nullable String predicate) {
+  static String of(boolean unique, boolean primary, List<String> keys, @Nullable String predicate) {
     String kind = primary ? "primary key" : unique ? "unique index" : "index";
     return kind
         + " ("

@@ -22,8 +22,7 @@ record Grant(Place place, String privilege, List<String> columns) {
     if (roles.contains(OutboxRole.PUBLISHER)) {
       grants.add(new Grant(Place.OUTBOX, "insert", PUBLISHED));
       grants.add(
-          new Grant(
-              Place.OUTBOX, "select", List.of("id", "queue", "timer_id", "available_at")));
+          new Grant(Place.OUTBOX, "select", List.of("id", "queue", "timer_id", "available_at")));
       grants.add(whole(Place.SLEEPERS, "select"));
     }
     if (roles.contains(OutboxRole.SUBSCRIBER)) {

@@ -72,8 +72,7 @@ final class GrantComparison {
       throws SQLException {
     Map<Integer, List<String>> missing = new TreeMap<>();
     try (PreparedStatement statement = catalog.prepare(MISSING)) {
-      statement.setArray(
-          1, statement.getConnection().createArrayOf("int4", positions.toArray()));
+      statement.setArray(1, statement.getConnection().createArrayOf("int4", positions.toArray()));
       statement.setArray(2, catalog.oids(oids));
       statement.setArray(3, catalog.texts(columns));
       statement.setArray(4, catalog.texts(privileges));

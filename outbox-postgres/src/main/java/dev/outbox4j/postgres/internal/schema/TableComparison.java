@@ -104,7 +104,8 @@ final class TableComparison {
     List<Live.Index> own =
         live.stream().filter(index -> index.root() == table.oid() && !index.ofPartition()).toList();
     for (Expected.Index index : expected.indexes()) {
-      List<Live.Index> same = own.stream().filter(candidate -> satisfies(candidate, index)).toList();
+      List<Live.Index> same =
+          own.stream().filter(candidate -> satisfies(candidate, index)).toList();
       if (same.isEmpty()) {
         fault(
             index.label() + " of " + table.name().label(),

@@ -20,7 +20,8 @@ public final class Unanswered {
   /** Tells what happened without the driver's words. */
   public static String found(@Nullable String state, Exception failure) {
     String kind = failure.getClass().getSimpleName();
-    String words = meaning(state) + " (" + (state == null ? kind : "SQLSTATE " + state + ", " + kind) + ")";
+    String words =
+        meaning(state) + " (" + (state == null ? kind : "SQLSTATE " + state + ", " + kind) + ")";
     // what the server says of a statement names tables and functions, never itself
     return state != null && state.startsWith("42")
         ? words + ": " + String.valueOf(failure.getMessage()).lines().findFirst().orElse("")
