@@ -113,10 +113,7 @@ final class FencedStatement<T> {
     }
 
     String[] queues() {
-      return updates.stream()
-          .map(update -> lease.apply(update).queue())
-          .distinct()
-          .toArray(String[]::new);
+      return updates.stream().map(update -> lease.apply(update).queue()).toArray(String[]::new);
     }
 
     int count() {

@@ -113,11 +113,11 @@ public final class JdbcStore implements PostgresStore {
 
   private static Parameters fence(Parameters parameters, Asked<?> asked, Object... columns)
       throws SQLException {
-    parameters.object(asked.ids()).object(asked.tokens());
+    parameters.object(asked.queues()).object(asked.ids()).object(asked.tokens());
     for (Object column : columns) {
       parameters.object(column);
     }
-    return parameters.object(asked.queues()).number(asked.count());
+    return parameters.number(asked.count());
   }
 
   private static <T> double[] seconds(Asked<T> asked, Function<T, Duration> delay) {

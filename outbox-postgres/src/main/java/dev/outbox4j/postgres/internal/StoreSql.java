@@ -28,12 +28,19 @@ final class StoreSql {
         pg_snapshot_xmin(pg_current_snapshot())::text::bigint as oldest;
       """;
 
+  /**
+   * The row is found again by its place, which cannot change under its lock: no index is walked a
+   * second time. If the lock was got on a version that is newer than the statement's snapshot, the
+   * row is not found there and left for the next claim. Queue and id tell apart equal places in two
+   * partitions.
+   */
   private static final String LEASE =
       """
       update {outbox} o
       set lease_until = now() + make_interval(secs => ?), lease_token = o.lease_token + 1,
         leased_by = ?, deliveries_count = o.deliveries_count + 1
-      from picked where o.queue = picked.queue and o.id = picked.id
+      from picked
+      where o.ctid = picked.ctid and o.queue = picked.queue and o.id = picked.id
       returning o.id, o.lease_token, o.queue, o.type, o.ordering_key, o.timer_id, o.payload,
         o.headers, o.created_at, o.available_at, o.deliveries_count, o.attempts_count,
         o.first_attempt_at
@@ -43,7 +50,7 @@ final class StoreSql {
   static final String CLAIM_SWEEP =
       """
       with picked as materialized (
-        select queue, id from {outbox}
+        select ctid, queue, id from {outbox}
         where queue = ? and available_at <= now() and (lease_until is null or lease_until < now())
         order by available_at, id limit ? for update skip locked)
       """
@@ -53,7 +60,7 @@ final class StoreSql {
   static final String CLAIM_ABOVE =
       """
       with picked as materialized (
-        select queue, id from {outbox}
+        select ctid, queue, id from {outbox}
         where queue = ? and available_at <= now() and (available_at, id) > (?, ?)
           and (lease_until is null or lease_until < now())
         order by available_at, id limit ? for update skip locked)
@@ -67,11 +74,11 @@ final class StoreSql {
   static final String CLAIM_QUEUES =
       """
       with picked as materialized (
-        select due.queue, due.id
+        select due.ctid, due.queue, due.id
         from unnest(?::text[], ?::timestamptz[], ?::bigint[])
           with ordinality as scan (queue, above_at, above_id, place)
         cross join lateral (
-          select t.queue, t.id from {outbox} t
+          select t.ctid, t.queue, t.id from {outbox} t
           where t.queue = scan.queue and t.available_at <= now()
             and (t.available_at, t.id) > (scan.above_at, scan.above_id)
             and (t.lease_until is null or t.lease_until < now())
@@ -109,17 +116,17 @@ final class StoreSql {
         order by t.available_at, t.id limit 1) due
       """;
 
-  /** Parameters: ids, tokens, queues, how many. */
+  /** Parameters: queues, ids, tokens, how many. */
   static final String ACK =
       """
       with done as (
-        delete from {outbox} o using unnest(?::bigint[], ?::int[]) as a (id, token)
+        delete from {outbox} o using unnest(?::text[], ?::bigint[], ?::int[]) as a (queue, id, token)
         where {fence}
         returning o.id)
       """
           + guarded("");
 
-  /** Parameters: ids, tokens, delays in seconds, errors, queues, how many. */
+  /** Parameters: queues, ids, tokens, delays in seconds, errors, how many. */
   static final String RETRY =
       """
       with done as (
@@ -128,13 +135,14 @@ final class StoreSql {
           leased_by = null, attempts_count = o.attempts_count + 1,
           first_attempt_at = coalesce(o.first_attempt_at, now()), last_attempt_at = now(),
           last_error = a.error
-        from unnest(?::bigint[], ?::int[], ?::float8[], ?::text[]) as a (id, token, delay, error)
+        from unnest(?::text[], ?::bigint[], ?::int[], ?::float8[], ?::text[])
+          as a (queue, id, token, delay, error)
         where {fence}
         returning o.id)
       """
           + guarded("");
 
-  /** Parameters: ids, tokens, delays in seconds, queues, how many. */
+  /** Parameters: queues, ids, tokens, delays in seconds, how many. */
   static final String RESCHEDULE =
       """
       with done as (
@@ -142,31 +150,31 @@ final class StoreSql {
         set available_at = now() + make_interval(secs => a.delay), lease_until = null,
           leased_by = null, deliveries_count = 0, attempts_count = 0, first_attempt_at = null,
           last_attempt_at = null, last_error = null
-        from unnest(?::bigint[], ?::int[], ?::float8[]) as a (id, token, delay)
+        from unnest(?::text[], ?::bigint[], ?::int[], ?::float8[]) as a (queue, id, token, delay)
         where {fence}
         returning o.id)
       """
           + guarded("");
 
-  /** Parameters: lease in seconds, ids, tokens, queues, how many. */
+  /** Parameters: lease in seconds, queues, ids, tokens, how many. */
   static final String RENEW =
       """
       with done as (
         update {outbox} o set lease_until = now() + make_interval(secs => ?)
-        from unnest(?::bigint[], ?::int[]) as a (id, token)
+        from unnest(?::text[], ?::bigint[], ?::int[]) as a (queue, id, token)
         where {fence}
         returning o.id)
       """
           + guarded("");
 
-  /** Parameters: ids, tokens, queues, how many, channel. */
+  /** Parameters: queues, ids, tokens, how many, channel. */
   static final String RELEASE =
       """
       with done as (
         update {outbox} o
         set lease_until = null, leased_by = null,
           deliveries_count = greatest(o.deliveries_count - 1, 0)
-        from unnest(?::bigint[], ?::int[]) as a (id, token)
+        from unnest(?::text[], ?::bigint[], ?::int[]) as a (queue, id, token)
         where {fence}
         returning o.id, o.queue)
       """
@@ -194,6 +202,13 @@ final class StoreSql {
       where s.queue = gone.queue and s.subscriber = gone.subscriber
       """;
 
+  /**
+   * The queue comes with each row: a constant one lets the planner walk the claim index instead of
+   * the primary key, when it takes the queue for an empty one.
+   */
+  private static final String FENCE =
+      "o.queue = a.queue and o.id = a.id and o.lease_token = a.token and o.lease_until is not null";
+
   private final String outbox;
   private final String sleepers;
 
@@ -206,10 +221,7 @@ final class StoreSql {
   /** A text on this store's tables. */
   String render(String template) {
     return template
-        .replace(
-            "{fence}",
-            "o.queue = any(?::text[]) and o.id = a.id and o.lease_token = a.token"
-                + " and o.lease_until is not null")
+        .replace("{fence}", FENCE)
         .replace("{outbox}", outbox)
         .replace("{sleepers}", sleepers);
   }

@@ -1,0 +1,222 @@
+package dev.outbox4j.postgres.internal;
+
+import dev.outbox4j.postgres.testing.TestDatabase;
+import java.io.PrintWriter;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.SQLException;
+import java.sql.SQLWarning;
+import java.sql.Statement;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.logging.Logger;
+import java.util.stream.Stream;
+import javax.sql.DataSource;
+import org.jooq.tools.json.JSONParser;
+import org.jooq.tools.json.ParseException;
+
+/**
+ * Lends one connection again and again and keeps the plans that were really executed on it, as the
+ * server's auto_explain tells them.
+ */
+final class Plans implements DataSource, AutoCloseable {
+  private final Connection connection;
+  private final List<Plan> plans = new ArrayList<>();
+
+  Plans(TestDatabase database) {
+    try {
+      connection = database.plain().getConnection();
+      try (Statement statement = connection.createStatement()) {
+        statement.execute(
+            """
+            load 'auto_explain';
+            set auto_explain.log_min_duration = 0;
+            set auto_explain.log_analyze = on;
+            set auto_explain.log_buffers = on;
+            set auto_explain.log_timing = off;
+            set auto_explain.log_format = 'json';
+            set auto_explain.log_level = 'notice'
+            """);
+      }
+    } catch (SQLException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /** The plans that change rows, in the order of their execution, since the last call. */
+  List<Plan> writes() {
+    List<Plan> writes = plans.stream().filter(plan -> plan.has("ModifyTable")).toList();
+    plans.clear();
+    return writes;
+  }
+
+  /** The one plan that changed rows since the last call. */
+  Plan write() {
+    List<Plan> writes = writes();
+    if (writes.size() != 1) {
+      throw new AssertionError(writes.size() + " plans instead of 1: " + writes);
+    }
+    return writes.get(0);
+  }
+
+  @Override
+  public Connection getConnection() {
+    return proxy(
+        Connection.class,
+        connection,
+        (name, result) -> {
+          if (name.equals("prepareStatement")) {
+            PreparedStatement statement = (PreparedStatement) result;
+            return proxy(PreparedStatement.class, statement, (called, value) -> value, this::keep);
+          }
+          return result;
+        },
+        lent -> {});
+  }
+
+  private void keep(PreparedStatement statement) throws SQLException {
+    for (SQLWarning w = statement.getWarnings(); w != null; w = w.getNextWarning()) {
+      int json = w.getMessage().indexOf('{');
+      if (json >= 0) {
+        plans.add(Plan.parse(w.getMessage().substring(json)));
+      }
+    }
+    statement.close();
+  }
+
+  private interface Result {
+    Object of(String method, Object value);
+  }
+
+  private interface Close<T> {
+    void close(T closed) throws SQLException;
+  }
+
+  private static <T> T proxy(Class<T> type, T target, Result result, Close<T> close) {
+    return type.cast(
+        Proxy.newProxyInstance(
+            type.getClassLoader(),
+            new Class<?>[] {type},
+            (self, method, arguments) -> {
+              if (method.getName().equals("close")) {
+                close.close(target);
+                return null;
+              }
+              try {
+                return result.of(method.getName(), method.invoke(target, arguments));
+              } catch (InvocationTargetException e) {
+                throw e.getCause();
+              }
+            }));
+  }
+
+  @Override
+  public void close() throws SQLException {
+    connection.close();
+  }
+
+  /** An executed plan. */
+  record Plan(String text, Map<?, ?> root) {
+    static Plan parse(String json) {
+      try {
+        Map<?, ?> document = (Map<?, ?>) new JSONParser().parse(json);
+        return new Plan(json, (Map<?, ?>) document.get("Plan"));
+      } catch (ParseException e) {
+        throw new IllegalArgumentException(json, e);
+      }
+    }
+
+    /** All nodes, parents first. */
+    Stream<Map<?, ?>> nodes() {
+      return nodes(root);
+    }
+
+    private static Stream<Map<?, ?>> nodes(Map<?, ?> node) {
+      List<?> children = (List<?>) node.get("Plans");
+      return Stream.concat(
+          Stream.of(node),
+          children == null
+              ? Stream.empty()
+              : children.stream().flatMap(child -> nodes((Map<?, ?>) child)));
+    }
+
+    List<String> types() {
+      return nodes().map(node -> (String) node.get("Node Type")).toList();
+    }
+
+    boolean has(String type) {
+      return types().contains(type);
+    }
+
+    /** The nodes that scan an index. */
+    List<Map<?, ?>> scansOf(String index) {
+      List<Map<?, ?>> scans = new ArrayList<>();
+      nodes().filter(node -> index.equals(node.get("Index Name"))).forEach(scans::add);
+      return scans;
+    }
+
+    /** The shared buffers that the whole statement touched. */
+    long buffers() {
+      return number(root, "Shared Hit Blocks") + number(root, "Shared Read Blocks");
+    }
+
+    /** The rows that a node gave, over all its loops. */
+    static long rows(Map<?, ?> node) {
+      return Math.round(
+          ((Number) node.get("Actual Rows")).doubleValue() * number(node, "Actual Loops"));
+    }
+
+    static long number(Map<?, ?> node, String name) {
+      Number value = (Number) node.get(name);
+      return value == null ? 0 : value.longValue();
+    }
+
+    @Override
+    public String toString() {
+      return text;
+    }
+  }
+
+  @Override
+  public Connection getConnection(String user, String password) {
+    throw new UnsupportedOperationException();
+  }
+
+  @Override
+  public PrintWriter getLogWriter() {
+    throw new UnsupportedOperationException();
+  }
+
+  @Override
+  public void setLogWriter(PrintWriter out) {
+    throw new UnsupportedOperationException();
+  }
+
+  @Override
+  public void setLoginTimeout(int seconds) {
+    throw new UnsupportedOperationException();
+  }
+
+  @Override
+  public int getLoginTimeout() {
+    throw new UnsupportedOperationException();
+  }
+
+  @Override
+  public Logger getParentLogger() {
+    throw new UnsupportedOperationException();
+  }
+
+  @Override
+  public <T> T unwrap(Class<T> type) throws SQLException {
+    throw new SQLException("wraps nothing");
+  }
+
+  @Override
+  public boolean isWrapperFor(Class<?> type) {
+    return false;
+  }
+}

@@ -1,0 +1,219 @@
+package dev.outbox4j.postgres.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.PostgresStore;
+import dev.outbox4j.postgres.internal.Plans.Plan;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.ClaimRequest;
+import dev.outbox4j.spi.ClaimRequest.Idle;
+import dev.outbox4j.spi.ClaimRequest.QueueScan;
+import dev.outbox4j.spi.ClaimedRow;
+import dev.outbox4j.spi.LeaseRef;
+import dev.outbox4j.spi.RescheduleUpdate;
+import dev.outbox4j.spi.RetryUpdate;
+import dev.outbox4j.spi.ScanBound;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** Reads the plans that were executed, in every stage of the table's life. */
+@ExtendWith(PostgresExtension.class)
+class StatementPlanIT {
+  private static final int LIMIT = 100;
+  private static final ScanBound BOUND = new ScanBound(Instant.parse("2020-01-01T00:00:00Z"), 7);
+
+  private final TestDatabase database;
+  private Plans plans;
+  private PostgresStore store;
+
+  StatementPlanIT(TestDatabase database) {
+    this.database = database;
+  }
+
+  @BeforeEach
+  void open() {
+    database.update("truncate outbox");
+    plans = new Plans(database);
+    store = PostgresOutbox.store(plans, database.table());
+  }
+
+  @AfterEach
+  void close() throws SQLException {
+    plans.close();
+  }
+
+  @Test
+  void aClaimWalksTheClaimIndexAtEveryStage() {
+    database.update("vacuum analyze outbox");
+    for (int i = 0; i < 10; i++) {
+      shapes().forEach(store::claim);
+    }
+    assertThat(prepared()).as("statements the server has prepared").isPositive();
+    plans.writes();
+
+    fill(200_000);
+    shapes().forEach(this::assertWalksTheIndex);
+    database.update("analyze outbox");
+    shapes().forEach(this::assertWalksTheIndex);
+    database.update("vacuum outbox");
+    shapes().forEach(this::assertWalksTheIndex);
+  }
+
+  @Test
+  void aClaimTouchesAsFewPagesOfABigTableAsOfASmallOne() {
+    Map<Integer, List<Long>> buffers =
+        Map.of(10_000, new ArrayList<>(), 200_000, new ArrayList<>());
+    buffers.forEach(
+        (size, touched) -> {
+          for (ClaimRequest shape : shapes()) {
+            database.update("truncate outbox");
+            fill(size);
+            store.claim(shape);
+            touched.add(plans.write().buffers());
+          }
+        });
+
+    List<Long> small = buffers.get(10_000);
+    List<Long> big = buffers.get(200_000);
+    for (int i = 0; i < small.size(); i++) {
+      // a level more of the index, and its neighbours
+      assertThat(big.get(i)).as("buffers of shape %d", i).isBetween(1L, small.get(i) + 10);
+      assertThat(big.get(i)).isLessThan(6L * LIMIT);
+    }
+  }
+
+  @Test
+  void aWriteFindsItsRowsByTheirIdsAtEveryStage() {
+    database.update("vacuum analyze outbox");
+    for (int i = 0; i < 10; i++) {
+      writes(List.of(new LeaseRef("orders", 1, 1)));
+    }
+    plans.writes();
+
+    fill(200_000);
+    assertWritesFindRowsByIds();
+    database.update("analyze outbox");
+    assertWritesFindRowsByIds();
+    database.update("vacuum outbox");
+    assertWritesFindRowsByIds();
+  }
+
+  @Test
+  void anAckOfAQueueThatStatisticsDoNotKnowFindsItsRowsByTheirIds() {
+    Rows.fill(database, "outbox", "others", 10_000);
+    database.update("vacuum analyze outbox");
+    Rows.fill(database, "outbox", "orders", 50_000);
+
+    assertWritesFindRowsByIds();
+  }
+
+  @Test
+  void anAckAmongManySmallQueuesFindsItsRowsByTheirIds() {
+    for (int i = 0; i < 20; i++) {
+      Rows.fill(database, "outbox", "queue " + i, 50);
+    }
+    database.update("update outbox set queue = 'queue ' || id");
+    database.update("vacuum full outbox");
+    database.update("analyze outbox");
+    Rows.fill(database, "outbox", "orders", 50_000);
+
+    assertWritesFindRowsByIds();
+  }
+
+  private void assertWalksTheIndex(ClaimRequest shape) {
+    assertThat(store.claim(shape).rows()).hasSize(shape.limit());
+    Plan plan = plans.write();
+    assertNoDetour(plan);
+    assertThat(plan.types()).contains("LockRows", "Limit", "Tid Scan");
+    assertThat(plan.scansOf("outbox_claim_idx")).isNotEmpty();
+    // lazily: never more rows than the limit, and what the claims before left leased
+    long walked = plan.scansOf("outbox_claim_idx").stream().mapToLong(Plan::rows).sum();
+    assertThat(walked).as("rows walked in %s", plan).isEqualTo(shape.limit());
+  }
+
+  private void assertWritesFindRowsByIds() {
+    List<LeaseRef> leases =
+        store.claim(shapes().get(0)).rows().stream().map(ClaimedRow::lease).toList();
+    plans.writes();
+    writes(leases);
+    List<Plan> written = plans.writes();
+    assertThat(written).hasSize(5);
+    for (Plan plan : written) {
+      assertNoDetour(plan);
+      assertThat(plan.scansOf("outbox_pkey")).isNotEmpty();
+      assertThat(plan.scansOf("outbox_claim_idx")).isEmpty();
+      assertThat(plan.buffers()).as("buffers of %s", plan).isLessThan(25L * LIMIT);
+    }
+  }
+
+  /** All writes of the store; each changes all rows, or none if the leases are not held. */
+  private void writes(List<LeaseRef> leases) {
+    int expected = leases.size() == 1 ? 0 : leases.size();
+    assertThat(store.renew(leases, Duration.ofSeconds(60))).hasSize(expected);
+    int third = leases.size() / 4;
+    store.release(leases.subList(0, Math.max(1, third)));
+    store.retry(
+        leases.subList(third, Math.max(1, 2 * third)).stream()
+            .map(lease -> new RetryUpdate(lease, Duration.ofDays(1), "failed"))
+            .toList());
+    store.reschedule(
+        leases.subList(2 * third, Math.max(1, 3 * third)).stream()
+            .map(lease -> new RescheduleUpdate(lease, Duration.ofDays(1)))
+            .toList());
+    store.ack(leases.subList(3 * third, leases.size()));
+  }
+
+  private static void assertNoDetour(Plan plan) {
+    assertThat(plan.types())
+        .as("node types of %s", plan)
+        .noneMatch(
+            type ->
+                type.contains("Sort")
+                    || type.equals("Seq Scan")
+                    || type.contains("Bitmap")
+                    || type.equals("Hash Join")
+                    || type.equals("Merge Join"));
+  }
+
+  /**
+   * The ways to claim: a sweep, above a bound, several queues; each with and without looking on.
+   */
+  private static List<ClaimRequest> shapes() {
+    QueueScan sweep = new QueueScan("orders", null);
+    QueueScan above = new QueueScan("orders", BOUND);
+    QueueScan empty = new QueueScan("nothing", null);
+    return Stream.of(List.of(sweep), List.of(above), List.of(empty, above), List.of(sweep, empty))
+        .map(scans -> new ClaimRequest(scans, LIMIT, Duration.ofSeconds(60), "me", Idle.LOOK_AHEAD))
+        .toList();
+  }
+
+  private void fill(int rows) {
+    Rows.fill(database, "outbox", "orders", rows * 9 / 10);
+    Rows.fill(database, "outbox", "orders", rows / 10);
+    database.update(
+        "update outbox set available_at = available_at + interval '1 day' where id > (select max(id) - ? from outbox)",
+        rows / 10);
+  }
+
+  private long prepared() {
+    try (var connection = plans.getConnection();
+        var statement = connection.createStatement();
+        var rows = statement.executeQuery("select count(*) from pg_prepared_statements")) {
+      rows.next();
+      return rows.getLong(1);
+    } catch (SQLException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+}
