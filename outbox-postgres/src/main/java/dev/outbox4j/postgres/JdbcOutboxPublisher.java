@@ -17,17 +17,12 @@ import org.jooq.exception.DataAccessException;
 
 /** Publishes over JDBC, also on the connection that jOOQ holds. */
 final class JdbcOutboxPublisher implements OutboxPublisher {
-  private final OutboxTable table;
+  private final PublisherSettings settings;
   private final PublishSql sql;
-  private final BodyEncoder encoder;
-  private final boolean autoCommitAllowed;
 
-  JdbcOutboxPublisher(
-      OutboxTable table, NotifyMode mode, BodyEncoder encoder, boolean autoCommitAllowed) {
-    this.table = table;
-    this.sql = PublishSql.forJdbc(table, mode);
-    this.encoder = encoder;
-    this.autoCommitAllowed = autoCommitAllowed;
+  JdbcOutboxPublisher(PublisherSettings settings) {
+    this.settings = settings;
+    this.sql = PublishSql.forJdbc(settings.table(), settings.notifyMode());
   }
 
   @Override
@@ -43,7 +38,7 @@ final class JdbcOutboxPublisher implements OutboxPublisher {
     if (list.isEmpty()) {
       return List.of();
     }
-    PublishBatch batch = new PublishBatch(list, encoder);
+    PublishBatch batch = new PublishBatch(list, settings.encoder());
     return batch.results(insert(connection, batch));
   }
 
@@ -67,7 +62,7 @@ final class JdbcOutboxPublisher implements OutboxPublisher {
       statement.setString(2, timerId);
       return statement.executeUpdate() > 0;
     } catch (SQLException e) {
-      throw SqlFaults.explain("cancelTimer", table, e);
+      throw SqlFaults.explain("cancelTimer", settings.table(), e);
     }
   }
 
@@ -98,30 +93,21 @@ final class JdbcOutboxPublisher implements OutboxPublisher {
       }
       return rows;
     } catch (SQLException e) {
-      throw SqlFaults.explain("publish", table, e);
+      throw SqlFaults.explain("publish", settings.table(), e);
     }
   }
 
   private void requireTransaction(Connection connection, String operation) {
-    if (autoCommitAllowed) {
+    if (settings.autoCommitAllowed()) {
       return;
     }
     try {
       if (connection.getAutoCommit()) {
-        throw autoCommit(table, operation);
+        throw settings.autoCommitRefused(operation);
       }
     } catch (SQLException e) {
-      throw SqlFaults.explain(operation, table, e);
+      throw SqlFaults.explain(operation, settings.table(), e);
     }
-  }
-
-  static OutboxException autoCommit(OutboxTable table, String operation) {
-    return new OutboxException(
-        operation
-            + " on table "
-            + table
-            + " refused: the connection is in autocommit mode, so the outbox would commit without the domain write it belongs to;"
-            + " begin a transaction first, or build the publisher with allowAutoCommit()");
   }
 
   private <T> T withConnectionOf(Configuration configuration, Function<Connection, T> action) {
@@ -130,7 +116,7 @@ final class JdbcOutboxPublisher implements OutboxPublisher {
       return configuration.dsl().connectionResult(action::apply);
     } catch (DataAccessException e) {
       if (e.getCause() instanceof SQLException cause) {
-        throw SqlFaults.explain("taking jOOQ's connection", table, cause);
+        throw SqlFaults.explain("taking jOOQ's connection", settings.table(), cause);
       }
       throw new OutboxException(
           "the jOOQ configuration gave no JDBC connection; pass the one of a transaction, such as dsl.transaction(tx -> publisher.publish(tx, message))",

@@ -14,7 +14,21 @@ import org.jooq.Configuration;
  * settings. All methods throw {@link dev.outbox4j.OutboxException} if the connection is in
  * autocommit mode (unless that was {@linkplain PostgresOutbox.PublisherBuilder#allowAutoCommit()
  * allowed}), a message cannot be encoded, or the statement fails; in the last case PostgreSQL has
- * aborted the caller's transaction.
+ * aborted the caller's transaction. A timer id that is taken is no failure; publishing one that
+ * another transaction has published and not yet committed waits for that transaction's end.
+ *
+ * <p>The payloads of one call may have 256 MiB together.
+ *
+ * <p>The least a publisher's role needs, for a table {@code outbox}:
+ *
+ * <pre>{@code
+ * grant insert (queue, type, ordering_key, payload, headers, available_at, timer_id) on outbox to ...;
+ * grant select (id, queue, timer_id, available_at) on outbox to ...;
+ * grant select (queue, wake_at) on outbox_sleepers to ...; -- not with NotifyMode.NEVER
+ * grant delete, select (lease_until) on outbox to ...;     -- to cancel timers
+ * }</pre>
+ *
+ * and {@code usage} on the schema.
  */
 public interface OutboxPublisher {
 
@@ -28,7 +42,7 @@ public interface OutboxPublisher {
   Published publish(Connection connection, OutboxMessage message);
 
   /**
-   * Publishes messages in one statement.
+   * Publishes messages in one statement. Those without a timer id get ascending ids in their order.
    *
    * @param connection the caller's, in a transaction
    * @param messages the messages, of any queues; may be empty
@@ -37,16 +51,17 @@ public interface OutboxPublisher {
   List<Published> publish(Connection connection, Collection<OutboxMessage> messages);
 
   /**
-   * Publishes one message in a jOOQ transaction.
+   * Publishes one message in a jOOQ transaction, on the connection it holds.
    *
-   * @param configuration the transaction's configuration
+   * @param configuration the transaction's configuration, not that from which it was begun
    * @param message the message
    * @return the new row, or that there was no need of one
    */
   Published publish(Configuration configuration, OutboxMessage message);
 
   /**
-   * Publishes messages in a jOOQ transaction, in one statement.
+   * Publishes messages in a jOOQ transaction, in one statement, as {@link #publish(Connection,
+   * Collection)} does.
    *
    * @param configuration the transaction's configuration
    * @param messages the messages, of any queues; may be empty

@@ -74,12 +74,16 @@ public final class PostgresOutbox {
 
     /** {@return a publisher for JDBC and jOOQ; needs no R2DBC driver on the class path} */
     public OutboxPublisher build() {
-      return new JdbcOutboxPublisher(table, notifyMode, new BodyEncoder(codec), autoCommitAllowed);
+      return new JdbcOutboxPublisher(settings());
     }
 
     /** {@return a publisher for R2DBC; needs no JDBC driver on the class path} */
     public ReactiveOutboxPublisher buildReactive() {
-      return new R2dbcOutboxPublisher(table, notifyMode, new BodyEncoder(codec), autoCommitAllowed);
+      return new R2dbcOutboxPublisher(settings());
+    }
+
+    private PublisherSettings settings() {
+      return new PublisherSettings(table, notifyMode, new BodyEncoder(codec), autoCommitAllowed);
     }
   }
 

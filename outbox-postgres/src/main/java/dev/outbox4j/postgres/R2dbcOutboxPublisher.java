@@ -16,17 +16,12 @@ import reactor.core.publisher.Mono;
 
 /** Publishes over R2DBC. The only class of the publishers that needs Reactor and R2DBC. */
 final class R2dbcOutboxPublisher implements ReactiveOutboxPublisher {
-  private final OutboxTable table;
+  private final PublisherSettings settings;
   private final PublishSql sql;
-  private final BodyEncoder encoder;
-  private final boolean autoCommitAllowed;
 
-  R2dbcOutboxPublisher(
-      OutboxTable table, NotifyMode mode, BodyEncoder encoder, boolean autoCommitAllowed) {
-    this.table = table;
-    this.sql = PublishSql.forR2dbc(table, mode);
-    this.encoder = encoder;
-    this.autoCommitAllowed = autoCommitAllowed;
+  R2dbcOutboxPublisher(PublisherSettings settings) {
+    this.settings = settings;
+    this.sql = PublishSql.forR2dbc(settings.table(), settings.notifyMode());
   }
 
   @Override
@@ -43,7 +38,7 @@ final class R2dbcOutboxPublisher implements ReactiveOutboxPublisher {
               requireTransaction(connection, "publish");
               return list.isEmpty()
                   ? Flux.<Published>empty()
-                  : insert(connection, new PublishBatch(list, encoder));
+                  : insert(connection, new PublishBatch(list, settings.encoder()));
             })
         .onErrorMap(R2dbcException.class, e -> explain("publish", e));
   }
@@ -96,13 +91,15 @@ final class R2dbcOutboxPublisher implements ReactiveOutboxPublisher {
   }
 
   private void requireTransaction(Connection connection, String operation) {
-    if (!autoCommitAllowed && connection.isAutoCommit()) {
-      throw JdbcOutboxPublisher.autoCommit(table, operation);
+    if (!settings.autoCommitAllowed() && connection.isAutoCommit()) {
+      throw settings.autoCommitRefused(operation);
     }
   }
 
   private Throwable explain(String operation, R2dbcException e) {
     return SqlFaults.explain(
-        operation, table, new SQLException(e.getMessage(), e.getSqlState(), e.getErrorCode(), e));
+        operation,
+        settings.table(),
+        new SQLException(e.getMessage(), e.getSqlState(), e.getErrorCode(), e));
   }
 }

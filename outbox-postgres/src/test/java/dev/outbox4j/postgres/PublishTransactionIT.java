@@ -87,8 +87,7 @@ class PublishTransactionIT {
       publisher.publish(guarded.connection(), MESSAGE);
       publisher.publish(guarded.connection(), List.of());
       publisher.cancelTimer(guarded.connection(), "orders", "t");
-      publisher.publish(
-          DSL.using(guarded.connection(), SQLDialect.POSTGRES).configuration(), MESSAGE);
+      publisher.publish(DSL.using(guarded.connection()).configuration(), MESSAGE);
       assertThatThrownBy(
               () ->
                   publisher.publish(

@@ -1,0 +1,17 @@
+package dev.outbox4j.postgres;
+
+import dev.outbox4j.OutboxException;
+
+/** What both publishers are built from. */
+record PublisherSettings(
+    OutboxTable table, NotifyMode notifyMode, BodyEncoder encoder, boolean autoCommitAllowed) {
+
+  OutboxException autoCommitRefused(String operation) {
+    return new OutboxException(
+        operation
+            + " on table "
+            + table
+            + " refused: the connection is in autocommit mode, so the outbox would commit without the domain write it belongs to;"
+            + " begin a transaction first, or build the publisher with allowAutoCommit()");
+  }
+}
