@@ -14,6 +14,7 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -456,6 +457,24 @@ class SchemaValidatorIT {
   }
 
   @Test
+  void doesNotWaitForeverForALock() throws SQLException {
+    fresh();
+    try (Connection locking = database.plain().getConnection();
+        Statement lock = locking.createStatement()) {
+      locking.setAutoCommit(false);
+      lock.execute("lock table t.outbox in access exclusive mode");
+      Instant before = Instant.now();
+
+      SchemaReport report = all().timeout(Duration.ofSeconds(1)).validateSchema();
+
+      assertThat(Duration.between(before, Instant.now())).isLessThan(Duration.ofSeconds(8));
+      assertThat(report.faults())
+          .extracting(SchemaFault::found)
+          .allMatch(found -> found.startsWith("no answer in time (SQLSTATE 57014"));
+    }
+  }
+
+  @Test
   void usesOneConnectionAndLeavesNoTransactionOpen() {
     fresh();
     try (HikariDataSource pool = database.pool(1)) {
@@ -523,7 +542,7 @@ class SchemaValidatorIT {
         .withMessageContaining("dead-letter schema name");
     assertThatIllegalArgumentException()
         .isThrownBy(() -> validator.timeout(Duration.ofMillis(999)))
-        .withMessageContaining("timeout is PT0.999S; it must be at least 1 s");
+        .withMessageContaining("timeout is PT0.999S; it must be from 1 s to 1 h");
   }
 
   @Test

@@ -1,0 +1,147 @@
+package dev.outbox4j.examples.docs;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.outbox4j.migrations.OutboxMigrations;
+import dev.outbox4j.postgres.OutboxHealth;
+import dev.outbox4j.postgres.OutboxHealthCheck;
+import dev.outbox4j.postgres.OutboxRole;
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.QueueDepth;
+import dev.outbox4j.postgres.SchemaReport;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.stream.Collectors;
+import javax.sql.DataSource;
+import org.flywaydb.core.Flyway;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The samples of docs/schema-and-validation.md, run. */
+@ExtendWith(PostgresExtension.class)
+class SchemaSamplesIT {
+  private final TestDatabase database;
+  private final DataSource dataSource;
+
+  SchemaSamplesIT(TestDatabase database) {
+    this.database = database;
+    this.dataSource = database.plain();
+  }
+
+  @Test
+  void migratesInOneCall() {
+    // tag::migrate
+    OutboxMigrations.of("shop", "outbox").deadLetters("graveyard", "shop_dead").migrate(dataSource);
+    // end::migrate
+    assertThat(database.count("graveyard.shop_dead")).isZero();
+  }
+
+  @Test
+  void keepsSeveralOutboxes() {
+    // tag::several
+    OutboxMigrations.of("public", "orders_outbox").migrate(dataSource);
+    OutboxMigrations.of("public", "mail_outbox").migrate(dataSource);
+    // end::several
+    assertThat(database.count("mail_outbox_dlq")).isZero();
+  }
+
+  @Test
+  void usesAFlywayOfItsOwn() {
+    // tag::own-flyway
+    Flyway outbox =
+        OutboxMigrations.of("own", "outbox")
+            .configure(Flyway.configure().dataSource(dataSource).installedBy("order-service"))
+            .load();
+    outbox.migrate();
+    // end::own-flyway
+    assertThat(database.count("own.outbox_schema_history where installed_by = 'order-service'"))
+        .isPositive();
+  }
+
+  @Test
+  void joinsTheServicesFlyway() {
+    // tag::joined-flyway
+    Flyway service =
+        Flyway.configure()
+            .dataSource(dataSource)
+            .defaultSchema("joined")
+            .locations("classpath:db/migration", OutboxMigrations.LOCATION)
+            .placeholders(OutboxMigrations.of("joined", "outbox").placeholders())
+            .load();
+    service.migrate();
+    // end::joined-flyway
+    assertThat(database.count("joined.flyway_schema_history where version = '1'")).isEqualTo(1);
+  }
+
+  @Test
+  void writesTheSqlToAFile(@TempDir Path folder) throws IOException {
+    // tag::sql
+    Path file = folder.resolve("V7__outbox.sql");
+    Files.writeString(file, OutboxMigrations.of("printed", "outbox").sql());
+    // end::sql
+    database.update(Files.readString(file));
+    assertThat(database.count("printed.outbox")).isZero();
+  }
+
+  @Test
+  void validates() {
+    // tag::validate
+    OutboxTable table = OutboxTable.named("outbox").inSchema("public");
+    SchemaReport report =
+        PostgresOutbox.validator(dataSource, table)
+            .deadLetters("outbox_dlq")
+            .checkStorage()
+            .checkGrants(OutboxRole.PUBLISHER, OutboxRole.SUBSCRIBER)
+            .validateSchema();
+    report.requireValid(); // throws an OutboxException that lists every fault
+    // end::validate
+    assertThat(report.valid()).isTrue();
+  }
+
+  @Test
+  void answersAHealthEndpoint() {
+    OutboxTable table = database.table();
+    // tag::health
+    OutboxHealthCheck check =
+        PostgresOutbox.healthCheck(
+            dataSource,
+            table,
+            PostgresOutbox.validator(dataSource, table).deadLetters("outbox_dlq"),
+            List.of("orders", "mails"));
+
+    OutboxHealth health = check.check();
+    int status = health.healthy() ? 200 : 503;
+    String body =
+        health.healthy()
+            ? health.queues().stream().map(QueueDepth::toString).collect(Collectors.joining("\n"))
+            : health.schema().toString(); // one line for each fault; no address, no credentials
+    // end::health
+    assertThat(status).isEqualTo(200);
+    assertThat(body).contains("queue=orders, ready=0");
+  }
+
+  @Test
+  void grants() {
+    for (String role : List.of("shop_publisher", "shop_subscriber", "shop_operator")) {
+      database.update(
+          "do $$ begin create role " + role + "; exception when duplicate_object then null; end $$");
+    }
+    // tag::grants
+    OutboxMigrations migrations = OutboxMigrations.standard();
+    String sql =
+        migrations.grantsSql("shop_publisher", "shop_subscriber", "shop_operator")
+            + migrations.timerCancellationGrantsSql("shop_publisher");
+    // end::grants
+    database.update(sql);
+    assertThat(
+            database.one(
+                Boolean.class, "select has_table_privilege('shop_subscriber', 'outbox', 'update')"))
+        .isTrue();
+  }
+}
