@@ -78,7 +78,17 @@ public final class RetryPolicy {
     }
     IntervalFunction curve =
         IntervalFunction.ofExponentialBackoff(first, multiplier, MAX_DELAY.toMillis());
-    return of((attempt, failure) -> curve.apply(attempt));
+    int steps = stepsToMax(first, multiplier);
+    return of((attempt, failure) -> curve.apply(Math.min(attempt, steps)));
+  }
+
+  // the curve is computed step by step, so a message that failed a million times would cost as many
+  private static int stepsToMax(long first, double multiplier) {
+    if (multiplier == 1.0) {
+      return 1;
+    }
+    double steps = Math.log((double) MAX_DELAY.toMillis() / first) / Math.log(multiplier);
+    return (int) Math.min(Integer.MAX_VALUE, Math.ceil(steps) + 2);
   }
 
   /**
@@ -94,7 +104,8 @@ public final class RetryPolicy {
       throw new IllegalArgumentException("step is " + step + "; it must be zero to " + MAX_DELAY);
     }
     long more = step.toMillis();
-    return of((attempt, failure) -> first + more * (attempt - 1L));
+    long enough = MAX_DELAY.toMillis() / Math.max(1, more) + 1; // more steps could overflow
+    return of((attempt, failure) -> first + more * Math.min(attempt - 1L, enough));
   }
 
   /**

@@ -26,8 +26,22 @@ public final class Utf8 {
   }
 
   private static String storable(String text) {
-    String replaced = text.replace('\0', '\uFFFD');
-    // encoding replaces what UTF-8 cannot express; '?' is Java's own replacement
-    return new String(replaced.getBytes(StandardCharsets.UTF_8), StandardCharsets.UTF_8);
+    StringBuilder clean = null;
+    for (int i = 0; i < text.length(); i++) {
+      if (text.charAt(i) == '\0' || loneSurrogate(text, i)) {
+        clean = clean == null ? new StringBuilder(text) : clean;
+        clean.setCharAt(i, '\uFFFD');
+      }
+    }
+    return clean == null ? text : clean.toString();
+  }
+
+  private static boolean loneSurrogate(String text, int i) {
+    char c = text.charAt(i);
+    if (Character.isHighSurrogate(c)) {
+      return i + 1 == text.length() || !Character.isLowSurrogate(text.charAt(i + 1));
+    }
+    return Character.isLowSurrogate(c)
+        && (i == 0 || !Character.isHighSurrogate(text.charAt(i - 1)));
   }
 }

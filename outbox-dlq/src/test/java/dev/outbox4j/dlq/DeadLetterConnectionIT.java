@@ -6,9 +6,12 @@ import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.DeadLetterEntry;
 import dev.outbox4j.spi.DeadLetterWriter;
+import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.StoreException;
 import dev.outbox4j.spi.StoreException.Fault;
 import java.lang.reflect.InvocationTargetException;
@@ -17,13 +20,19 @@ import java.sql.Connection;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
@@ -123,7 +132,7 @@ class DeadLetterConnectionIT {
       moves.add(
           CompletableFuture.supplyAsync(
               () -> {
-                Set<Long> moved = new java.util.HashSet<>();
+                Set<Long> moved = new HashSet<>();
                 for (long id : ids) {
                   moved.addAll(writer(pool).write(List.of(Rows.entry("orders", id))));
                 }
@@ -139,6 +148,45 @@ class DeadLetterConnectionIT {
     assertThat(first.size() + second.size()).isEqualTo(200);
     assertThat(database.count("outbox_dlq")).isEqualTo(200);
     assertThat(database.count("outbox")).isZero();
+  }
+
+  @Test
+  void doesNotDeadlockWithARenewalOfTheSameRows() throws Exception {
+    PostgresStore store = PostgresOutbox.store(pool, database.table());
+    DeadLetterWriter writer = DeadLetterQueue.in("outbox_dlq").bind(store);
+    Random random = new Random(42);
+    for (int round = 0; round < 30; round++) {
+      List<Long> ids =
+          database.list(
+              Long.class,
+              "insert into outbox (queue, payload, lease_token)"
+                  + " select 'orders', '', ? from generate_series(1, 300) returning id",
+              Rows.TOKEN);
+      List<DeadLetterEntry> entries =
+          new ArrayList<>(ids.stream().map(id -> Rows.entry("orders", id)).toList());
+      List<LeaseRef> leases =
+          new ArrayList<>(entries.stream().map(DeadLetterEntry::lease).toList());
+      Collections.shuffle(entries, random);
+      Collections.shuffle(leases, random);
+      CountDownLatch go = new CountDownLatch(1);
+
+      Future<Set<Long>> renewal =
+          threads.submit(
+              () -> {
+                go.await();
+                return store.renew(leases, Duration.ofMinutes(1));
+              });
+      Future<Set<Long>> move =
+          threads.submit(
+              () -> {
+                go.await();
+                return writer.write(entries);
+              });
+      go.countDown();
+
+      assertThat(move.get(30, TimeUnit.SECONDS)).hasSize(300);
+      assertThat(renewal.get(30, TimeUnit.SECONDS)).isSubsetOf(ids);
+    }
   }
 
   @Test

@@ -1,0 +1,38 @@
+package dev.outbox4j.internal;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.junit.jupiter.api.Test;
+
+class Utf8Test {
+  private static final String MARK = "…[truncated]";
+
+  @Test
+  void leavesWhatFitsAlone() {
+    assertThat(Utf8.bounded("", 100)).isEmpty();
+    assertThat(Utf8.bounded("ü漢💥\n\t", 100)).isEqualTo("ü漢💥\n\t");
+    assertThat(Utf8.bounded("ü".repeat(50), 100)).isEqualTo("ü".repeat(50));
+  }
+
+  @Test
+  void cutsBetweenCharactersAndMarksTheCut() {
+    for (String character : new String[] {"a", "ü", "漢", "💥"}) {
+      for (int bytes = 20; bytes < 40; bytes++) {
+        String cut = Utf8.bounded(character.repeat(100), bytes);
+
+        int width = character.getBytes(UTF_8).length;
+        int kept = (bytes - MARK.getBytes(UTF_8).length) / width;
+        assertThat(cut).isEqualTo(character.repeat(kept) + MARK);
+        assertThat(cut.getBytes(UTF_8).length).isLessThanOrEqualTo(bytes);
+      }
+    }
+  }
+
+  @Test
+  void replacesWhatPostgresCannotStore() {
+    assertThat(Utf8.bounded("a\u0000b", 100)).isEqualTo("a\uFFFDb");
+    assertThat(Utf8.bounded("a\uD83Db", 100)).isEqualTo("a\uFFFDb");
+    assertThat(Utf8.bounded("\uDCA5a\uD83D", 100)).isEqualTo("\uFFFDa\uFFFD");
+  }
+}
