@@ -39,6 +39,7 @@ class JacksonCodecTest {
   }
 
   @Test
+  @SuppressWarnings("JavaUtilDate") // users have such fields
   void writesDatesAsText() throws Exception {
     assertThat(codec.encode(new Stamped(new Date(0))).text())
         .isEqualTo("{\"at\":\"1970-01-01T00:00:00.000+00:00\"}");
