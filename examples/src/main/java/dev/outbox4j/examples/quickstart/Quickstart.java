@@ -50,8 +50,9 @@ public final class Quickstart {
       out.println("The quickstart failed: " + e.getMessage());
       e.printStackTrace(out);
       code = 1;
+    } finally {
+      closed.countDown();
     }
-    closed.countDown();
     System.exit(code);
   }
 

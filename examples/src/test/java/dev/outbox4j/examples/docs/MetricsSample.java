@@ -1,0 +1,27 @@
+package dev.outbox4j.examples.docs;
+
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.metrics.MicrometerMetrics;
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresOutbox;
+import io.micrometer.core.instrument.MeterRegistry;
+import javax.sql.DataSource;
+
+/** Shown in docs/metrics.md. */
+abstract class MetricsSample {
+  record Order(String id) {}
+
+  abstract void ship(Order order);
+
+  OutboxSubscriber observe(DataSource dataSource, OutboxTable table, MeterRegistry meterRegistry) {
+    // tag::observe
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("orders")
+            .store(PostgresOutbox.store(dataSource, table))
+            .on("order.placed", Order.class, (order, delivery) -> ship(order))
+            .observe(MicrometerMetrics.on(meterRegistry))
+            .build();
+    // end::observe
+    return subscriber;
+  }
+}
