@@ -23,7 +23,8 @@ record Check(String what, String orders, String rule) {
     return List.of(
         new Check("committed: its row is there", "l.committed", ORDER),
         new Check("committed, not poison: shipped", "l.committed and not l.poison", SHIPPED),
-        new Check("committed, not poison: no dead letter", "l.committed and not l.poison", not(DEAD)),
+        new Check(
+            "committed, not poison: no dead letter", "l.committed and not l.poison", not(DEAD)),
         new Check("rolled back: no row", "not l.committed", not(ORDER)),
         new Check("rolled back: not shipped", "not l.committed", not(SHIPPED)),
         new Check(

@@ -20,11 +20,7 @@ final class Progress {
   private final PrintStream out;
 
   Progress(
-      DataSource dataSource,
-      LoadDriver driver,
-      Ledger ledger,
-      Counters counters,
-      PrintStream out) {
+      DataSource dataSource, LoadDriver driver, Ledger ledger, Counters counters, PrintStream out) {
     this.dataSource = dataSource;
     this.driver = driver;
     this.ledger = ledger;
@@ -36,7 +32,14 @@ final class Progress {
   Duration watch() throws SQLException, InterruptedException {
     out.printf(
         "%8s %8s %10s %12s %8s %8s %14s %8s %10s%n",
-        "", "placed", "committed", "rolled back", "shipped", "retried", "dead-lettered", "backlog",
+        "",
+        "placed",
+        "committed",
+        "rolled back",
+        "shipped",
+        "retried",
+        "dead-lettered",
+        "backlog",
         "shipped/s");
     long begun = System.nanoTime();
     long moved = begun;
@@ -55,8 +58,7 @@ final class Progress {
         shippedBefore = shipped;
         before = now;
       }
-      long sum =
-          ledger.answered() + shipped + counters.retried.sum() + counters.deadLettered.sum();
+      long sum = ledger.answered() + shipped + counters.retried.sum() + counters.deadLettered.sum();
       if (sum != moves) {
         moves = sum;
         moved = now;

@@ -76,8 +76,8 @@ final class Reconciliation {
     }
   }
 
-  private static Array array(
-      Connection connection, String type, Stream<?> values) throws SQLException {
+  private static Array array(Connection connection, String type, Stream<?> values)
+      throws SQLException {
     return connection.createArrayOf(type, values.toArray());
   }
 

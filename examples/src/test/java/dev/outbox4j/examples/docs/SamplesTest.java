@@ -77,7 +77,8 @@ class SamplesTest {
                 """))
         .singleElement()
         .asString()
-        .contains("page.md:2", "Shop#open", "line 3", "document:   wait(2);", "code:       wait(1);");
+        .contains(
+            "page.md:2", "Shop#open", "line 3", "document:   wait(2);", "code:       wait(1);");
   }
 
   @Test

@@ -120,7 +120,8 @@ class OrdersHttpIT {
     try {
       HttpResponse<String> ill = get("/health");
       assertThat(ill.statusCode()).isEqualTo(503);
-      assertThat(ill.body()).contains("index (queue, available_at, id) of public.outbox", "\"healthy\":false");
+      assertThat(ill.body())
+          .contains("index (queue, available_at, id) of public.outbox", "\"healthy\":false");
     } finally {
       database.update("create index outbox_claim_idx on outbox (queue, available_at, id)");
     }
@@ -193,7 +194,8 @@ class OrdersHttpIT {
   }
 
   private HttpResponse<String> post(String body) throws Exception {
-    return send(HttpRequest.newBuilder().POST(HttpRequest.BodyPublishers.ofString(body)), "/orders");
+    return send(
+        HttpRequest.newBuilder().POST(HttpRequest.BodyPublishers.ofString(body)), "/orders");
   }
 
   private HttpResponse<String> get(String path) throws Exception {

@@ -113,10 +113,7 @@ class ReconciliationIT {
         planted(insertShipment, ROLLED_BACK, "rolled back: not shipped"),
         planted(insertDead, ROLLED_BACK, "rolled back: no message, no dead letter"),
         planted(
-            insertMessage,
-            ROLLED_BACK,
-            "rolled back: no message, no dead letter",
-            "outbox: empty"),
+            insertMessage, ROLLED_BACK, "rolled back: no message, no dead letter", "outbox: empty"),
         planted(insertMessage, PLAIN, "outbox: empty"),
         planted(deleteDead(), REJECTED, rejectedOnce),
         planted(insertDead, REJECTED, rejectedOnce),
