@@ -1,0 +1,141 @@
+package dev.outbox4j.examples.docs;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.ExceptionRenderer;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.RetryPolicy;
+import dev.outbox4j.dlq.DeadLetterQueue;
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import java.io.IOException;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+@ExtendWith(PostgresExtension.class)
+class DeadLetterSamplesIT {
+  private final TestDatabase database;
+  private final OutboxTable table = OutboxTable.named("outbox");
+
+  DeadLetterSamplesIT(TestDatabase database) {
+    this.database = database;
+  }
+
+  @BeforeEach
+  void empty() {
+    database.update("truncate outbox, outbox_dlq restart identity");
+  }
+
+  @Test
+  void movesWhatFailsForGood() {
+    var dataSource = database.pool(3);
+    publish("t");
+    // tag::declare
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("orders")
+            .store(PostgresOutbox.store(dataSource, table))
+            .on("order.placed", String.class, (body, delivery) -> ship(body))
+            .retry(RetryPolicy.none())
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .build();
+    // end::declare
+
+    try (subscriber) {
+      subscriber.start();
+      await().untilAsserted(() -> assertThat(database.count("outbox_dlq")).isEqualTo(1));
+    }
+    assertThat(database.count("outbox")).isZero();
+    assertThat(
+            database.one(
+                Boolean.class,
+                """
+                select failure_reason = 'retry_terminal' and attempts_count = 1
+                  and deliveries_count = 1 and timer_id = 't' and last_exception like '%secret%'
+                from outbox_dlq
+                """))
+        .isTrue();
+  }
+
+  @Test
+  void keepsMessagesOfExceptionsOutIfTold() {
+    var dataSource = database.pool(3);
+    publish("t");
+    // tag::renderer
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("orders")
+            .store(PostgresOutbox.store(dataSource, table))
+            .on("order.placed", String.class, (body, delivery) -> ship(body))
+            .retry(RetryPolicy.none())
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .renderExceptions(ExceptionRenderer.classNames())
+            .build();
+    // end::renderer
+
+    try (subscriber) {
+      subscriber.start();
+      await().untilAsserted(() -> assertThat(database.count("outbox_dlq")).isEqualTo(1));
+    }
+    assertThat(database.one(String.class, "select last_exception from outbox_dlq"))
+        .isEqualTo("java.lang.IllegalStateException");
+  }
+
+  @Test
+  void isLookedAtAndPutBackBySql() throws IOException {
+    for (int i = 1; i <= 8; i++) {
+      database.update(
+          """
+          insert into outbox_dlq (original_id, queue, type, payload, headers, deliveries_count,
+            attempts_count, created_at, failure_reason, last_exception, timer_id)
+          values (100, 'orders', 'order.placed', 'body', '{"a": "b"}', 3, 2, now(), 'rejected', 'no', ?)
+          """,
+          "t" + i);
+    }
+    assertThat(database.list(Long.class, sql("look"))).hasSize(8);
+    assertThat(database.list(String.class, sql("count"))).containsExactly("orders");
+
+    Long id = database.one(Long.class, sql("redrive"));
+
+    assertThat(
+            database.one(
+                Boolean.class,
+                """
+                select id = ? and queue = 'orders' and type = 'order.placed' and payload = 'body'
+                  and headers = '{"a": "b"}' and timer_id = 't7' and attempts_count = 0
+                  and deliveries_count = 0 and lease_token = 0 and available_at <= clock_timestamp()
+                from outbox
+                """,
+                id))
+        .isTrue();
+    assertThat(database.list(Long.class, sql("redrive"))).isEmpty();
+    assertThat(database.list(Long.class, sql("look"))).hasSize(7).doesNotContain(7L);
+    database.update("update outbox_dlq set redriven_at = null");
+    assertThatThrownBy(() -> database.list(Long.class, sql("redrive")))
+        .hasStackTraceContaining("outbox_timer_uq");
+    assertThat(database.count("outbox")).isEqualTo(1);
+    assertThat(database.list(Long.class, "select id from outbox_dlq where redriven_at is not null"))
+        .isEmpty();
+
+    database.update("update outbox_dlq set redriven_at = now() - interval '31 days' where id < 4");
+    assertThat(database.update(sql("purge"))).isEqualTo(3);
+  }
+
+  private static String sql(String name) throws IOException {
+    return DocumentedSql.of("dead-letters.md", name);
+  }
+
+  private void publish(String timerId) {
+    database.one(
+        Long.class,
+        "select outbox_publish('orders', 'body', type => 'order.placed', timer_id => ?)",
+        timerId);
+  }
+
+  private static void ship(String body) {
+    throw new IllegalStateException("the secret of " + body);
+  }
+}

@@ -1,0 +1,112 @@
+package dev.outbox4j.examples.docs;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.SubscriberHealth;
+import dev.outbox4j.codec.jackson.JacksonCodec;
+import dev.outbox4j.dlq.DeadLetterQueue;
+import dev.outbox4j.metrics.MicrometerMetrics;
+import dev.outbox4j.migrations.OutboxMigrations;
+import dev.outbox4j.postgres.OutboxPublisher;
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.SchemaReport;
+import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.SQLException;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+@ExtendWith(PostgresExtension.class)
+class GettingStartedSamplesIT {
+  private final List<String> shipped = new CopyOnWriteArrayList<>();
+
+  record Order(String id) {}
+
+  @Test
+  void goesFromAnEmptyDatabaseToAHandledMessage(TestDatabase database) throws SQLException {
+    database.update("drop schema public cascade");
+    database.update("create schema public");
+    DataSource dataSource = database.pool(5);
+    DataSource unpooled = database.plain();
+    SimpleMeterRegistry meterRegistry = new SimpleMeterRegistry();
+    Order order = new Order("o-1");
+
+    // tag::migrate
+    OutboxMigrations.standard().migrate(dataSource);
+    // end::migrate
+
+    assertThat(database.count("outbox") + database.count("outbox_dlq")).isZero();
+    assertThat(database.count("outbox_sleepers")).isZero();
+    database.update("create table orders (id text primary key)");
+
+    // tag::publish
+    OutboxTable table = OutboxTable.named("outbox");
+    OutboxPublisher publisher =
+        PostgresOutbox.publisher(table).codec(JacksonCodec.standard()).build();
+
+    try (Connection tx = dataSource.getConnection()) {
+      tx.setAutoCommit(false);
+      insertOrder(tx, order);
+      publisher.publish(tx, OutboxMessage.to("orders").type("order.placed").body(order).build());
+      tx.commit();
+    }
+    // end::publish
+
+    assertThat(database.one(String.class, "select convert_from(payload, 'UTF8') from outbox"))
+        .isEqualTo("{\"id\":\"o-1\"}");
+
+    // tag::subscribe
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("orders")
+            .store(PostgresOutbox.store(dataSource, table))
+            .listen(PgjdbcListen.on(unpooled)) // a connection of its own, not from the pool
+            .codec(JacksonCodec.standard())
+            .on("order.placed", Order.class, (placed, delivery) -> ship(placed))
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .maxDeliveries(20)
+            .observe(MicrometerMetrics.on(meterRegistry))
+            .build();
+    subscriber.start();
+    // end::subscribe
+
+    try {
+      await().untilAsserted(() -> assertThat(shipped).containsExactly("o-1"));
+      await().untilAsserted(() -> assertThat(database.count("outbox")).isZero());
+      await().until(() -> subscriber.health().healthy());
+
+      // tag::watch
+      SubscriberHealth health = subscriber.health();
+      SchemaReport schema =
+          PostgresOutbox.validator(dataSource, table).deadLetters("outbox_dlq").validateSchema();
+      boolean fine = health.healthy() && schema.valid();
+      // end::watch
+
+      assertThat(fine).isTrue();
+      assertThat(database.count("outbox_dlq")).isZero();
+    } finally {
+      subscriber.stop();
+    }
+  }
+
+  private static void insertOrder(Connection tx, Order order) throws SQLException {
+    try (PreparedStatement insert = tx.prepareStatement("insert into orders values (?)")) {
+      insert.setString(1, order.id());
+      insert.executeUpdate();
+    }
+  }
+
+  private void ship(Order order) {
+    shipped.add(order.id());
+  }
+}

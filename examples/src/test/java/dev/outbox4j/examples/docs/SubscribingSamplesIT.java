@@ -1,0 +1,340 @@
+package dev.outbox4j.examples.docs;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import com.impossibl.postgres.jdbc.PGDataSource;
+import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.OutboxSubscribers;
+import dev.outbox4j.Outcome;
+import dev.outbox4j.RetryPolicy;
+import dev.outbox4j.SubscriberHealth.Listener;
+import dev.outbox4j.codec.jackson.JacksonCodec;
+import dev.outbox4j.dlq.DeadLetterQueue;
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.notify.ng.PgjdbcNgListen;
+import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
+import dev.outbox4j.postgres.notify.r2dbc.R2dbcListen;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.NotificationSource;
+import dev.outbox4j.spi.OutboxStore;
+import io.r2dbc.postgresql.PostgresqlConnectionConfiguration;
+import io.r2dbc.postgresql.PostgresqlConnectionFactory;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.postgresql.ds.PGSimpleDataSource;
+
+@ExtendWith(PostgresExtension.class)
+class SubscribingSamplesIT {
+  private final TestDatabase database;
+  private final HikariDataSource dataSource;
+  private final OutboxTable table = OutboxTable.named("outbox");
+  private final NotificationSource notifications;
+  private final List<String> done = new CopyOnWriteArrayList<>();
+  private volatile boolean carrierOpen = true;
+
+  SubscribingSamplesIT(TestDatabase database) {
+    this.database = database;
+    this.dataSource = database.pool(6);
+    this.notifications = PgjdbcListen.on(database.plain());
+  }
+
+  record Order(String id) {}
+
+  static final class InvalidOrder extends RuntimeException {}
+
+  @BeforeEach
+  void empty() {
+    database.update("truncate outbox, outbox_dlq");
+  }
+
+  @Test
+  void handlesByType() {
+    publish("orders", "order.placed", "{\"id\": \"o-1\"}");
+    publish("orders", "order.archived", "{}");
+    // tag::subscribe
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("orders")
+            .store(PostgresOutbox.store(dataSource, table))
+            .listen(notifications)
+            .codec(JacksonCodec.standard())
+            .on("order.placed", Order.class, (order, delivery) -> ship(order))
+            .otherwise(delivery -> archive(delivery.payload()))
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .maxDeliveries(20)
+            .build();
+    subscriber.start();
+    // end::subscribe
+
+    try (subscriber) {
+      await()
+          .untilAsserted(
+              () -> assertThat(done).containsExactlyInAnyOrder("shipped o-1", "archived 2 bytes"));
+      await().untilAsserted(() -> assertThat(database.count("outbox")).isZero());
+    }
+  }
+
+  @Test
+  void writesTheOutcomeThatTheHandlerGives() {
+    OutboxStore store = PostgresOutbox.store(dataSource, table);
+    // tag::outcomes
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("orders")
+            .store(store)
+            .codec(JacksonCodec.standard())
+            .onOutcome(
+                "order.placed",
+                Order.class,
+                (order, delivery) -> {
+                  if (order.id().isBlank()) {
+                    return Outcome.reject("an order without id");
+                  }
+                  if (!carrierOpen()) {
+                    return Outcome.reschedule(Duration.ofHours(1));
+                  }
+                  ship(order);
+                  return Outcome.ack();
+                })
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .build();
+    // end::outcomes
+
+    publish("orders", "order.placed", "{\"id\": \" \"}");
+    publish("orders", "order.placed", "{\"id\": \"o-1\"}");
+    try (subscriber) {
+      subscriber.start();
+      await().untilAsserted(() -> assertThat(database.count("outbox")).isZero());
+      assertThat(done).containsExactly("shipped o-1");
+      assertThat(
+              database.list(
+                  String.class, "select failure_reason || ': ' || last_exception from outbox_dlq"))
+          .containsExactly("rejected: an order without id");
+
+      carrierOpen = false;
+      publish("orders", "order.placed", "{\"id\": \"o-2\"}");
+      await()
+          .untilAsserted(
+              () ->
+                  assertThat(
+                          database.list(
+                              Boolean.class,
+                              "select available_at > now() + interval '55 min' and attempts_count = 0"
+                                  + " and lease_until is null from outbox"))
+                      .containsExactly(true));
+    }
+  }
+
+  @Test
+  void retriesByThePolicyAndGivesUpWhereItSaysSo() {
+    // tag::retry
+    RetryPolicy policy =
+        RetryPolicy.exponential(Duration.ofSeconds(1))
+            .max(Duration.ofMinutes(5))
+            .attempts(10)
+            .jitter(0.2)
+            .maxTotalTime(Duration.ofHours(1))
+            .giveUpOn(InvalidOrder.class);
+    // end::retry
+
+    publish("orders", "bad", "");
+    publish("orders", "unlucky", "");
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("orders")
+            .store(PostgresOutbox.store(dataSource, table))
+            .on(
+                "bad",
+                delivery -> {
+                  throw new InvalidOrder();
+                })
+            .on(
+                "unlucky",
+                delivery -> {
+                  throw new IllegalStateException("not now");
+                })
+            .retry(policy)
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .build();
+    try (subscriber) {
+      subscriber.start();
+      await()
+          .untilAsserted(
+              () ->
+                  assertThat(
+                          database.list(
+                              String.class, "select type || attempts_count from outbox_dlq"))
+                      .containsExactly("bad1"));
+      await()
+          .untilAsserted(
+              () ->
+                  assertThat(
+                          database.list(
+                              Boolean.class,
+                              "select attempts_count >= 1 and last_error like '%not now%' from outbox"))
+                      .containsExactly(true));
+    }
+  }
+
+  @Test
+  void settlesAnAsyncHandlerWhenItsStageEnds() {
+    CompletableFuture<Void> carrier = new CompletableFuture<>();
+    HttpShipping shipping = new HttpShipping(carrier);
+    // tag::async
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("orders")
+            .store(PostgresOutbox.store(dataSource, table))
+            .codec(JacksonCodec.standard())
+            .onAsync("order.placed", Order.class, (order, delivery) -> shipping.send(order))
+            .workers(200) // pending stages, not threads
+            .handlerTimeout(Duration.ofSeconds(30))
+            .build();
+    // end::async
+
+    publish("orders", "order.placed", "{\"id\": \"o-1\"}");
+    try (subscriber) {
+      subscriber.start();
+      await().untilAsserted(() -> assertThat(subscriber.health().running()).isEqualTo(1));
+      await().untilAsserted(() -> assertThat(shipping.sent).containsExactly("o-1"));
+      assertThat(database.count("outbox")).isEqualTo(1);
+      carrier.complete(null);
+      await().untilAsserted(() -> assertThat(database.count("outbox")).isZero());
+    }
+  }
+
+  @Test
+  void startsAndStopsSeveralTogether() {
+    OutboxStore store = PostgresOutbox.store(dataSource, table);
+    // tag::several
+    OutboxSubscriber orders =
+        OutboxSubscriber.builder("orders")
+            .queues("returns") // the same handlers, the same workers
+            .store(store)
+            .listen(notifications)
+            .otherwise(delivery -> record(delivery.queue()))
+            .build();
+    OutboxSubscriber mails =
+        OutboxSubscriber.builder("mails")
+            .store(store)
+            .listen(notifications)
+            .workers(1)
+            .otherwise(delivery -> record(delivery.queue()))
+            .build();
+
+    OutboxSubscribers all = OutboxSubscribers.of(orders, mails);
+    all.start();
+    // end::several
+
+    try (all) {
+      List.of("orders", "returns", "mails").forEach(queue -> publish(queue, "any", ""));
+      await()
+          .untilAsserted(
+              () -> assertThat(done).containsExactlyInAnyOrder("orders", "returns", "mails"));
+      await()
+          .untilAsserted(
+              () -> assertThat(all.health()).allMatch(health -> health.listener() == Listener.UP));
+    }
+    assertThat(all.health()).noneMatch(health -> health.running() > 0);
+  }
+
+  @Test
+  void listensByEachDriver() throws SQLException {
+    String host = database.server().host();
+    int port = database.server().port();
+    String name = database.name();
+    String user = database.server().user();
+    String password = database.server().password();
+    // tag::r2dbc
+    NotificationSource byR2dbc =
+        R2dbcListen.on(
+            new PostgresqlConnectionFactory(
+                PostgresqlConnectionConfiguration.builder()
+                    .host(host)
+                    .port(port)
+                    .database(name)
+                    .username(user)
+                    .password(password)
+                    .connectTimeout(Duration.ofSeconds(5))
+                    .tcpKeepAlive(true)
+                    .build()));
+    // end::r2dbc
+    // tag::ng
+    PGDataSource ng = new PGDataSource();
+    ng.setServerName(host);
+    ng.setPortNumber(port);
+    ng.setDatabaseName(name);
+    ng.setUser(user);
+    ng.setPassword(password);
+    NotificationSource byPgjdbcNg = PgjdbcNgListen.on(ng);
+    // end::ng
+    // tag::pgjdbc
+    PGSimpleDataSource plain = new PGSimpleDataSource();
+    plain.setServerNames(new String[] {host});
+    plain.setPortNumbers(new int[] {port});
+    plain.setDatabaseName(name);
+    plain.setUser(user);
+    plain.setPassword(password);
+    NotificationSource byPgjdbc = PgjdbcListen.on(plain);
+    // end::pgjdbc
+
+    for (NotificationSource source : List.of(byR2dbc, byPgjdbcNg, byPgjdbc)) {
+      OutboxSubscriber subscriber =
+          OutboxSubscriber.builder("orders")
+              .store(PostgresOutbox.store(dataSource, table))
+              .listen(source)
+              .otherwise(delivery -> record(delivery.queue()))
+              .build();
+      try (subscriber) {
+        subscriber.start();
+        await().until(() -> subscriber.health().healthy());
+        done.clear();
+        publish("orders", "any", "");
+        await().untilAsserted(() -> assertThat(done).containsExactly("orders"));
+      }
+    }
+  }
+
+  private void publish(String queue, String type, String body) {
+    database.one(
+        Long.class,
+        "select outbox_publish(?, convert_to(?, 'UTF8'), type => ?)",
+        queue,
+        body,
+        type);
+  }
+
+  private boolean carrierOpen() {
+    return carrierOpen;
+  }
+
+  private void ship(Order order) {
+    record("shipped " + order.id());
+  }
+
+  private void archive(dev.outbox4j.Payload payload) {
+    record("archived " + payload.size() + " bytes");
+  }
+
+  private void record(String what) {
+    done.add(what);
+  }
+
+  private record HttpShipping(CompletableFuture<Void> answer, List<String> sent) {
+    HttpShipping(CompletableFuture<Void> answer) {
+      this(answer, new CopyOnWriteArrayList<>());
+    }
+
+    CompletionStage<Void> send(Order order) {
+      sent.add(order.id());
+      return answer;
+    }
+  }
+}
