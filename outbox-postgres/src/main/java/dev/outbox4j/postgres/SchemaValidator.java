@@ -110,16 +110,14 @@ public final class SchemaValidator {
   /**
    * Sets how long to wait for the answer to one statement.
    *
-   * @param timeout from 1 s to 1 h, fractions of a second dropped; default {@link
-   *     #DEFAULT_TIMEOUT}
+   * @param timeout from 1 s to 1 h, fractions of a second dropped; default {@link #DEFAULT_TIMEOUT}
    * @return the validator
    * @throws IllegalArgumentException if it is out of range
    */
   public SchemaValidator timeout(Duration timeout) {
     if (timeout.compareTo(Duration.ofSeconds(1)) < 0
         || timeout.compareTo(Duration.ofHours(1)) > 0) {
-      throw new IllegalArgumentException(
-          "timeout is " + timeout + "; it must be from 1 s to 1 h");
+      throw new IllegalArgumentException("timeout is " + timeout + "; it must be from 1 s to 1 h");
     }
     return new SchemaValidator(dataSource, question.withTimeout(timeout));
   }

@@ -130,7 +130,9 @@ class SchemaSamplesIT {
   void grants() {
     for (String role : List.of("shop_publisher", "shop_subscriber", "shop_operator")) {
       database.update(
-          "do $$ begin create role " + role + "; exception when duplicate_object then null; end $$");
+          "do $$ begin create role "
+              + role
+              + "; exception when duplicate_object then null; end $$");
     }
     // tag::grants
     OutboxMigrations migrations = OutboxMigrations.standard();

@@ -5,9 +5,9 @@ import dev.outbox4j.postgres.internal.schema.Live.Relation;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.stream.Collectors;
-import org.jspecify.annotations.Nullable;
 
 /** Compares one table's columns and indexes. */
 final class TableComparison {
@@ -145,36 +145,33 @@ final class TableComparison {
         && live.unique() == index.unique()
         && live.primary() == index.primary()
         && (live.immediate() || !index.unique())
-        && samePredicate(live.predicate(), index.predicate());
+        && Objects.equals(live.predicate(), index.predicate());
   }
 
   /** A partitioned table's primary key must hold the partition key, too. */
   private boolean sameKeys(Live.Index live, Expected.Index index) {
-    return table.partitioned() && index.primary()
-        ? live.keys().containsAll(index.keys())
-        : live.keys().equals(index.keys());
-  }
-
-  private static boolean samePredicate(@Nullable String live, @Nullable String expected) {
-    return expected == null ? live == null : expected.equals(live);
+    if (table.partitioned() && index.primary()) {
+      return live.keys().containsAll(index.keys());
+    }
+    return live.keys().equals(index.keys());
   }
 
   /** What stands in the missing index's place, if something does. */
   private static String nearest(Expected.Index index, List<Live.Index> own) {
     String near =
         own.stream()
-            .filter(
-                live ->
-                    index.primary()
-                        ? live.primary()
-                        : !live.primary()
-                            && (live.keys().equals(index.keys())
-                                || live.predicate() != null
-                                    && live.predicate().equals(index.predicate())
-                                || columnsOf(live.keys()).equals(Set.copyOf(index.keys()))))
+            .filter(live -> isNear(live, index))
             .map(live -> TableName.plain(live.name().name()) + ", " + live.definition())
             .collect(Collectors.joining("; "));
     return near.isEmpty() ? "no such " + (index.primary() ? "key" : "index") : near;
+  }
+
+  private static boolean isNear(Live.Index live, Expected.Index index) {
+    if (live.primary() || index.primary()) {
+      return live.primary() && index.primary();
+    }
+    return columnsOf(live.keys()).equals(Set.copyOf(index.keys()))
+        || (index.predicate() != null && index.predicate().equals(live.predicate()));
   }
 
   private static Set<String> columnsOf(List<String> keys) {
