@@ -7,8 +7,11 @@ import org.jspecify.annotations.Nullable;
  * What an idle claimer learns along with an empty claim.
  *
  * @param nextDueIn when the next row falls due, from now; null if none is waiting
- * @param oldestTransaction the oldest transaction that was still open (a snapshot's xmin)
- * @param nextTransaction the first transaction id not given out yet (a snapshot's xmax)
+ * @param oldestTransaction the oldest transaction that was still open before the claim looked; what
+ *     older ones committed, the claim has seen
+ * @param nextTransaction greater than the id of every transaction that had one when the claim
+ *     began; once another claim tells an oldest transaction that is not below it, all of them are
+ *     over
  */
 public record LookAhead(
     @Nullable Duration nextDueIn, long oldestTransaction, long nextTransaction) {}

@@ -104,11 +104,14 @@ final class StoreSql {
       on conflict (queue, subscriber) do update set wake_at = excluded.wake_at
       """;
 
-  /** Parameter: queues. */
+  /**
+   * Parameter: queues. The transaction id is the statement's own: a snapshot's xmax would be only
+   * one past the last that is over, and younger ones may be open.
+   */
   static final String LOOK_AHEAD =
       """
       select min(due.available_at), clock_timestamp(),
-        pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+        pg_current_xact_id()::text::bigint
       from unnest(?::text[]) as q (queue)
       cross join lateral (
         select t.available_at from {outbox} t

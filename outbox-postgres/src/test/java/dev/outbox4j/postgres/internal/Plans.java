@@ -1,7 +1,6 @@
 package dev.outbox4j.postgres.internal;
 
 import dev.outbox4j.postgres.testing.TestDatabase;
-import java.io.PrintWriter;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.sql.Connection;
@@ -12,9 +11,7 @@ import java.sql.Statement;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.logging.Logger;
 import java.util.stream.Stream;
-import javax.sql.DataSource;
 import org.jooq.tools.json.JSONParser;
 import org.jooq.tools.json.ParseException;
 
@@ -22,27 +19,28 @@ import org.jooq.tools.json.ParseException;
  * Lends one connection again and again and keeps the plans that were really executed on it, as the
  * server's auto_explain tells them.
  */
-final class Plans implements DataSource, AutoCloseable {
+final class Plans extends SingleConnection implements AutoCloseable {
   private final Connection connection;
   private final List<Plan> plans = new ArrayList<>();
 
-  Plans(TestDatabase database) {
-    try {
-      connection = database.plain().getConnection();
-      try (Statement statement = connection.createStatement()) {
-        statement.execute(
-            """
-            load 'auto_explain';
-            set auto_explain.log_min_duration = 0;
-            set auto_explain.log_analyze = on;
-            set auto_explain.log_buffers = on;
-            set auto_explain.log_timing = off;
-            set auto_explain.log_format = 'json';
-            set auto_explain.log_level = 'notice'
-            """);
-      }
-    } catch (SQLException e) {
-      throw new IllegalStateException(e);
+  Plans(TestDatabase database) throws SQLException {
+    this(database.plain().getConnection());
+  }
+
+  private Plans(Connection connection) throws SQLException {
+    super(connection);
+    this.connection = connection;
+    try (Statement statement = connection.createStatement()) {
+      statement.execute(
+          """
+          load 'auto_explain';
+          set auto_explain.log_min_duration = 0;
+          set auto_explain.log_analyze = on;
+          set auto_explain.log_buffers = on;
+          set auto_explain.log_timing = off;
+          set auto_explain.log_format = 'json';
+          set auto_explain.log_level = 'notice'
+          """);
     }
   }
 
@@ -63,18 +61,25 @@ final class Plans implements DataSource, AutoCloseable {
   }
 
   @Override
-  public Connection getConnection() {
-    return proxy(
-        Connection.class,
-        connection,
-        (name, result) -> {
-          if (name.equals("prepareStatement")) {
-            PreparedStatement statement = (PreparedStatement) result;
-            return proxy(PreparedStatement.class, statement, (called, value) -> value, this::keep);
+  Object called(String method, Object result) {
+    return method.equals("prepareStatement") ? kept((PreparedStatement) result) : result;
+  }
+
+  private Object kept(PreparedStatement statement) {
+    return Proxy.newProxyInstance(
+        getClass().getClassLoader(),
+        new Class<?>[] {PreparedStatement.class},
+        (self, method, arguments) -> {
+          if (method.getName().equals("close")) {
+            keep(statement);
+            return null;
           }
-          return result;
-        },
-        lent -> {});
+          try {
+            return method.invoke(statement, arguments);
+          } catch (InvocationTargetException e) {
+            throw e.getCause();
+          }
+        });
   }
 
   private void keep(PreparedStatement statement) throws SQLException {
@@ -85,32 +90,6 @@ final class Plans implements DataSource, AutoCloseable {
       }
     }
     statement.close();
-  }
-
-  private interface Result {
-    Object of(String method, Object value);
-  }
-
-  private interface Close<T> {
-    void close(T closed) throws SQLException;
-  }
-
-  private static <T> T proxy(Class<T> type, T target, Result result, Close<T> close) {
-    return type.cast(
-        Proxy.newProxyInstance(
-            type.getClassLoader(),
-            new Class<?>[] {type},
-            (self, method, arguments) -> {
-              if (method.getName().equals("close")) {
-                close.close(target);
-                return null;
-              }
-              try {
-                return result.of(method.getName(), method.invoke(target, arguments));
-              } catch (InvocationTargetException e) {
-                throw e.getCause();
-              }
-            }));
   }
 
   @Override
@@ -178,45 +157,5 @@ final class Plans implements DataSource, AutoCloseable {
     public String toString() {
       return text;
     }
-  }
-
-  @Override
-  public Connection getConnection(String user, String password) {
-    throw new UnsupportedOperationException();
-  }
-
-  @Override
-  public PrintWriter getLogWriter() {
-    throw new UnsupportedOperationException();
-  }
-
-  @Override
-  public void setLogWriter(PrintWriter out) {
-    throw new UnsupportedOperationException();
-  }
-
-  @Override
-  public void setLoginTimeout(int seconds) {
-    throw new UnsupportedOperationException();
-  }
-
-  @Override
-  public int getLoginTimeout() {
-    throw new UnsupportedOperationException();
-  }
-
-  @Override
-  public Logger getParentLogger() {
-    throw new UnsupportedOperationException();
-  }
-
-  @Override
-  public <T> T unwrap(Class<T> type) throws SQLException {
-    throw new SQLException("wraps nothing");
-  }
-
-  @Override
-  public boolean isWrapperFor(Class<?> type) {
-    return false;
   }
 }

@@ -42,7 +42,7 @@ class StatementPlanIT {
   }
 
   @BeforeEach
-  void open() {
+  void open() throws SQLException {
     database.update("truncate outbox");
     plans = new Plans(database);
     store = PostgresOutbox.store(plans, database.table());
