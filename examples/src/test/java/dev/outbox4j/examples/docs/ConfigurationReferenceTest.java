@@ -129,7 +129,7 @@ class ConfigurationReferenceTest {
   }
 
   private static String defaultOf(Map<String, String> rows, String setting) {
-    return rows.get(setting).split("\\|")[3].strip();
+    return rows.get(setting).split("\\|", -1)[3].strip();
   }
 
   private static String text(Duration duration) {
@@ -147,7 +147,7 @@ class ConfigurationReferenceTest {
       if (type.matches()) {
         types.add(type.group(1));
       } else if (line.startsWith("|") && !types.isEmpty()) {
-        Matcher setting = SETTING.matcher(line.split("\\|")[1]);
+        Matcher setting = SETTING.matcher(line.split("\\|", -1)[1]);
         while (setting.find()) {
           rows.put(setting.group(1), line);
         }
