@@ -1,14 +1,18 @@
 package dev.outbox4j.postgres;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
+import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.util.Collections;
+import java.util.List;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -23,13 +27,54 @@ class PublishGateIT {
 
   @ParameterizedTest
   @CsvSource({"AUTO,1", "AUTO,1000", "ALWAYS,1", "ALWAYS,1000"})
-  void looksUpTheSleepersOfItsQueuesByIndex(NotifyMode mode, int messages) throws SQLException {
+  void readsTheSleepersOnceAtMost(NotifyMode mode, int messages) throws SQLException {
+    sleepers(20_000);
+    String plan = explain(mode, messages);
+    assertThat(plan).doesNotContain("SubPlan");
+    if (messages == 1) {
+      assertThat(plan).contains("outbox_sleepers_pkey").doesNotContain("Seq Scan on outbox_sleep");
+    } else {
+      assertThat(plan.lines().filter(line -> line.contains("Seq Scan on outbox_sleepers")))
+          .allMatch(line -> line.contains("loops=1)"));
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"AUTO,1", "AUTO,1000", "ALWAYS,1", "ALWAYS,1000", "NEVER,1", "NEVER,1000"})
+  void isNotPlannedAnewByEachCall(NotifyMode mode, int count) throws SQLException {
+    assumeThat(database.one(Integer.class, "select current_setting('server_version_num')::int"))
+        .as("older servers do not count plans")
+        .isGreaterThanOrEqualTo(140_000);
+    List<OutboxMessage> messages = Collections.nCopies(count, OutboxMessage.to("q7").build());
+    OutboxPublisher publisher = PostgresOutbox.publisher(database.table()).notify(mode).build();
+    for (int sleepers : new int[] {0, 5, 1_000}) {
+      sleepers(sleepers);
+      try (Connection connection = database.plain().getConnection();
+          Statement statement = connection.createStatement()) {
+        connection.setAutoCommit(false);
+        for (int i = 0; i < 20; i++) {
+          publisher.publish(connection, messages);
+        }
+        try (ResultSet plans =
+            statement.executeQuery(
+                "select custom_plans, generic_plans from pg_prepared_statements where statement like 'with inserted%'")) {
+          assertThat(plans.next()).isTrue();
+          assertThat(plans.getInt(1)).isEqualTo(5); // the server's habit before it compares
+          assertThat(plans.getInt(2)).isGreaterThanOrEqualTo(10);
+        }
+        connection.rollback();
+      }
+    }
+  }
+
+  private void sleepers(int count) {
     database.update("truncate outbox_sleepers");
     database.update(
-        "insert into outbox_sleepers select 'q' || i % 5000, i::text, now() + interval '1 hour' from generate_series(1, 20000) i");
-    database.update("analyze outbox_sleepers");
-    String plan = explain(mode, messages);
-    assertThat(plan).contains("outbox_sleepers_pkey").doesNotContain("Seq Scan on outbox_sleepers");
+        "insert into outbox_sleepers select 'q' || i % 5000, i::text, now() + interval '1 hour' from generate_series(1, ?) i",
+        count);
+    if (count > 0) {
+      database.update("analyze outbox_sleepers");
+    }
   }
 
   private String explain(NotifyMode mode, int messages) throws SQLException {

@@ -23,6 +23,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.jooq.DSLContext;
 import org.jooq.SQLDialect;
 import org.jooq.impl.DSL;
@@ -306,6 +307,34 @@ class PublishTransactionIT {
     assertThat(database.list(Long.class, "select count(*) from outbox group by queue, timer_id"))
         .hasSize(20)
         .containsOnly(1L);
+  }
+
+  @Test
+  void doesNotDeadlockWithAnotherBatchOfTheSameTimerIdsInAnotherOrder() throws Exception {
+    // each row takes long enough for both batches to be amid theirs
+    database.update(
+        "create function slow() returns trigger language plpgsql as $$begin perform pg_sleep(0.3); return new; end$$");
+    database.update(
+        "create trigger slow before insert on outbox for each row execute function slow()");
+    OutboxMessage a = OutboxMessage.to("q").timerId("a").build();
+    OutboxMessage b = OutboxMessage.to("q").timerId("b").build();
+    ExecutorService executor = Executors.newFixedThreadPool(2);
+    try {
+      Future<List<Published>> first =
+          executor.submit(() -> PublishApi.JDBC.publish(database, a, b));
+      Future<List<Published>> second =
+          executor.submit(() -> PublishApi.JDBC.publish(database, b, a));
+      assertThat(
+              Stream.concat(
+                      first.get(30, TimeUnit.SECONDS).stream(),
+                      second.get(30, TimeUnit.SECONDS).stream())
+                  .filter(Published::deduplicated))
+          .hasSize(2);
+    } finally {
+      executor.shutdownNow();
+      database.update("drop trigger slow on outbox");
+      database.update("drop function slow()");
+    }
   }
 
   @Test
