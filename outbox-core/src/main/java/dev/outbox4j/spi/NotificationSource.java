@@ -32,7 +32,8 @@ public interface NotificationSource {
     void notified(String payload);
 
     /**
-     * The connection could not be made or was lost; the source goes on trying.
+     * The connection could not be made or was lost; the source goes on trying. May be called again
+     * for each attempt that fails.
      *
      * @param cause why
      */

@@ -16,9 +16,8 @@ public final class EndSignal {
   }
 
   /**
-   * Waits.
+   * Waits until the limit is over.
    *
-   * @return when the limit is over
    * @throws Exception the cause, as soon as the connection has died
    */
   public void await(Duration limit) throws Exception {

@@ -17,9 +17,8 @@ public interface ListenConnection {
   void execute(String sql, Duration limit) throws Exception;
 
   /**
-   * Waits while notifications are delivered.
+   * Waits while notifications are delivered, until the limit is over or earlier.
    *
-   * @return when the limit, at least a nanosecond, is over, or before
    * @throws Exception as soon as the connection is known to be dead
    */
   void await(Duration limit) throws Exception;

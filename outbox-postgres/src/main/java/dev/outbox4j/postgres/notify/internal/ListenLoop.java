@@ -20,6 +20,8 @@ import org.slf4j.LoggerFactory;
 final class ListenLoop implements Runnable {
   private static final Logger LOG = LoggerFactory.getLogger(ListenLoop.class);
   private static final Duration OPEN_LIMIT = Duration.ofSeconds(10);
+  // above the drivers' own limit, whose message says more
+  private static final Duration ATTEMPT_LIMIT = OPEN_LIMIT.plusSeconds(2);
   private static final Duration STOP_LIMIT = Duration.ofSeconds(1);
   private static final long FIRST_PAUSE_MILLIS = 100;
   private static final long MAX_PAUSE_MILLIS = 2_000;
@@ -155,10 +157,10 @@ final class ListenLoop implements Runnable {
       attempt = Opening.start(driver, this::deliver, OPEN_LIMIT, threadName() + "-connect");
       opening = attempt;
     }
-    if (!attempt.awaitEnd(OPEN_LIMIT)) {
+    if (!attempt.awaitEnd(ATTEMPT_LIMIT)) {
       throw new OutboxException(
           "The server has given no session within "
-              + OPEN_LIMIT.toMillis()
+              + ATTEMPT_LIMIT.toMillis()
               + " ms; see that host and port are right and that nothing between drops packets");
     }
     opening = null;

@@ -35,7 +35,10 @@ final class Opening {
 
   private void open(ListenDriver driver, Consumer<String> onNotification, Duration limit) {
     try {
-      result.complete(driver.open(onNotification, limit));
+      ListenConnection connection = driver.open(onNotification, limit);
+      if (!result.complete(connection)) {
+        connection.close();
+      }
     } catch (Throwable e) { // whatever it was, whoever waits must hear of it
       result.completeExceptionally(e);
     }
@@ -76,6 +79,8 @@ final class Opening {
 
   void abandon() {
     thread.interrupt();
-    result.thenAccept(ListenConnection::close);
+    if (!result.cancel(false) && !result.isCompletedExceptionally()) {
+      result.join().close();
+    }
   }
 }

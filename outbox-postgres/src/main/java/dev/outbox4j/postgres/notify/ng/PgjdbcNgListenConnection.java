@@ -65,7 +65,7 @@ final class PgjdbcNgListenConnection implements ListenConnection {
   @Override
   public void abort() {
     end.died(new ConnectionLostException("The connection was closed by its owner"));
-    Thread closer = new Thread(this::close, Thread.currentThread().getName() + "-abort");
+    Thread closer = new Thread(this::close, "outbox-listen-abort");
     closer.setDaemon(true);
     closer.start();
   }

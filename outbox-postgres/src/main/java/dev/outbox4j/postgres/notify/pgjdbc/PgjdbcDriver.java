@@ -9,8 +9,8 @@ import java.time.Duration;
 import java.util.Objects;
 import java.util.function.Consumer;
 import javax.sql.DataSource;
+import org.postgresql.PGConnection;
 import org.postgresql.ds.PGSimpleDataSource;
-import org.postgresql.jdbc.PgConnection;
 
 /** Opens connections of pgjdbc. */
 final class PgjdbcDriver implements ListenDriver {
@@ -39,10 +39,10 @@ final class PgjdbcDriver implements ListenDriver {
   public ListenConnection open(Consumer<String> onNotification, Duration limit) throws Exception {
     Connection connection = bounded(limit).getConnection();
     try {
-      // the class and not the interface: the driver's own pooled connections have the interface,
-      // too
-      if (connection instanceof PgConnection ours) {
-        return new PgjdbcListenConnection(ours, onNotification, limit);
+      // by identity: the driver's own pooled connections implement its interface, too
+      if (connection instanceof PGConnection ours
+          && connection.unwrap(PGConnection.class) == ours) {
+        return new PgjdbcListenConnection(connection, ours, onNotification, limit);
       }
       throw Pools.pooled(connection, ADVICE);
     } catch (Exception e) {

@@ -16,7 +16,7 @@ import javax.sql.DataSource;
  * lost connection is reported to each listener for every attempt that fails and tried again after
  * 100 ms, doubling to 2 s.
  *
- * <p>An attempt that takes more than 10 s is reported and waited for, and given up after a minute.
+ * <p>An attempt that takes more than 12 s is reported and waited for, and given up after a minute.
  */
 public final class PgjdbcListen implements NotificationSource {
   private final ListenHub hub;

@@ -3,13 +3,14 @@ package dev.outbox4j.postgres.notify.pgjdbc;
 import dev.outbox4j.postgres.notify.internal.ConnectionLostException;
 import dev.outbox4j.postgres.notify.internal.JdbcSession;
 import dev.outbox4j.postgres.notify.internal.ListenConnection;
+import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import org.postgresql.PGConnection;
 import org.postgresql.PGNotification;
-import org.postgresql.jdbc.PgConnection;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -18,14 +19,19 @@ final class PgjdbcListenConnection implements ListenConnection {
   private static final Logger LOG = LoggerFactory.getLogger(PgjdbcListenConnection.class);
   private static final Duration CLOSE_LIMIT = Duration.ofMillis(800);
 
-  private final PgConnection connection;
+  private final Connection connection;
+  private final PGConnection notifications;
   private final Consumer<String> onNotification;
   private final Duration readLimit;
 
   PgjdbcListenConnection(
-      PgConnection connection, Consumer<String> onNotification, Duration readLimit)
+      Connection connection,
+      PGConnection notifications,
+      Consumer<String> onNotification,
+      Duration readLimit)
       throws SQLException {
     this.connection = connection;
+    this.notifications = notifications;
     this.onNotification = onNotification;
     this.readLimit = readLimit;
     JdbcSession.prepare(connection, readLimit);
@@ -43,18 +49,19 @@ final class PgjdbcListenConnection implements ListenConnection {
   @Override
   public void await(Duration limit) throws SQLException {
     int millis = (int) Math.max(1, Math.min(limit.toMillis(), Integer.MAX_VALUE));
-    CompletableFuture<Void> guard = new CompletableFuture<>();
-    guard
-        .orTimeout(millis + readLimit.toMillis(), TimeUnit.MILLISECONDS)
-        .whenComplete((nothing, timeout) -> abortIf(timeout != null));
-    PGNotification[] notifications;
+    CompletableFuture<Void> guard =
+        new CompletableFuture<Void>()
+            .orTimeout(millis + readLimit.toMillis(), TimeUnit.MILLISECONDS);
+    CompletableFuture<Void> unused =
+        guard.whenComplete((nothing, timeout) -> abortIf(timeout != null));
+    PGNotification[] received;
     try {
-      notifications = connection.getNotifications(millis);
+      received = notifications.getNotifications(millis);
     } finally {
       guard.complete(null);
     }
-    if (notifications != null) {
-      for (PGNotification notification : notifications) {
+    if (received != null) {
+      for (PGNotification notification : received) {
         onNotification.accept(notification.getParameter());
       }
     }

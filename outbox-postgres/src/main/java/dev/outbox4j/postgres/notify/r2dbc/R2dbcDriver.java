@@ -62,7 +62,7 @@ final class R2dbcDriver implements ListenDriver {
       throw e.getCause() instanceof Exception exception ? exception : e;
     } catch (InterruptedException e) {
       // not cancelled: the driver drops a connection that comes after that without closing it
-      future.thenAccept(R2dbcDriver::close);
+      CompletableFuture<Void> unused = future.thenAccept(R2dbcDriver::close);
       throw e;
     }
   }

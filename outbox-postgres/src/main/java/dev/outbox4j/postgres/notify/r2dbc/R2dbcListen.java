@@ -16,7 +16,7 @@ import java.time.Duration;
  * each listener for every attempt that fails and tried again after 100 ms, doubling to 2 s.
  *
  * <p>Turn on {@code tcpKeepAlive} and set {@code connectTimeout} on the factory; an attempt that
- * takes more than 10 s is reported and waited for, and given up after a minute.
+ * takes more than 12 s is reported and waited for, and given up after a minute.
  */
 public final class R2dbcListen implements NotificationSource {
   private final ListenHub hub;

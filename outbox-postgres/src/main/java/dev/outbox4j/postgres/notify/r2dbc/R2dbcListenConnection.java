@@ -68,6 +68,7 @@ final class R2dbcListenConnection implements ListenConnection {
     }
   }
 
+  /** Never cancels: a close that nobody waits for any longer must still be done. */
   private static void await(Mono<Void> work, Duration limit) throws Exception {
     CompletableFuture<Void> future = work.toFuture();
     try {
@@ -77,8 +78,6 @@ final class R2dbcListenConnection implements ListenConnection {
           "No answer from the server within " + limit.toMillis() + " ms");
     } catch (ExecutionException e) {
       throw e.getCause() instanceof Exception exception ? exception : e;
-    } finally {
-      future.cancel(true);
     }
   }
 }
