@@ -117,7 +117,9 @@ final class Engine {
     keeper.stop();
     join(keeperThread, System.nanoTime() + FLUSH_NANOS);
     listening.close();
-    forgetOwner();
+    if (fetcherEnded && flushed) { // else a connection may still be in use
+      forgetOwner();
+    }
     int left = registry.rows() + deadLetters.waiting();
     boolean clean = fetcherEnded && quiet && flushed && left == 0;
     if (!clean) {

@@ -88,12 +88,20 @@ public final class HandlerTable {
 
     /** Adds a handler that returns the outcome. */
     public <T> void addOutcome(String type, Class<T> bodyType, OutcomeHandler<T> handler) {
-      put(type, bodyType, Objects.requireNonNull(handler, "handler")::handle);
+      Objects.requireNonNull(handler, "handler");
+      put(
+          type,
+          bodyType,
+          (body, delivery) -> notNull(handler.handle(body, delivery), "an Outcome"));
     }
 
     /** Adds a handler whose work ends later. */
     public <T> void addAsync(String type, Class<T> bodyType, AsyncHandler<T> handler) {
-      put(type, bodyType, Objects.requireNonNull(handler, "handler")::handle);
+      Objects.requireNonNull(handler, "handler");
+      put(
+          type,
+          bodyType,
+          (body, delivery) -> notNull(handler.handle(body, delivery), "a CompletionStage"));
     }
 
     /** Sets the handler of all other types. */
@@ -102,6 +110,14 @@ public final class HandlerTable {
         throw new IllegalArgumentException("otherwise(...) is set already; set it once");
       }
       fallback = new Route<>(bodyType, null, returningNothing(handler));
+    }
+
+    /** A null is no decision: it must not pass for an ack. */
+    private static Object notNull(@Nullable Object result, String what) {
+      if (result == null) {
+        throw new OutboxException("The handler returned null; it must return " + what);
+      }
+      return result;
     }
 
     private <T> void put(String type, Class<T> bodyType, Invocation<T> invocation) {

@@ -277,7 +277,7 @@ public abstract class OutboxStoreContract {
         .retry(
             List.of(
                 new RetryUpdate(leases.get(1), Duration.ZERO, "b"),
-                new RetryUpdate(leases.get(0), Duration.ofSeconds(300), "a")));
+                new RetryUpdate(leases.get(0), Duration.ofMinutes(5), "a")));
 
     assertThat(ids(claim(2, "orders"))).containsExactly(leases.get(1).id());
   }
@@ -381,14 +381,14 @@ public abstract class OutboxStoreContract {
   void aLookAheadTellsWhenTheNextRowFallsDue(Idle.Mode mode) {
     Idle idle = new Idle(mode, Duration.ofSeconds(10));
     publish(message("a").deliverIn(Duration.ofSeconds(500)).build());
-    publish(message("b").deliverIn(Duration.ofSeconds(300)).build());
+    publish(message("b").deliverIn(Duration.ofMinutes(5)).build());
 
     LookAhead both =
         claim(request(1, idle, new QueueScan("a", null), new QueueScan("b", null))).lookAhead();
     LookAhead one = claim(request(1, idle, new QueueScan("a", null))).lookAhead();
     LookAhead none = claim(request(1, idle, new QueueScan("c", null))).lookAhead();
 
-    assertThat(both.nextDueIn()).isBetween(Duration.ofSeconds(240), Duration.ofSeconds(300));
+    assertThat(both.nextDueIn()).isBetween(Duration.ofMinutes(4), Duration.ofMinutes(5));
     assertThat(one.nextDueIn()).isBetween(Duration.ofSeconds(440), Duration.ofSeconds(500));
     assertThat(none.nextDueIn()).isNull();
     assertThat(both.oldestTransaction()).isPositive();
@@ -414,6 +414,7 @@ public abstract class OutboxStoreContract {
   }
 
   /** The writes that carry a lease. */
+  @SuppressWarnings("ImmutableEnumChecker") // lambdas without state
   protected enum Write {
     ACK((store, leases) -> store.ack(leases)),
     RETRY(

@@ -160,7 +160,7 @@ public final class OutboxTable {
         sleepersTable(),
         sleepersTable() + "_pkey",
         publishFunction(),
-        name + "_schema_history");
+        name + "_schema_history_s_idx"); // an index that Flyway makes for its history table
   }
 
   private static int bytes(String name) {

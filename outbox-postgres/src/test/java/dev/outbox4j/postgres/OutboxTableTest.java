@@ -35,12 +35,13 @@ class OutboxTableTest {
 
   @Test
   void refusesANameWhoseDerivedNamesDoNotFit() {
-    String longest = "x".repeat(OutboxTable.MAX_IDENTIFIER_BYTES - "_schema_history".length());
+    String longest =
+        "x".repeat(OutboxTable.MAX_IDENTIFIER_BYTES - "_schema_history_s_idx".length());
     assertThat(OutboxTable.named(longest).name()).isEqualTo(longest);
     assertThatIllegalArgumentException()
         .isThrownBy(() -> OutboxTable.named(longest + "x"))
         .withMessage(
-            "table name '%sx' is too long: '%sx_schema_history', derived from it, is 64 bytes long and PostgreSQL keeps 63; shorten it by 1 bytes",
+            "table name '%sx' is too long: '%sx_schema_history_s_idx', derived from it, is 64 bytes long and PostgreSQL keeps 63; shorten it by 1 bytes",
             longest, longest);
   }
 

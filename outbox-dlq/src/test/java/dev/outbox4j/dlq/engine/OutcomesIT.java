@@ -434,6 +434,7 @@ class OutcomesIT {
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
   }
 
+  @SuppressWarnings("ImmutableEnumChecker") // outcomes are immutable
   enum Write {
     ACK(Outcome.ack(), Phase.ACK),
     RETRY(Outcome.retry(), Phase.RETRY),
