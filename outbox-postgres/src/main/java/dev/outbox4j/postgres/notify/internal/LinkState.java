@@ -23,10 +23,6 @@ final class LinkState {
     return new LinkState(false, cause);
   }
 
-  boolean isUp() {
-    return up;
-  }
-
   void tell(Listener listener) {
     if (up) {
       listener.connected();
