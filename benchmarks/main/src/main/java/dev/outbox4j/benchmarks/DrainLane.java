@@ -1,0 +1,190 @@
+package dev.outbox4j.benchmarks;
+
+import dev.outbox4j.benchmarks.spi.Numbers;
+import java.io.IOException;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
+/** A backlog worked off by a handler that does nothing. */
+final class DrainLane implements Lane {
+  private static final String MILLION = "drain 1000000 x 256 B, 1 process";
+
+  private record Cell(int rows, int bytes, int processes, List<Entrant> entrants) {
+    String name() {
+      return "drain %d x %d B, %d process%s"
+          .formatted(rows, bytes, processes, processes == 1 ? "" : "es");
+    }
+  }
+
+  @Override
+  public String name() {
+    return "drain";
+  }
+
+  @Override
+  public void run(Run run) throws SQLException {
+    List<Cell> cells = cells();
+    for (int round = 0; round < Settings.rounds() && !run.over(); round++) {
+      for (Cell cell : cells) {
+        run.turn(
+            cell.name(),
+            round,
+            Roster.asked(cell.entrants()),
+            (entrant, database) ->
+                new Drain(run, entrant, database)
+                    .measure(cell.rows(), cell.bytes(), cell.processes(), false));
+      }
+    }
+  }
+
+  private static List<Cell> cells() {
+    List<Entrant> all = new ArrayList<>();
+    all.addAll(List.of(Roster.TWIN, Roster.BARE_DELETE));
+    all.addAll(Roster.SHAPES);
+    all.addAll(List.of(Roster.OURS, Roster.TUNED));
+    all.addAll(Roster.PEERS);
+    List<Entrant> few = List.of(Roster.TWIN, Roster.OURS, Roster.TUNED);
+    if (Settings.given("rows") || Settings.given("payload") || Settings.given("processes")) {
+      List<Cell> asked = new ArrayList<>();
+      for (int rows : Settings.numbers("rows", "1m")) {
+        for (int bytes : Settings.numbers("payload", "256")) {
+          for (int processes : Settings.numbers("processes", "1")) {
+            asked.add(new Cell(rows, bytes, processes, processes == 1 ? all : few));
+          }
+        }
+      }
+      return asked;
+    }
+    return List.of(
+        new Cell(100_000, 256, 1, few),
+        new Cell(1_000_000, 256, 1, all),
+        new Cell(10_000_000, 256, 1, few),
+        new Cell(100_000, 4096, 1, few),
+        new Cell(1_000_000, 256, 2, few),
+        new Cell(1_000_000, 256, 4, few));
+  }
+
+  @Override
+  public void figures(Results results, Map<String, Double> figures) {
+    String tuned = Roster.TUNED.label();
+    String twin = Roster.TWIN.label();
+    results
+        .ratio(MILLION, tuned, MILLION, twin, "rate")
+        .ifPresent(value -> figures.put("drain_1m_vs_twin", value));
+    results
+        .ratio(MILLION, Roster.OURS.label(), MILLION, twin, "rate")
+        .ifPresent(value -> figures.put("drain_1m_vs_twin_default_settings", value));
+    double bestPeer =
+        Roster.PEERS.stream()
+            .flatMap(peer -> results.median(MILLION, peer.label(), "rate").stream())
+            .mapToDouble(Double::doubleValue)
+            .max()
+            .orElse(Double.NaN);
+    if (!Double.isNaN(bestPeer)) {
+      results
+          .median(MILLION, tuned, "rate")
+          .ifPresent(value -> figures.put("drain_1m_vs_best_peer", value / bestPeer));
+      results
+          .median(MILLION, Roster.OURS.label(), "rate")
+          .ifPresent(value -> figures.put("drain_1m_vs_best_peer_default_settings", value / bestPeer));
+    }
+    results
+        .ratio(
+            "drain 10000000 x 256 B, 1 process", tuned, "drain 100000 x 256 B, 1 process", tuned, "rate")
+        .ifPresent(value -> figures.put("flat_10m_vs_100k", value));
+    results.median(MILLION, tuned, "hot_share").ifPresent(v -> figures.put("hot_share", v));
+    results
+        .median(MILLION, tuned, "statements_per_message")
+        .ifPresent(value -> figures.put("statements_per_message", value));
+  }
+
+  /** One contestant's drain. */
+  record Drain(Run run, Entrant entrant, String database) {
+    private static final long WARM_UP_FROM = 1L << 40;
+
+    Numbers measure(int rows, int bytes, int processes, boolean failing)
+        throws IOException, SQLException {
+      List<ContestantJvm> jvms = new ArrayList<>();
+      try {
+        for (int i = 0; i < processes; i++) {
+          jvms.add(run.start(entrant, database));
+        }
+        jvms.get(0).perform("prepare");
+        warmUp(jvms, rows, bytes);
+        jvms.get(0).perform("load 0 " + rows + " " + bytes);
+        run.server().execute(database, "vacuum (analyze)");
+        return measured(jvms, rows, failing);
+      } finally {
+        jvms.forEach(ContestantJvm::close);
+      }
+    }
+
+    /** The compiler's work is not the contestant's: each process drains some rows unmeasured. */
+    private void warmUp(List<ContestantJvm> jvms, int rows, int bytes) throws IOException {
+      int warmUp =
+          Settings.number(
+              "warmup", Roster.isPeer(entrant) ? Math.min(rows, 5_000) : Math.min(rows, 100_000));
+      for (int i = 0; i < jvms.size() && warmUp > 0; i++) {
+        long first = WARM_UP_FROM + (long) i * warmUp;
+        jvms.get(i).perform("load " + first + " " + warmUp + " " + bytes);
+        jvms.get(i).perform("drain " + first + " " + warmUp + " 60 plain alone");
+      }
+    }
+
+    private Numbers measured(List<ContestantJvm> jvms, int rows, boolean failing)
+        throws IOException, SQLException {
+      int seconds =
+          Roster.isPeer(entrant)
+              ? Settings.number("peer.seconds", 30)
+              : Settings.number("drain.seconds", 1800);
+      String task =
+          "drain 0 "
+              + rows
+              + " "
+              + seconds
+              + (failing ? " failing" : " plain")
+              + (jvms.size() > 1 ? " shared" : " alone");
+      try (Watch watch = new Watch(run.server(), database)) {
+        jvms.forEach(jvm -> jvm.send(task));
+        List<Numbers> parts = new ArrayList<>();
+        for (ContestantJvm jvm : jvms) {
+          parts.add(jvm.receive(task));
+        }
+        Numbers total = parts.size() == 1 ? parts.get(0) : together(parts);
+        return watch.read(total, total.values().getOrDefault("messages", 0.0));
+      }
+    }
+
+    private static Numbers together(List<Numbers> parts) {
+      double messages = sum(parts, "messages");
+      double start = parts.stream().mapToDouble(p -> value(p, "start_ns")).min().orElseThrow();
+      double end = parts.stream().mapToDouble(p -> value(p, "end_ns")).max().orElseThrow();
+      Numbers total = new Numbers();
+      total.with("messages", messages).with("rate", messages / (end - start) * 1e9);
+      for (String metric :
+          List.of(
+              "cpu_us_per_message", "statements_per_message", "round_trips_per_message")) {
+        total.with(
+            metric,
+            parts.stream().mapToDouble(p -> value(p, metric) * value(p, "messages")).sum()
+                / Math.max(1, messages));
+      }
+      return total
+          .with(
+              "heap_peak_mib",
+              parts.stream().mapToDouble(p -> value(p, "heap_peak_mib")).max().orElseThrow())
+          .with("complete", parts.stream().mapToDouble(p -> value(p, "complete")).min().orElseThrow())
+          .with("repeated", sum(parts, "repeated"));
+    }
+
+    private static double sum(List<Numbers> parts, String metric) {
+      return parts.stream().mapToDouble(part -> value(part, metric)).sum();
+    }
+
+    private static double value(Numbers numbers, String metric) {
+      return numbers.values().getOrDefault(metric, 0.0);
+    }
+  }
+}

@@ -1,0 +1,115 @@
+package dev.outbox4j.benchmarks;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.SerializationFeature;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.outbox4j.benchmarks.spi.Numbers;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.LocalDate;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * Writes figures and cells as JSON and Markdown. What a run did not measure stays as an earlier run
+ * left it.
+ */
+final class Report {
+  private final ObjectMapper json =
+      new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);
+  private final Run run;
+  private final Map<String, String> serverSettings;
+
+  Report(Run run, Map<String, String> serverSettings) {
+    this.run = run;
+    this.serverSettings = serverSettings;
+  }
+
+  static Map<String, String> machine() throws IOException {
+    Map<String, String> machine = new LinkedHashMap<>();
+    machine.put("processors", Integer.toString(Runtime.getRuntime().availableProcessors()));
+    machine.put("processor", line(Path.of("/proc/cpuinfo"), "model name"));
+    machine.put("memory", line(Path.of("/proc/meminfo"), "MemTotal"));
+    machine.put("os", System.getProperty("os.name") + " " + System.getProperty("os.version"));
+    machine.put("java", System.getProperty("java.vm.version"));
+    return machine;
+  }
+
+  private static String line(Path file, String key) throws IOException {
+    if (!Files.isReadable(file)) {
+      return "unknown";
+    }
+    return Files.readAllLines(file).stream()
+        .filter(line -> line.startsWith(key))
+        .map(line -> line.substring(line.indexOf(':') + 1).trim())
+        .findFirst()
+        .orElse("unknown");
+  }
+
+  void print(Map<String, Double> figures) {
+    StringBuilder text = new StringBuilder("\n");
+    run.results()
+        .cells()
+        .forEach(
+            (cell, labels) ->
+                text.append(cell).append("\n\n").append(Tables.table(labels)).append('\n'));
+    run.failures().forEach((what, why) -> text.append("FAILED ").append(what).append(": ").append(why).append('\n'));
+    figures.forEach(
+        (name, value) -> text.append(name).append(" = ").append(Tables.format(value)).append('\n'));
+    run.progress("%s", text);
+  }
+
+  void write(Path file, Map<String, Double> figures) throws IOException {
+    ObjectNode root =
+        Files.exists(file) && Files.size(file) > 0
+            ? (ObjectNode) json.readTree(file.toFile())
+            : json.createObjectNode();
+    figures.forEach((name, value) -> root.put(name, Math.round(value * 1e5) / 1e5));
+    ObjectNode about = json.createObjectNode();
+    about.put("date", LocalDate.now().toString());
+    about.put("full_size", !Settings.shrunk());
+    about.set("machine", json.valueToTree(machine()));
+    about.set("server", json.valueToTree(serverSettings));
+    about.put("client_heap", Settings.text("heap", "512m"));
+    root.set("about", about);
+    ObjectNode contracts = root.withObjectProperty("contracts");
+    run.contracts().forEach(contracts::put);
+    ObjectNode cells = root.withObjectProperty("cells");
+    run.results()
+        .cells()
+        .forEach((cell, labels) -> cells.set(cell, cell(labels)));
+    Files.createDirectories(file.toAbsolutePath().getParent());
+    json.writeValue(file.toFile(), root);
+    Files.writeString(
+        file.resolveSibling(file.getFileName().toString().replace(".json", "-figures.md")),
+        Markdown.of(root));
+    run.progress("written to %s", file.toAbsolutePath());
+  }
+
+  private ObjectNode cell(Map<String, List<Numbers>> labels) {
+    ObjectNode cell = json.createObjectNode();
+    labels.forEach(
+        (label, rounds) -> {
+          ObjectNode contestant = cell.putObject(label);
+          Set<String> metrics = new LinkedHashSet<>();
+          rounds.forEach(numbers -> metrics.addAll(numbers.values().keySet()));
+          metrics.removeAll(Set.of("start_ns", "end_ns"));
+          for (String metric : metrics) {
+            Spread.of(rounds, metric)
+                .ifPresent(
+                    spread ->
+                        contestant
+                            .putObject(metric)
+                            .put("median", spread.median())
+                            .put("min", spread.min())
+                            .put("max", spread.max())
+                            .put("rounds", spread.rounds()));
+          }
+        });
+    return cell;
+  }
+}

@@ -1,0 +1,43 @@
+package dev.outbox4j.benchmarks;
+
+import dev.outbox4j.benchmarks.spi.Numbers;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/** All numbers of a run: by cell (a lane at one size), contestant and round. Thread-safe. */
+final class Results {
+  private final Map<String, Map<String, List<Numbers>>> cells = new LinkedHashMap<>();
+
+  synchronized void add(String cell, String label, Numbers numbers) {
+    cells
+        .computeIfAbsent(cell, key -> new LinkedHashMap<>())
+        .computeIfAbsent(label, key -> new ArrayList<>())
+        .add(numbers);
+  }
+
+  synchronized Map<String, Map<String, List<Numbers>>> cells() {
+    Map<String, Map<String, List<Numbers>>> copy = new LinkedHashMap<>();
+    cells.forEach(
+        (cell, labels) -> {
+          Map<String, List<Numbers>> inner = new LinkedHashMap<>();
+          labels.forEach((label, rounds) -> inner.put(label, List.copyOf(rounds)));
+          copy.put(cell, inner);
+        });
+    return copy;
+  }
+
+  /** The median over the rounds. */
+  synchronized Optional<Double> median(String cell, String label, String metric) {
+    List<Numbers> rounds = cells.getOrDefault(cell, Map.of()).getOrDefault(label, List.of());
+    return Spread.of(rounds, metric).map(Spread::median);
+  }
+
+  /** The quotient of two contestants' medians. */
+  Optional<Double> ratio(String cell, String label, String baseCell, String base, String metric) {
+    return median(cell, label, metric)
+        .flatMap(value -> median(baseCell, base, metric).map(baseline -> value / baseline));
+  }
+}

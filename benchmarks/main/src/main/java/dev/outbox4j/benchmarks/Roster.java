@@ -1,0 +1,48 @@
+package dev.outbox4j.benchmarks;
+
+import java.util.List;
+
+/** Who takes part. */
+final class Roster {
+  static final Entrant TWIN = Entrant.raw("raw-lease-twin");
+  static final Entrant BARE_DELETE = Entrant.raw("raw-bare-delete");
+  static final Entrant NOTIFY = Entrant.raw("raw-notify");
+  static final Entrant INSERT = Entrant.raw("raw-insert");
+
+  /** Everything as it comes. */
+  static final Entrant OURS = Entrant.ours();
+
+  /** With settings for throughput. */
+  static final Entrant TUNED =
+      Entrant.ours().called("outbox4j-tuned").with("batchSize", "1000").with("workers", "4");
+
+  static final List<Entrant> SHAPES =
+      List.of(Entrant.raw("raw-indexed-lease"), Entrant.raw("raw-visibility-time"));
+
+  static final List<Entrant> PEERS =
+      List.of(
+          Entrant.peer("peers", "db-scheduler-lock-and-fetch"),
+          Entrant.peer("peers", "db-scheduler-fetch"),
+          Entrant.peer("peers", "transaction-outbox"),
+          Entrant.peer("peers", "jobrunr"),
+          Entrant.peer("peers-spring", "namastack-outbox"),
+          Entrant.peer("peers-spring", "spring-modulith"),
+          Entrant.peer("peers-dbos", "dbos-transact"));
+
+  private Roster() {}
+
+  /** Keeps those that the property {@code contestants} names, by any part of their labels. */
+  static List<Entrant> asked(List<Entrant> all) {
+    if (!Settings.given("contestants")) {
+      return all;
+    }
+    List<String> parts = Settings.list("contestants", "");
+    return all.stream()
+        .filter(entrant -> parts.stream().anyMatch(part -> entrant.label().contains(part)))
+        .toList();
+  }
+
+  static boolean isPeer(Entrant entrant) {
+    return !entrant.module().equals("main");
+  }
+}

@@ -1,0 +1,75 @@
+package dev.outbox4j.benchmarks;
+
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+
+/** What a run is told by system properties; each has the full run's value by default. */
+final class Settings {
+  private Settings() {}
+
+  /** The lanes to run. */
+  static List<String> lanes() {
+    return list("lane", "all");
+  }
+
+  /** Rounds of each lane. */
+  static int rounds() {
+    return Integer.getInteger("rounds", 5);
+  }
+
+  /** Whether a size was changed: then the figures are not the full run's. */
+  static boolean shrunk() {
+    return List.of("rows", "payload", "processes", "rounds", "messages", "seconds", "contestants", "max.seconds", "rates", "writers").stream()
+        .anyMatch(name -> !text(name, "").isEmpty());
+  }
+
+  /** Whether a property was given. */
+  static boolean given(String name) {
+    return !text(name, "").isEmpty();
+  }
+
+  static String text(String name, String fallback) {
+    String value = System.getProperty(name, "");
+    return value.isBlank() ? fallback : value.trim();
+  }
+
+  static int number(String name, int fallback) {
+    return Integer.parseInt(text(name, Integer.toString(fallback)));
+  }
+
+  static List<String> list(String name, String fallback) {
+    return Arrays.stream(text(name, fallback).split(",", -1)).map(String::trim).toList();
+  }
+
+  static List<Integer> numbers(String name, String fallback) {
+    return list(name, fallback).stream().map(Settings::parse).toList();
+  }
+
+  private static int parse(String text) {
+    String digits = text.replace("_", "");
+    if (digits.endsWith("k")) {
+      return Integer.parseInt(digits.substring(0, digits.length() - 1)) * 1000;
+    }
+    if (digits.endsWith("m")) {
+      return Integer.parseInt(digits.substring(0, digits.length() - 1)) * 1_000_000;
+    }
+    return Integer.parseInt(digits);
+  }
+
+  /** The folder of the benchmark modules. */
+  static Path home() {
+    return Path.of(text("benchmarks.home", "benchmarks")).toAbsolutePath().normalize();
+  }
+
+  /** Where figures go: the documentation after a full-size run, else the build folder. */
+  static Path out() {
+    String given = text("out", "");
+    if (!given.isEmpty()) {
+      return Path.of(given);
+    }
+    return shrunk()
+        ? home().resolve("target/benchmarks.json")
+        : home().resolveSibling("docs").resolve("benchmarks.json");
+  }
+}

@@ -1,0 +1,33 @@
+package dev.outbox4j.benchmarks;
+
+import dev.outbox4j.benchmarks.spi.Numbers;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * A metric over the rounds.
+ *
+ * @param median the median
+ * @param min the least
+ * @param max the greatest
+ * @param rounds how many rounds
+ */
+record Spread(double median, double min, double max, int rounds) {
+
+  static Optional<Spread> of(List<Numbers> rounds, String metric) {
+    double[] sorted =
+        rounds.stream()
+            .map(numbers -> numbers.values().get(metric))
+            .filter(value -> value != null && !value.isNaN())
+            .mapToDouble(Double::doubleValue)
+            .sorted()
+            .toArray();
+    if (sorted.length == 0) {
+      return Optional.empty();
+    }
+    int middle = sorted.length / 2;
+    double median =
+        sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+    return Optional.of(new Spread(median, sorted[0], sorted[sorted.length - 1], sorted.length));
+  }
+}

@@ -1,0 +1,74 @@
+package dev.outbox4j.benchmarks.raw;
+
+import dev.outbox4j.benchmarks.spi.Bench;
+import dev.outbox4j.benchmarks.spi.Publisher;
+import dev.outbox4j.migrations.OutboxMigrations;
+import java.io.IOException;
+import java.sql.Array;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Contestants on the very table that Outbox4j uses. */
+abstract class OutboxRows extends TwoThreads {
+  /** Index order whatever the statistics say; sent along with a statement, gone with it. */
+  static final String BY_INDEX =
+      "select set_config('plan_cache_mode', 'force_custom_plan', true),"
+          + " set_config('enable_seqscan', 'off', true),"
+          + " set_config('enable_bitmapscan', 'off', true),"
+          + " set_config('enable_sort', 'off', true); ";
+
+  static final int CLAIM = 1000;
+
+  @Override
+  public void prepare(Bench bench) throws SQLException {
+    OutboxMigrations.standard().migrate(bench.dataSource());
+  }
+
+  @Override
+  public void load(Bench bench, long first, long rows, int bytes) throws SQLException, IOException {
+    CopyLoad.into(bench, "outbox (queue, payload)", QUEUE, first, rows, bytes);
+  }
+
+  @Override
+  public Publisher publisher(Bench bench) {
+    return OutboxRows::insert;
+  }
+
+  private static void insert(Connection transaction, List<byte[]> payloads, Duration delay)
+      throws SQLException {
+    try (PreparedStatement statement =
+        transaction.prepareStatement(
+            "insert into outbox (queue, payload, available_at)"
+                + " select ?, p, clock_timestamp() + make_interval(secs => ?) from unnest(?) as p")) {
+      Array array = transaction.createArrayOf("bytea", payloads.toArray(new byte[0][]));
+      statement.setString(1, QUEUE);
+      statement.setDouble(2, delay.toNanos() / 1e9);
+      statement.setArray(3, array);
+      statement.executeUpdate();
+      array.free();
+    }
+  }
+
+  /** Runs a statement that follows {@link #BY_INDEX} and reads id, token and payload. */
+  static Taken rows(PreparedStatement statement) throws SQLException {
+    List<Long> ids = new ArrayList<>(CLAIM);
+    List<Integer> tokens = new ArrayList<>(CLAIM);
+    List<byte[]> payloads = new ArrayList<>(CLAIM);
+    statement.execute();
+    statement.getMoreResults();
+    try (ResultSet rows = statement.getResultSet()) {
+      while (rows.next()) {
+        ids.add(rows.getLong(1));
+        tokens.add(rows.getInt(2));
+        payloads.add(rows.getBytes(3));
+      }
+    }
+    return new Taken(
+        ids.toArray(new Long[0]), tokens.toArray(new Integer[0]), payloads.toArray(new byte[0][]));
+  }
+}

@@ -1,0 +1,132 @@
+package dev.outbox4j.benchmarks.spi;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.ServiceLoader;
+
+/**
+ * The process of one contestant. Each line on its standard input is a task; each task is answered
+ * by one line on its standard output that begins with {@link #ANSWER} or {@link #FAILED}.
+ */
+public final class ContestantProcess {
+  /** Begins the answer to a task that was done; numbers follow. */
+  public static final String ANSWER = "@ok ";
+
+  /** Begins the line before the first answer; the contestant's contract follows. */
+  public static final String CONTRACT = "@contract ";
+
+  /** Begins the answer to a task that failed; a text follows. */
+  public static final String FAILED = "@failed ";
+
+  private final Contestant contestant;
+  private final Bench bench;
+
+  private ContestantProcess(Contestant contestant, Bench bench) {
+    this.contestant = contestant;
+    this.bench = bench;
+  }
+
+  /**
+   * Runs a contestant.
+   *
+   * @param args its name, JDBC address, user, password, then settings as {@code name=value}
+   * @throws IOException if the standard input breaks
+   */
+  public static void main(String[] args) throws IOException {
+    PrintStream answers = System.out;
+    // banners of libraries belong to the log
+    System.setOut(System.err);
+    Map<String, String> options = new HashMap<>();
+    for (int i = 4; i < args.length; i++) {
+      int equals = args[i].indexOf('=');
+      options.put(args[i].substring(0, equals), args[i].substring(equals + 1));
+    }
+    Bench bench = new Bench(args[1], args[2], args[3], options);
+    Contestant contestant = byName(args[0]);
+    ContestantProcess process = new ContestantProcess(contestant, bench);
+    answers.println(CONTRACT + contestant.contract());
+    answers.println(ANSWER + "ready=1");
+    try (BufferedReader tasks =
+        new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8))) {
+      String task = tasks.readLine();
+      while (task != null && !task.equals("quit")) {
+        answers.println(process.answer(task));
+        task = tasks.readLine();
+      }
+    }
+    // libraries may leave threads behind
+    System.exit(0);
+  }
+
+  private static Contestant byName(String name) {
+    for (Contestant contestant : ServiceLoader.load(Contestant.class)) {
+      if (contestant.name().equals(name)) {
+        return contestant;
+      }
+    }
+    throw new IllegalArgumentException("no contestant is called " + name);
+  }
+
+  // whatever a contestant throws is its result
+  @SuppressWarnings("CatchAndPrintStackTrace")
+  private String answer(String task) {
+    try {
+      return ANSWER + perform(task.split(" ", -1));
+    } catch (Throwable e) {
+      e.printStackTrace();
+      return FAILED + String.valueOf(e).replace('\n', ' ');
+    }
+  }
+
+  private Numbers perform(String[] task) throws Exception {
+    switch (task[0]) {
+      case "prepare":
+        contestant.prepare(bench);
+        return new Numbers();
+      case "load":
+        contestant.load(bench, number(task[1]), number(task[2]), (int) number(task[3]));
+        return new Numbers();
+      case "drain":
+        return DrainTask.run(
+            contestant,
+            bench,
+            number(task[1]),
+            number(task[2]),
+            Double.parseDouble(task[3]),
+            task[4].equals("failing"),
+            task[5].equals("shared"));
+      case "publish":
+        return PublishTask.run(
+            contestant,
+            bench,
+            (int) number(task[1]),
+            (int) number(task[2]),
+            (int) number(task[3]),
+            Double.parseDouble(task[4]),
+            task[5].equals("business"));
+      case "idle":
+        return latency(task)
+            .idle((int) number(task[2]), Double.parseDouble(task[3]), Double.parseDouble(task[4]));
+      case "steady":
+        return latency(task)
+            .steady((int) number(task[2]), (int) number(task[3]), (int) number(task[4]));
+      case "delayed":
+        return latency(task).delayed((int) number(task[2]), (int) number(task[3]));
+      default:
+        throw new IllegalArgumentException("unknown task " + task[0]);
+    }
+  }
+
+  private LatencyTask latency(String[] task) {
+    return new LatencyTask(contestant, bench, (int) number(task[1]));
+  }
+
+  private static long number(String text) {
+    return Long.parseLong(text);
+  }
+}

@@ -1,0 +1,213 @@
+package dev.outbox4j.benchmarks.spi;
+
+import com.zaxxer.hikari.HikariDataSource;
+import java.sql.Connection;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLongArray;
+import java.util.concurrent.locks.LockSupport;
+
+/** From the commit, or from the due instant, to the handler; all in one process, on one clock. */
+final class LatencyTask {
+  private final Contestant contestant;
+  private final Bench bench;
+  private final int bytes;
+
+  LatencyTask(Contestant contestant, Bench bench, int bytes) {
+    this.contestant = contestant;
+    this.bench = bench;
+    this.bytes = bytes;
+  }
+
+  /** One message at a time; the gaps before them are random between the two. */
+  Numbers idle(int messages, double minGapMillis, double maxGapMillis) throws Exception {
+    long first = 1L << 40;
+    AtomicLongArray at = new AtomicLongArray(messages);
+    CountDownLatch[] arrived = new CountDownLatch[messages];
+    for (int i = 0; i < messages; i++) {
+      arrived[i] = new CountDownLatch(1);
+    }
+    CountingSink sink =
+        new CountingSink(
+            first,
+            messages,
+            false,
+            false,
+            sequence -> {
+              int index = (int) (sequence - first);
+              if (at.compareAndSet(index, 0, System.nanoTime())) {
+                arrived[index].countDown();
+              }
+            });
+    Latencies fromCommit = new Latencies(messages);
+    Latencies fromCommitted = new Latencies(messages);
+    Publisher publisher = contestant.publisher(bench);
+    ProcessMeter meter = new ProcessMeter();
+    contestant.start(bench, sink);
+    long lost = 0;
+    try (HikariDataSource pool = bench.pool(1);
+        Connection connection = pool.getConnection()) {
+      connection.setAutoCommit(false);
+      for (int i = 0; i < messages; i++) {
+        double gap = minGapMillis + ThreadLocalRandom.current().nextDouble() * (maxGapMillis - minGapMillis);
+        LockSupport.parkNanos((long) (gap * 1e6));
+        publisher.publish(connection, List.of(Payloads.of(first + i, bytes)), Duration.ZERO);
+        long commit = System.nanoTime();
+        connection.commit();
+        long committed = System.nanoTime();
+        if (arrived[i].await(20, TimeUnit.SECONDS)) {
+          fromCommit.record(at.get(i) - commit);
+          fromCommitted.record(at.get(i) - committed);
+        } else {
+          lost++;
+        }
+      }
+    }
+    Numbers numbers = meter.read(messages);
+    contestant.stop();
+    fromCommit.summary(numbers, "latency");
+    return fromCommitted.summary(numbers, "after_commit").with("missing", lost);
+  }
+
+  /** Writers at a steady rate, open loop: who falls behind shows it in the backlog. */
+  Numbers steady(int rate, int seconds, int writers) throws Exception {
+    int batch = Math.max(1, rate / 1000);
+    int warmUp = 3 * rate;
+    int expected = rate * (seconds + 3);
+    long first = 1L << 40;
+    AtomicLongArray sent = new AtomicLongArray(expected + batch);
+    Latencies latencies = new Latencies(expected);
+    CountingSink sink =
+        new CountingSink(
+            first,
+            expected,
+            false,
+            false,
+            sequence -> {
+              int index = (int) (sequence - first);
+              if (index >= warmUp) {
+                latencies.record(System.nanoTime() - sent.get(index));
+              }
+            });
+    Publisher publisher = contestant.publisher(bench);
+    contestant.start(bench, sink);
+    ProcessMeter meter = new ProcessMeter();
+    BacklogSlope slope = new BacklogSlope();
+    ExecutorService threads = Executors.newFixedThreadPool(writers);
+    try (HikariDataSource pool = bench.pool(writers)) {
+      int transactions = expected / batch;
+      long start = System.nanoTime();
+      List<Future<?>> running = new ArrayList<>();
+      for (int writer = 0; writer < writers; writer++) {
+        int offset = writer;
+        running.add(
+            threads.submit(
+                () -> {
+                  try (Connection connection = pool.getConnection()) {
+                    connection.setAutoCommit(false);
+                    for (int t = offset; t < transactions; t += writers) {
+                      pace(start + (long) ((double) t * batch / rate * 1e9));
+                      List<byte[]> payloads = new ArrayList<>(batch);
+                      for (int i = 0; i < batch; i++) {
+                        payloads.add(Payloads.of(first + (long) t * batch + i, bytes));
+                      }
+                      publisher.publish(connection, payloads, Duration.ZERO);
+                      long now = System.nanoTime();
+                      for (int i = 0; i < batch; i++) {
+                        sent.set(t * batch + i, now);
+                      }
+                      connection.commit();
+                    }
+                  }
+                  return null;
+                }));
+      }
+      long end = start + (seconds + 3L) * 1_000_000_000L;
+      for (long next = start + 3_000_000_000L; next < end; next += 100_000_000L) {
+        pace(next);
+        double due = Math.min(expected, (System.nanoTime() - start) / 1e9 * rate);
+        slope.sample((System.nanoTime() - start) / 1e9, due - sink.finished());
+      }
+      for (Future<?> writer : running) {
+        writer.get();
+      }
+      double publishing = (System.nanoTime() - start) / 1e9;
+      boolean complete = sink.await(30);
+      Numbers numbers = meter.read(sink.finished());
+      contestant.stop();
+      return latencies
+          .summary(numbers, "latency")
+          .with("backlog_slope_per_s", slope.perSecond())
+          .with("backlog_max", slope.max())
+          .with("published_per_s", expected / publishing)
+          .with("complete", complete ? 1 : 0);
+    } finally {
+      threads.shutdownNow();
+    }
+  }
+
+  /** Messages due at random instants within a span that begins when all are published. */
+  Numbers delayed(int messages, int spanSeconds) throws Exception {
+    long first = 1L << 40;
+    AtomicLongArray due = new AtomicLongArray(messages);
+    Latencies lateness = new Latencies(messages);
+    AtomicLongArray early = new AtomicLongArray(1);
+    CountingSink sink =
+        new CountingSink(
+            first,
+            messages,
+            false,
+            false,
+            sequence -> {
+              long late = System.nanoTime() - due.get((int) (sequence - first));
+              if (late < 0) {
+                early.incrementAndGet(0);
+              }
+              lateness.record(late);
+            });
+    Publisher publisher = contestant.publisher(bench);
+    contestant.start(bench, sink);
+    ProcessMeter meter = new ProcessMeter();
+    try (HikariDataSource pool = bench.pool(1);
+        Connection connection = pool.getConnection()) {
+      connection.setAutoCommit(false);
+      long begin = System.nanoTime() + Math.max(2, messages / 1000) * 1_000_000_000L;
+      for (int i = 0; i < messages; i++) {
+        long instant =
+            begin + ThreadLocalRandom.current().nextLong(spanSeconds * 1_000_000_000L);
+        long now = System.nanoTime();
+        due.set(i, instant);
+        publisher.publish(
+            connection, List.of(Payloads.of(first + i, bytes)), Duration.ofNanos(instant - now));
+        if (i % 100 == 99) {
+          connection.commit();
+        }
+      }
+      connection.commit();
+      double behind = (System.nanoTime() - begin) / 1e9;
+      boolean complete = sink.await(spanSeconds + 60);
+      Numbers numbers = meter.read(sink.finished());
+      contestant.stop();
+      return lateness
+          .summary(numbers, "lateness")
+          .with("early", early.get(0))
+          .with("published_too_late_s", Math.max(0, behind))
+          .with("complete", complete ? 1 : 0);
+    }
+  }
+
+  private static void pace(long instant) {
+    long left = instant - System.nanoTime();
+    while (left > 0) {
+      LockSupport.parkNanos(left);
+      left = instant - System.nanoTime();
+    }
+  }
+}

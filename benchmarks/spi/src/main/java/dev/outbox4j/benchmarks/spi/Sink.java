@@ -1,0 +1,20 @@
+package dev.outbox4j.benchmarks.spi;
+
+/** The handler of all messages. Thread-safe. */
+public interface Sink {
+
+  /**
+   * Handles a message.
+   *
+   * @param payload as loaded or published
+   * @return what is to become of it
+   */
+  Verdict handle(byte[] payload);
+
+  /**
+   * Counts messages whose end is committed.
+   *
+   * @param messages how many more
+   */
+  void acked(int messages);
+}
