@@ -21,6 +21,7 @@ final class CountingSink implements Sink {
   private final AtomicLong again = new AtomicLong();
   private final AtomicLong acks = new AtomicLong();
   private final CountDownLatch done = new CountDownLatch(1);
+  private volatile long firstHandled;
   private volatile long lastEnd = System.nanoTime();
 
   CountingSink(long first, long expected, boolean failing, boolean byAcks, LongConsumer onHandled) {
@@ -40,7 +41,9 @@ final class CountingSink implements Sink {
       return Verdict.ACK;
     }
     onHandled.accept(sequence);
-    handled.incrementAndGet();
+    if (handled.getAndIncrement() == 0) {
+      firstHandled = System.nanoTime();
+    }
     int shift = (int) (index % 8) * 4;
     int before =
         runs.getAndUpdate((int) (index / 8), word -> nibble(word, shift) == 15 ? word : word + (1 << shift));
@@ -100,6 +103,11 @@ final class CountingSink implements Sink {
       }
     }
     return true;
+  }
+
+  /** When the first message came; start-up is over then. */
+  long firstHandled() {
+    return firstHandled;
   }
 
   long lastEnd() {

@@ -1,0 +1,24 @@
+package dev.outbox4j.benchmarks.peers;
+
+import com.github.kagkarlsson.scheduler.SchedulerBuilder;
+
+/** db-scheduler that picks each task as it runs it: its default. */
+public final class DbSchedulerFetch extends DbScheduler {
+  /** Made by the service loader. */
+  public DbSchedulerFetch() {}
+
+  @Override
+  public String name() {
+    return "db-scheduler-fetch";
+  }
+
+  @Override
+  public String contract() {
+    return "at least once: read in batches, pick one by one with heartbeats, fenced, delete one by one";
+  }
+
+  @Override
+  SchedulerBuilder polling(SchedulerBuilder builder) {
+    return builder.pollUsingFetchAndLockOnExecute(0.5, 3.0);
+  }
+}
