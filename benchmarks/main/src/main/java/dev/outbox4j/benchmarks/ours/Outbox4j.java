@@ -1,0 +1,176 @@
+package dev.outbox4j.benchmarks.ours;
+
+import com.impossibl.postgres.jdbc.PGDataSource;
+import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.Delivery;
+import dev.outbox4j.FailureReason;
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.Outcome;
+import dev.outbox4j.Payload;
+import dev.outbox4j.RetryPolicy;
+import dev.outbox4j.benchmarks.raw.BareNotify;
+import dev.outbox4j.benchmarks.raw.CopyLoad;
+import dev.outbox4j.benchmarks.spi.Bench;
+import dev.outbox4j.benchmarks.spi.Contestant;
+import dev.outbox4j.benchmarks.spi.Publisher;
+import dev.outbox4j.benchmarks.spi.Sink;
+import dev.outbox4j.dlq.DeadLetterQueue;
+import dev.outbox4j.migrations.OutboxMigrations;
+import dev.outbox4j.postgres.NotifyMode;
+import dev.outbox4j.postgres.OutboxPublisher;
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.notify.ng.PgjdbcNgListen;
+import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
+import dev.outbox4j.postgres.notify.r2dbc.R2dbcListen;
+import dev.outbox4j.spi.NotificationSource;
+import dev.outbox4j.spi.SubscriberEvents;
+import java.io.IOException;
+import java.net.URI;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Outbox4j with everything on: metrics, renewal, dead letters and LISTEN. Options: {@code workers},
+ * {@code batchSize}, {@code listen} (r2dbc, ng, pgjdbc or none), {@code notify}, {@code pollMillis}
+ * (the longest wait).
+ */
+public final class Outbox4j implements Contestant {
+  private static final String QUEUE = "bench";
+  private static final OutboxTable TABLE = OutboxTable.named("outbox");
+
+  private @Nullable OutboxSubscriber subscriber;
+  private @Nullable HikariDataSource pool;
+
+  /** Made by the service loader. */
+  public Outbox4j() {}
+
+  @Override
+  public String name() {
+    return "outbox4j";
+  }
+
+  @Override
+  public String contract() {
+    return "at least once: lease in batches, renewed, fenced, deleted in batches; metrics, LISTEN, dead letters on";
+  }
+
+  @Override
+  public boolean reportsAcks() {
+    return true;
+  }
+
+  @Override
+  public void prepare(Bench bench) {
+    OutboxMigrations.standard().migrate(bench.dataSource());
+  }
+
+  @Override
+  public void load(Bench bench, long first, long rows, int bytes) throws SQLException, IOException {
+    CopyLoad.into(bench, "outbox (queue, payload)", QUEUE, first, rows, bytes);
+  }
+
+  @Override
+  public void start(Bench bench, Sink sink) {
+    HikariDataSource connections = bench.pool(2);
+    Duration poll = Duration.ofMillis(bench.option("pollMillis", 10_000));
+    OutboxSubscriber.Builder builder =
+        OutboxSubscriber.builder(QUEUE)
+            .store(PostgresOutbox.store(connections, TABLE))
+            .workers(bench.option("workers", OutboxSubscriber.Builder.DEFAULT_WORKERS))
+            .batchSize(bench.option("batchSize", OutboxSubscriber.Builder.DEFAULT_BATCH_SIZE))
+            .poll(OutboxSubscriber.Builder.DEFAULT_MIN_POLL, poll)
+            .retry(RetryPolicy.constant(Duration.ofMillis(1)))
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .observe(new Acks(sink))
+            .otherwise(delivery -> handle(delivery, sink));
+    listen(bench).ifPresent(builder::listen);
+    OutboxSubscriber built = builder.build();
+    built.start();
+    subscriber = built;
+    pool = connections;
+  }
+
+  private static void handle(Delivery delivery, Sink sink) {
+    switch (sink.handle(delivery.payload().bytes())) {
+      case ACK:
+        break;
+      case RETRY:
+        throw new IllegalStateException("fails as it was told to");
+      case REJECT:
+        delivery.decide(Outcome.reject("as it was told to"));
+        break;
+    }
+  }
+
+  private static Optional<NotificationSource> listen(Bench bench) {
+    URI uri = URI.create(bench.url().substring("jdbc:".length()));
+    return switch (bench.option("listen", "r2dbc")) {
+      case "none" -> Optional.empty();
+      case "r2dbc" -> Optional.of(R2dbcListen.on(BareNotify.r2dbc(bench)));
+      case "pgjdbc" -> Optional.of(PgjdbcListen.on(bench.dataSource()));
+      case "ng" -> {
+        PGDataSource source = new PGDataSource();
+        source.setServerName(uri.getHost());
+        source.setPortNumber(uri.getPort());
+        source.setDatabaseName(uri.getPath().substring(1));
+        source.setUser(bench.user());
+        source.setPassword(bench.password());
+        yield Optional.of(PgjdbcNgListen.on(source));
+      }
+      default -> throw new IllegalArgumentException(bench.option("listen", ""));
+    };
+  }
+
+  @Override
+  public void stop() {
+    if (subscriber != null && pool != null) {
+      subscriber.stop();
+      pool.close();
+    }
+  }
+
+  @Override
+  public Publisher publisher(Bench bench) {
+    OutboxPublisher publisher =
+        PostgresOutbox.publisher(TABLE)
+            .notify(NotifyMode.valueOf(bench.option("notify", "AUTO")))
+            .build();
+    return (transaction, payloads, delay) -> {
+      List<OutboxMessage> messages = new ArrayList<>(payloads.size());
+      for (byte[] payload : payloads) {
+        OutboxMessage.Builder message = OutboxMessage.to(QUEUE).body(Payload.of(payload));
+        messages.add(delay.isZero() ? message.build() : message.deliverIn(delay).build());
+      }
+      if (messages.size() == 1) {
+        publisher.publish(transaction, messages.get(0));
+      } else {
+        publisher.publish(transaction, messages);
+      }
+    };
+  }
+
+  private static final class Acks implements SubscriberEvents {
+    private final Sink sink;
+
+    Acks(Sink sink) {
+      this.sink = sink;
+    }
+
+    @Override
+    public void acked(String subscriber, Delivery delivery) {
+      sink.acked(1);
+    }
+
+    @Override
+    public void deadLettered(
+        String subscriber, Delivery delivery, FailureReason reason, boolean written) {
+      sink.acked(1);
+    }
+  }
+}
