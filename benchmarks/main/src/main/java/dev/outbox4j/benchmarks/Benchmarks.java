@@ -13,7 +13,16 @@ import java.util.concurrent.atomic.AtomicBoolean;
  * early; what was measured until then is printed and written.
  */
 public final class Benchmarks {
-  private static final List<Lane> LANES = List.of(new DrainLane());
+  private static final List<Lane> LANES = 
+      List.of(
+          new DrainLane(),
+          new XminLane(),
+          new FailuresLane(),
+          new LifeLane(),
+          new PublishLane(),
+          new IdleLane(),
+          new SteadyLane(),
+          new DelayedLane());
 
   private Benchmarks() {}
 

@@ -16,6 +16,7 @@ import dev.outbox4j.benchmarks.spi.Contestant;
 import dev.outbox4j.benchmarks.spi.Publisher;
 import dev.outbox4j.benchmarks.spi.Sink;
 import dev.outbox4j.dlq.DeadLetterQueue;
+import dev.outbox4j.metrics.MicrometerMetrics;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.NotifyMode;
 import dev.outbox4j.postgres.OutboxPublisher;
@@ -26,6 +27,7 @@ import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
 import dev.outbox4j.postgres.notify.r2dbc.R2dbcListen;
 import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.SubscriberEvents;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.io.IOException;
 import java.net.URI;
 import java.sql.SQLException;
@@ -87,6 +89,7 @@ public final class Outbox4j implements Contestant {
             .poll(OutboxSubscriber.Builder.DEFAULT_MIN_POLL, poll)
             .retry(RetryPolicy.constant(Duration.ofMillis(1)))
             .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .observe(MicrometerMetrics.on(new SimpleMeterRegistry()))
             .observe(new Acks(sink))
             .otherwise(delivery -> handle(delivery, sink));
     listen(bench).ifPresent(builder::listen);

@@ -100,6 +100,9 @@ public final class ContestantProcess {
             Double.parseDouble(task[3]),
             task[4].equals("failing"),
             task[5].equals("shared"));
+      case "fill":
+        return PublishTask.fill(
+            contestant, bench, number(task[1]), number(task[2]), (int) number(task[3]), (int) number(task[4]));
       case "publish":
         return PublishTask.run(
             contestant,

@@ -10,6 +10,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicLong;
+import org.jspecify.annotations.Nullable;
 
 /** Writers that publish as fast as they can, each in transactions of its own. */
 final class PublishTask {
@@ -48,6 +49,26 @@ final class PublishTask {
     }
   }
 
+  /** Publishes so many messages, one batch in each transaction. */
+  static Numbers fill(
+      Contestant contestant, Bench bench, long first, long rows, int bytes, int batch)
+      throws Exception {
+    Publisher publisher = contestant.publisher(bench);
+    ProcessMeter meter = new ProcessMeter();
+    try (Connection connection = bench.dataSource().getConnection()) {
+      connection.setAutoCommit(false);
+      for (long from = first; from < first + rows; from += batch) {
+        List<byte[]> payloads = new ArrayList<>(batch);
+        for (long row = from; row < Math.min(from + batch, first + rows); row++) {
+          payloads.add(Payloads.of(row, bytes));
+        }
+        publisher.publish(connection, payloads, Duration.ZERO);
+        connection.commit();
+      }
+    }
+    return meter.read(rows);
+  }
+
   private static void transactions(
       HikariDataSource pool,
       Publisher publisher,
@@ -57,7 +78,7 @@ final class PublishTask {
       double seconds,
       boolean business,
       ExecutorService threads,
-      @org.jspecify.annotations.Nullable Latencies latencies,
+      @Nullable Latencies latencies,
       AtomicLong messages)
       throws Exception {
     long end = System.nanoTime() + (long) (seconds * 1e9);
