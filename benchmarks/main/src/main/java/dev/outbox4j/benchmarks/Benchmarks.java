@@ -52,7 +52,12 @@ public final class Benchmarks {
       Report report = new Report(run, settings);
       AtomicBoolean reported = new AtomicBoolean();
       Thread atExit =
-          new Thread(() -> report(lanes, run, report, reported), "report-when-cut-short");
+          new Thread(
+              () -> {
+                run.cutShort();
+                report(lanes, run, report, reported);
+              },
+              "report-when-cut-short");
       Runtime.getRuntime().addShutdownHook(atExit);
       for (Lane lane : lanes) {
         if (!run.over()) {

@@ -19,6 +19,7 @@ final class Run {
   private final Map<String, String> failures = new ConcurrentHashMap<>();
   private final PrintStream out;
   private final long deadline;
+  private volatile boolean cutShort;
 
   Run(Server server, PrintStream out) {
     this.server = server;
@@ -45,7 +46,12 @@ final class Run {
 
   /** Whether the time that the run was given is over. */
   boolean over() {
-    return System.nanoTime() >= deadline;
+    return cutShort || System.nanoTime() >= deadline;
+  }
+
+  /** Ends the run; what fails from then on has no meaning. */
+  void cutShort() {
+    cutShort = true;
   }
 
   /** One measurement of one contestant in a database of its own. */
@@ -81,11 +87,16 @@ final class Run {
             Tables.headline(numbers),
             (System.nanoTime() - start) / 1_000_000_000);
       } catch (IOException | SQLException | RuntimeException e) {
+        if (cutShort) {
+          return;
+        }
         // one that fails once is left out from then on; the others go on
         failures.put(name, String.valueOf(e.getMessage()));
         progress("%s round %d: %s FAILED: %s", cell, round + 1, entrant.label(), e.getMessage());
       } finally {
-        server.dropDatabase(database);
+        if (!cutShort) {
+          server.dropDatabase(database);
+        }
       }
     }
   }
