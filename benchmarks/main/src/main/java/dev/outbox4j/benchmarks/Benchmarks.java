@@ -9,11 +9,11 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * Runs lanes: {@code -Dlane=drain,idle} or all of them. Ctrl-C, or {@code -Dmax.seconds}, ends a run
- * early; what was measured until then is printed and written.
+ * Runs lanes: {@code -Dlane=drain,idle} or all of them. Ctrl-C, or {@code -Dmax.seconds}, ends a
+ * run early; what was measured until then is printed and written.
  */
 public final class Benchmarks {
-  private static final List<Lane> LANES = 
+  private static final List<Lane> LANES =
       List.of(
           new DrainLane(),
           new XminLane(),
@@ -61,10 +61,21 @@ public final class Benchmarks {
       Runtime.getRuntime().addShutdownHook(atExit);
       for (Lane lane : lanes) {
         if (!run.over()) {
-          lane.run(run);
+          runLane(lane, run);
         }
       }
       report(lanes, run, report, reported);
+    }
+  }
+
+  private static void runLane(Lane lane, Run run) throws IOException, SQLException {
+    try {
+      lane.run(run);
+    } catch (IOException | SQLException e) {
+      // on the way out the server goes first
+      if (!run.over()) {
+        throw e;
+      }
     }
   }
 

@@ -37,7 +37,9 @@ final class ContestantJvm implements AutoCloseable {
     command.addAll(Settings.given("jvm") ? Settings.list("jvm", "") : List.of());
     command.add("-cp");
     command.add(
-        module.resolve("target/classes") + File.pathSeparator + Files.readString(dependencies).trim());
+        module.resolve("target/classes")
+            + File.pathSeparator
+            + Files.readString(dependencies).trim());
     command.add(ContestantProcess.class.getName());
     command.add(entrant.contestant());
     command.add(server.url(database));

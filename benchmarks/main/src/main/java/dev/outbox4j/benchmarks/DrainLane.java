@@ -88,11 +88,16 @@ final class DrainLane implements Lane {
           .ifPresent(value -> figures.put("drain_1m_vs_best_peer", value / bestPeer));
       results
           .median(MILLION, Roster.OURS.label(), "rate")
-          .ifPresent(value -> figures.put("drain_1m_vs_best_peer_default_settings", value / bestPeer));
+          .ifPresent(
+              value -> figures.put("drain_1m_vs_best_peer_default_settings", value / bestPeer));
     }
     results
         .ratio(
-            "drain 10000000 x 256 B, 1 process", tuned, "drain 100000 x 256 B, 1 process", tuned, "rate")
+            "drain 10000000 x 256 B, 1 process",
+            tuned,
+            "drain 100000 x 256 B, 1 process",
+            tuned,
+            "rate")
         .ifPresent(value -> figures.put("flat_10m_vs_100k", value));
     results.median(MILLION, tuned, "hot_share").ifPresent(v -> figures.put("hot_share", v));
     results
@@ -164,8 +169,7 @@ final class DrainLane implements Lane {
       Numbers total = new Numbers();
       total.with("messages", messages).with("rate", messages / (end - start) * 1e9);
       for (String metric :
-          List.of(
-              "cpu_us_per_message", "statements_per_message", "round_trips_per_message")) {
+          List.of("cpu_us_per_message", "statements_per_message", "round_trips_per_message")) {
         total.with(
             metric,
             parts.stream().mapToDouble(p -> value(p, metric) * value(p, "messages")).sum()
@@ -175,7 +179,8 @@ final class DrainLane implements Lane {
           .with(
               "heap_peak_mib",
               parts.stream().mapToDouble(p -> value(p, "heap_peak_mib")).max().orElseThrow())
-          .with("complete", parts.stream().mapToDouble(p -> value(p, "complete")).min().orElseThrow())
+          .with(
+              "complete", parts.stream().mapToDouble(p -> value(p, "complete")).min().orElseThrow())
           .with("repeated", sum(parts, "repeated"));
     }
 

@@ -24,8 +24,7 @@ final class FailuresLane implements Lane {
             NONE.formatted(rows),
             round,
             entrants,
-            (entrant, database) ->
-                new Drain(run, entrant, database).measure(rows, 256, 1, false));
+            (entrant, database) -> new Drain(run, entrant, database).measure(rows, 256, 1, false));
         run.turn(
             SOME.formatted(rows),
             round,
@@ -42,12 +41,7 @@ final class FailuresLane implements Lane {
         .ratio(SOME.formatted(100_000), label, NONE.formatted(100_000), label, "rate")
         .ifPresent(value -> figures.put("failures_vs_none", value));
     results
-        .ratio(
-            SOME.formatted(100_000),
-            label,
-            SOME.formatted(100_000),
-            Roster.TWIN.label(),
-            "rate")
+        .ratio(SOME.formatted(100_000), label, SOME.formatted(100_000), Roster.TWIN.label(), "rate")
         .ifPresent(value -> figures.put("failures_vs_twin", value));
   }
 }

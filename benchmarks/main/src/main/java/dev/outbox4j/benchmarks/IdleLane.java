@@ -9,8 +9,8 @@ import java.util.Map;
 
 /**
  * One message at a time to a subscriber with nothing to do, from the call of commit to the start of
- * the handler; by LISTEN source, and by polling. Then messages at random intervals around the moment
- * at which it falls asleep.
+ * the handler; by LISTEN source, and by polling. Then messages at random intervals around the
+ * moment at which it falls asleep.
  */
 final class IdleLane implements Lane {
   private static final String IDLE = "idle latency, one message every 20 to 60 ms";

@@ -10,13 +10,41 @@ import java.util.Set;
 final class Markdown {
   private static final List<String> COLUMNS =
       List.of(
-          "rate", "transactions_per_second", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms",
-          "lateness_p50_ms", "lateness_p99_ms", "transaction_p99_ms", "backlog_slope_per_s",
-          "statements_per_message", "round_trips_per_message", "wal_bytes_per_message", "hot_share",
-          "dead_tuples", "tables_mib", "indexes_mib", "connections_peak", "cpu_us_per_message",
+          "rate",
+          "transactions_per_second",
+          "latency_p50_ms",
+          "latency_p95_ms",
+          "latency_p99_ms",
+          "lateness_p50_ms",
+          "lateness_p99_ms",
+          "transaction_p99_ms",
+          "backlog_slope_per_s",
+          "statements_per_message",
+          "round_trips_per_message",
+          "wal_bytes_per_message",
+          "hot_share",
+          "dead_tuples",
+          "tables_mib",
+          "indexes_mib",
+          "connections_peak",
+          "cpu_us_per_message",
           "heap_peak_mib");
 
+  private static final String BEGIN = "<!-- figures: written by the run -->\n";
+  private static final String END = "<!-- end of figures -->\n";
+
   private Markdown() {}
+
+  /** Replaces the figures in a page, or adds them to one that has none. */
+  static String within(String page, JsonNode root) {
+    String figures = BEGIN + "\n" + of(root) + END;
+    int begin = page.indexOf(BEGIN);
+    int end = page.indexOf(END);
+    if (begin < 0 || end < begin) {
+      return page + figures;
+    }
+    return page.substring(0, begin) + figures + page.substring(end + END.length());
+  }
 
   static String of(JsonNode root) {
     StringBuilder text = new StringBuilder();

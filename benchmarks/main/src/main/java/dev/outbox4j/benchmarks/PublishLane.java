@@ -11,13 +11,14 @@ import java.util.Map;
 
 /**
  * Publishing alone: one writer in batches of 100 against the bare insert, and concurrent business
- * transactions, of an order and a message each, with every notify mode. Awake: no subscriber sleeps.
- * Asleep: one says so all the time, and a session listens. {@code -Dcommit_delay=1000} imitates a
- * slower disk; both are measured by default.
+ * transactions, of an order and a message each, with every notify mode. Awake: no subscriber
+ * sleeps. Asleep: one says so all the time, and a session listens. {@code -Dcommit_delay=1000}
+ * imitates a slower disk; both are measured by default.
  */
 final class PublishLane implements Lane {
   private static final String BATCH = "publish batches of 100, 1 writer";
-  private static final String WRITERS = "publish business transactions, %d writer%s, commit_delay %d";
+  private static final String WRITERS =
+      "publish business transactions, %d writer%s, commit_delay %d";
 
   /** How the subscribers of the queue are meanwhile. */
   private enum Subscribers {
@@ -46,8 +47,7 @@ final class PublishLane implements Lane {
       for (int delay : Settings.numbers("commit_delay", "0,1000")) {
         for (int writers : Settings.numbers("writers", "1,8,32")) {
           String cell = WRITERS.formatted(writers, writers == 1 ? "" : "s", delay);
-          List<Entrant> entrants =
-              Roster.asked(cases.stream().map(Case::entrant).toList());
+          List<Entrant> entrants = Roster.asked(cases.stream().map(Case::entrant).toList());
           setCommitDelay(run, delay);
           run.turn(
               cell,

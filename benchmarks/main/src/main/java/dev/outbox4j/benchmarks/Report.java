@@ -19,8 +19,7 @@ import java.util.Set;
  * left it.
  */
 final class Report {
-  private final ObjectMapper json =
-      new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);
+  private final ObjectMapper json = new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);
   private final Run run;
   private final Map<String, String> serverSettings;
 
@@ -57,7 +56,10 @@ final class Report {
         .forEach(
             (cell, labels) ->
                 text.append(cell).append("\n\n").append(Tables.table(labels)).append('\n'));
-    run.failures().forEach((what, why) -> text.append("FAILED ").append(what).append(": ").append(why).append('\n'));
+    run.failures()
+        .forEach(
+            (what, why) ->
+                text.append("FAILED ").append(what).append(": ").append(why).append('\n'));
     figures.forEach(
         (name, value) -> text.append(name).append(" = ").append(Tables.format(value)).append('\n'));
     run.progress("%s", text);
@@ -79,14 +81,12 @@ final class Report {
     ObjectNode contracts = root.withObjectProperty("contracts");
     run.contracts().forEach(contracts::put);
     ObjectNode cells = root.withObjectProperty("cells");
-    run.results()
-        .cells()
-        .forEach((cell, labels) -> cells.set(cell, cell(labels)));
+    run.results().cells().forEach((cell, labels) -> cells.set(cell, cell(labels)));
     Files.createDirectories(file.toAbsolutePath().getParent());
     json.writeValue(file.toFile(), root);
+    Path page = file.resolveSibling(file.getFileName().toString().replace(".json", ".md"));
     Files.writeString(
-        file.resolveSibling(file.getFileName().toString().replace(".json", "-figures.md")),
-        Markdown.of(root));
+        page, Markdown.within(Files.exists(page) ? Files.readString(page) : "", root));
     run.progress("written to %s", file.toAbsolutePath());
   }
 

@@ -108,6 +108,7 @@ final class Run {
   }
 
   void progress(String format, Object... arguments) {
-    out.printf("%s %s%n", LocalTime.now().truncatedTo(ChronoUnit.SECONDS), format.formatted(arguments));
+    out.printf(
+        "%s %s%n", LocalTime.now().truncatedTo(ChronoUnit.SECONDS), format.formatted(arguments));
   }
 }

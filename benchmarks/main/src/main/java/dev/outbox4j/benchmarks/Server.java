@@ -22,9 +22,22 @@ import org.postgresql.ds.PGSimpleDataSource;
  */
 final class Server implements AutoCloseable {
   private static final String[] REPORTED = {
-    "server_version", "shared_buffers", "fsync", "synchronous_commit", "wal_sync_method",
-    "full_page_writes", "wal_compression", "max_wal_size", "checkpoint_timeout", "commit_delay",
-    "commit_siblings", "autovacuum", "autovacuum_naptime", "jit", "io_method", "max_connections"
+    "server_version",
+    "shared_buffers",
+    "fsync",
+    "synchronous_commit",
+    "wal_sync_method",
+    "full_page_writes",
+    "wal_compression",
+    "max_wal_size",
+    "checkpoint_timeout",
+    "commit_delay",
+    "commit_siblings",
+    "autovacuum",
+    "autovacuum_naptime",
+    "jit",
+    "io_method",
+    "max_connections"
   };
 
   private final @Nullable EmbeddedPostgres embedded;
@@ -102,8 +115,7 @@ final class Server implements AutoCloseable {
   /** Returns an address whose connections are counted on the wire. */
   String url(String database) {
     return "jdbc:postgresql://%s:%d/%s?sslmode=disable&gssEncMode=disable&ApplicationName=contestant&socketFactory=%s"
-        .formatted(
-            host, port, database, "dev.outbox4j.benchmarks.spi.CountingSocketFactory");
+        .formatted(host, port, database, "dev.outbox4j.benchmarks.spi.CountingSocketFactory");
   }
 
   Connection connect(String database) throws SQLException {

@@ -20,7 +20,18 @@ final class Settings {
 
   /** Whether a size was changed: then the figures are not the full run's. */
   static boolean shrunk() {
-    return List.of("rows", "payload", "processes", "rounds", "messages", "seconds", "contestants", "max.seconds", "rates", "writers").stream()
+    return List.of(
+            "rows",
+            "payload",
+            "processes",
+            "rounds",
+            "messages",
+            "seconds",
+            "contestants",
+            "max.seconds",
+            "rates",
+            "writers")
+        .stream()
         .anyMatch(name -> !text(name, "").isEmpty());
   }
 

@@ -16,7 +16,17 @@ final class Tables {
       List.of("latency_p99_ms", "lateness_p99_ms", "transactions_per_second", "rate");
 
   private static final Set<String> HIDDEN =
-      Set.of("complete", "start_ns", "end_ns", "messages", "seconds", "handled", "missing", "early", "published_too_late_s", "repeated");
+      Set.of(
+          "complete",
+          "start_ns",
+          "end_ns",
+          "messages",
+          "seconds",
+          "handled",
+          "missing",
+          "early",
+          "published_too_late_s",
+          "repeated");
 
   private Tables() {}
 
@@ -72,8 +82,7 @@ final class Tables {
       line.add(Integer.toString(spread.rounds()));
       line.add(format(spread.median() / base));
       for (String metric : metrics.subList(1, metrics.size())) {
-        line.add(
-            Spread.of(contestants.get(label), metric).map(s -> format(s.median())).orElse(""));
+        line.add(Spread.of(contestants.get(label), metric).map(s -> format(s.median())).orElse(""));
       }
       lines.add(line);
     }

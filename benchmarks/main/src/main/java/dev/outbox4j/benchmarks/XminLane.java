@@ -29,8 +29,7 @@ final class XminLane implements Lane {
             FREE.formatted(rows),
             round,
             entrants,
-            (entrant, database) ->
-                new Drain(run, entrant, database).measure(rows, 256, 1, false));
+            (entrant, database) -> new Drain(run, entrant, database).measure(rows, 256, 1, false));
         run.turn(
             HELD.formatted(rows),
             round,

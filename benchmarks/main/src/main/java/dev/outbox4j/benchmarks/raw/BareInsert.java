@@ -16,7 +16,8 @@ import java.sql.SQLException;
 public final class BareInsert extends OutboxRows {
   private static final String INSERT =
       "insert into outbox (queue, payload) select ?, p from unnest(?) as p";
-  private static final String INSERTED = "with inserted as (" + INSERT + " returning queue, available_at) ";
+  private static final String INSERTED =
+      "with inserted as (" + INSERT + " returning queue, available_at) ";
 
   /** Made by the service loader. */
   public BareInsert() {}

@@ -1,5 +1,6 @@
 package dev.outbox4j.benchmarks.raw;
 
+import dev.outbox4j.benchmarks.spi.Bench;
 import dev.outbox4j.benchmarks.spi.Sink;
 import dev.outbox4j.benchmarks.spi.Verdict;
 import java.sql.Array;
@@ -25,13 +26,14 @@ public final class LeaseTwin extends OutboxRows {
               and (lease_until is null or lease_until < now())
             order by available_at, id limit ? for update skip locked)
           update outbox o set lease_until = now() + make_interval(secs => 60), lease_token = o.lease_token + 1,
-            leased_by = 'twin', deliveries_count = o.deliveries_count + 1
+            leased_by = ?, deliveries_count = o.deliveries_count + 1
           from picked where o.id = picked.id
           returning o.id, o.lease_token, o.payload, o.available_at, o.type, o.ordering_key, o.headers,
             o.created_at, o.deliveries_count, o.attempts_count, o.first_attempt_at, o.timer_id""";
   private static final String MATCH =
       " unnest(?::bigint[], ?::int[]) as d(id, token) where o.id = d.id and o.lease_token = d.token";
-  private static final String ACK = BY_INDEX + "delete from outbox o using" + MATCH + " returning o.id";
+  private static final String ACK =
+      BY_INDEX + "delete from outbox o using" + MATCH + " returning o.id";
   private static final String RETRY =
       BY_INDEX
           + "update outbox o set available_at = now() + make_interval(secs => 0.001), lease_until = null,"
@@ -48,6 +50,7 @@ public final class LeaseTwin extends OutboxRows {
           + " deliveries_count, attempts_count, created_at, failure_reason) select id, queue, payload,"
           + " headers, deliveries_count, attempts_count, created_at, 'rejected' from deleted returning 1";
 
+  private String owner = "";
   private OffsetDateTime boundTime = START;
   private long boundId;
 
@@ -65,6 +68,13 @@ public final class LeaseTwin extends OutboxRows {
   }
 
   @Override
+  public void start(Bench bench, Sink sink) {
+    // as long as Outbox4j's: what is written into each row is part of the figure
+    owner = bench.option("owner", "bench@twin-12345");
+    super.start(bench, sink);
+  }
+
+  @Override
   Taken claim(Connection connection) throws SQLException {
     List<Long> ids = new ArrayList<>(CLAIM);
     List<Integer> tokens = new ArrayList<>(CLAIM);
@@ -76,6 +86,7 @@ public final class LeaseTwin extends OutboxRows {
       statement.setObject(2, boundTime);
       statement.setLong(3, boundId);
       statement.setInt(4, CLAIM);
+      statement.setString(5, owner);
       statement.execute();
       statement.getMoreResults();
       try (ResultSet rows = statement.getResultSet()) {

@@ -119,7 +119,10 @@ public final class Modulith extends SpringContestant {
     keep(context);
     IncompleteEventPublications incomplete = context.getBean(IncompleteEventPublications.class);
     ResubmissionOptions options =
-        ResubmissionOptions.defaults().withBatchSize(1000).withMaxInFlight(2000).withMinAge(Duration.ZERO);
+        ResubmissionOptions.defaults()
+            .withBatchSize(1000)
+            .withMaxInFlight(2000)
+            .withMinAge(Duration.ZERO);
     running = true;
     Thread thread =
         new Thread(

@@ -86,8 +86,7 @@ public final class Gruelbox implements Contestant {
     try (HikariDataSource connections = bench.pool(4)) {
       TransactionManager transactions = TransactionManager.fromDataSource(connections);
       TransactionOutbox outbox =
-          outbox(
-              transactions, (entry, work) -> {}, new TransactionOutboxListener() {});
+          outbox(transactions, (entry, work) -> {}, new TransactionOutboxListener() {});
       transactions.inTransaction(
           () ->
               outbox

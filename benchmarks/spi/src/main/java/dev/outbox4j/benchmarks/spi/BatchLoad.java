@@ -38,9 +38,7 @@ public final class BatchLoad {
    * @throws SQLException if it fails
    */
   public static void keepTemplate(Bench bench, String table) throws SQLException {
-    bench.execute(
-        "create table bench_template as select * from " + table,
-        "delete from " + table);
+    bench.execute("create table bench_template as select * from " + table, "delete from " + table);
   }
 
   /**
@@ -78,8 +76,7 @@ public final class BatchLoad {
     return "'" + Base64.getEncoder().encodeToString(MARKER) + "'";
   }
 
-  private static void run(
-      Bench bench, String sql, long first, long rows, int bytes, boolean text)
+  private static void run(Bench bench, String sql, long first, long rows, int bytes, boolean text)
       throws SQLException {
     try (Connection connection = bench.dataSource().getConnection();
         PreparedStatement statement = connection.prepareStatement(sql)) {

@@ -102,7 +102,12 @@ public final class ContestantProcess {
             task[5].equals("shared"));
       case "fill":
         return PublishTask.fill(
-            contestant, bench, number(task[1]), number(task[2]), (int) number(task[3]), (int) number(task[4]));
+            contestant,
+            bench,
+            number(task[1]),
+            number(task[2]),
+            (int) number(task[3]),
+            (int) number(task[4]));
       case "publish":
         return PublishTask.run(
             contestant,

@@ -13,6 +13,7 @@ final class CountingSink implements Sink {
   private final boolean failing;
   private final boolean byAcks;
   private final LongConsumer onHandled;
+
   /** Handler runs of each message, four bits each. */
   private final AtomicIntegerArray runs;
 
@@ -46,7 +47,8 @@ final class CountingSink implements Sink {
     }
     int shift = (int) (index % 8) * 4;
     int before =
-        runs.getAndUpdate((int) (index / 8), word -> nibble(word, shift) == 15 ? word : word + (1 << shift));
+        runs.getAndUpdate(
+            (int) (index / 8), word -> nibble(word, shift) == 15 ? word : word + (1 << shift));
     int earlier = nibble(before, shift);
     Verdict verdict = failing ? failing(index, earlier) : Verdict.ACK;
     if (verdict == Verdict.RETRY) {
@@ -90,7 +92,9 @@ final class CountingSink implements Sink {
     return done.await((long) (seconds * 1000), TimeUnit.MILLISECONDS);
   }
 
-  /** Waits until all is done, or nothing has been done for a while: another process did the rest. */
+  /**
+   * Waits until all is done, or nothing has been done for a while: another process did the rest.
+   */
   boolean awaitQuiet(double seconds, double quietSeconds) throws InterruptedException {
     long start = System.nanoTime();
     while (!await(0.05)) {

@@ -12,8 +12,9 @@ import javax.net.SocketFactory;
 
 /**
  * Sockets that count what a PostgreSQL driver sends: statements, by the Execute and Query messages
- * of the <a href="https://www.postgresql.org/docs/current/protocol-message-formats.html">protocol</a>,
- * and round trips, by each first read after a write. So every driver and library is counted alike,
+ * of the <a
+ * href="https://www.postgresql.org/docs/current/protocol-message-formats.html">protocol</a>, and
+ * round trips, by each first read after a write. So every driver and library is counted alike,
  * begin and commit included. Works without TLS only.
  */
 public final class CountingSocketFactory extends SocketFactory {

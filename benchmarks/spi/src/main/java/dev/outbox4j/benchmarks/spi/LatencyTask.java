@@ -56,7 +56,8 @@ final class LatencyTask {
         Connection connection = pool.getConnection()) {
       connection.setAutoCommit(false);
       for (int i = 0; i < messages; i++) {
-        double gap = minGapMillis + ThreadLocalRandom.current().nextDouble() * (maxGapMillis - minGapMillis);
+        double gap =
+            minGapMillis + ThreadLocalRandom.current().nextDouble() * (maxGapMillis - minGapMillis);
         LockSupport.parkNanos((long) (gap * 1e6));
         publisher.publish(connection, List.of(Payloads.of(first + i, bytes)), Duration.ZERO);
         long commit = System.nanoTime();
@@ -180,8 +181,7 @@ final class LatencyTask {
       connection.setAutoCommit(false);
       long begin = System.nanoTime() + Math.max(2, messages / 1000) * 1_000_000_000L;
       for (int i = 0; i < messages; i++) {
-        long instant =
-            begin + ThreadLocalRandom.current().nextLong(spanSeconds * 1_000_000_000L);
+        long instant = begin + ThreadLocalRandom.current().nextLong(spanSeconds * 1_000_000_000L);
         long now = System.nanoTime();
         due.set(i, instant);
         publisher.publish(
