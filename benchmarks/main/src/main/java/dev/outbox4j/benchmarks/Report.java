@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.LocalDate;
+import java.time.ZoneOffset;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -72,7 +73,7 @@ final class Report {
             : json.createObjectNode();
     figures.forEach((name, value) -> root.put(name, Math.round(value * 1e5) / 1e5));
     ObjectNode about = json.createObjectNode();
-    about.put("date", LocalDate.now().toString());
+    about.put("date", LocalDate.now(ZoneOffset.UTC).toString());
     about.put("full_size", !Settings.shrunk());
     about.set("machine", json.valueToTree(machine()));
     about.set("server", json.valueToTree(serverSettings));

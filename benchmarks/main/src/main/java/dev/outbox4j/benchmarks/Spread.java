@@ -17,9 +17,8 @@ record Spread(double median, double min, double max, int rounds) {
   static Optional<Spread> of(List<Numbers> rounds, String metric) {
     double[] sorted =
         rounds.stream()
-            .map(numbers -> numbers.values().get(metric))
-            .filter(value -> value != null && !value.isNaN())
-            .mapToDouble(Double::doubleValue)
+            .mapToDouble(numbers -> numbers.values().getOrDefault(metric, Double.NaN))
+            .filter(value -> !Double.isNaN(value))
             .sorted()
             .toArray();
     if (sorted.length == 0) {

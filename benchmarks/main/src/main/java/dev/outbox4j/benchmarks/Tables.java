@@ -62,7 +62,7 @@ final class Tables {
                             .filter(metric -> !metrics.contains(metric))
                             .forEach(metrics::add)));
     List<String> labels = new ArrayList<>(new LinkedHashSet<>(contestants.keySet()));
-    String lead = leading(contestants.get(labels.get(0)).get(0));
+    String lead = leading(rounds(contestants, labels.get(0)).get(0));
     metrics.remove(lead);
     metrics.add(0, lead);
     List<List<String>> lines = new ArrayList<>();
@@ -70,23 +70,28 @@ final class Tables {
     metrics.stream().skip(1).forEach(header::add);
     lines.add(header);
     double base =
-        Spread.of(contestants.get(labels.get(0)), lead).map(Spread::median).orElse(Double.NaN);
+        Spread.of(rounds(contestants, labels.get(0)), lead).map(Spread::median).orElse(Double.NaN);
     for (String label : labels) {
       List<String> line = new ArrayList<>();
       line.add(label);
       Spread spread =
-          Spread.of(contestants.get(label), lead)
+          Spread.of(rounds(contestants, label), lead)
               .orElse(new Spread(Double.NaN, Double.NaN, Double.NaN, 0));
       line.add(format(spread.median()));
       line.add(format(spread.min()) + " .. " + format(spread.max()));
       line.add(Integer.toString(spread.rounds()));
       line.add(format(spread.median() / base));
       for (String metric : metrics.subList(1, metrics.size())) {
-        line.add(Spread.of(contestants.get(label), metric).map(s -> format(s.median())).orElse(""));
+        line.add(
+            Spread.of(rounds(contestants, label), metric).map(s -> format(s.median())).orElse(""));
       }
       lines.add(line);
     }
     return render(lines);
+  }
+
+  private static List<Numbers> rounds(Map<String, List<Numbers>> contestants, String label) {
+    return contestants.getOrDefault(label, List.of());
   }
 
   static String render(List<List<String>> lines) {

@@ -101,13 +101,11 @@ public final class Outbox4j implements Contestant {
 
   private static void handle(Delivery delivery, Sink sink) {
     switch (sink.handle(delivery.payload().bytes())) {
-      case ACK:
-        break;
-      case RETRY:
-        throw new IllegalStateException("fails as it was told to");
-      case REJECT:
-        delivery.decide(Outcome.reject("as it was told to"));
-        break;
+      case ACK -> {
+        // nothing to decide
+      }
+      case RETRY -> throw new IllegalStateException("fails as it was told to");
+      case REJECT -> delivery.decide(Outcome.reject("as it was told to"));
     }
   }
 

@@ -56,8 +56,7 @@ public final class Dbos implements Contestant {
         DBOSConfig.defaults(QUEUE)
             .withDataSource(connections)
             .withAppVersion("1")
-            .withExecutorId("bench")
-            .withAdminServer(false));
+            .withExecutorId("bench"));
   }
 
   @Override
@@ -69,8 +68,7 @@ public final class Dbos implements Contestant {
                     .withDataSource(connections)
                     .withAppVersion("1")
                     .withExecutorId("writer")
-                    .withListenQueues("another")
-                    .withAdminServer(false))) {
+                    .withListenQueues("another"))) {
       writer.registerQueues(new Queue(QUEUE), new Queue("another"));
       Handling workflow = writer.registerProxy(Handling.class, new Handler(null));
       writer.launch();

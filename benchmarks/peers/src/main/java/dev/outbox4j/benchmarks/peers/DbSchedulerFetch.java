@@ -19,6 +19,6 @@ public final class DbSchedulerFetch extends DbScheduler {
 
   @Override
   SchedulerBuilder polling(SchedulerBuilder builder) {
-    return builder.pollUsingFetchAndLockOnExecute(0.5, 3.0);
+    return builder.pollUsingFetch(0.5, 3.0);
   }
 }

@@ -84,50 +84,50 @@ public final class ContestantProcess {
   }
 
   private Numbers perform(String[] task) throws Exception {
-    switch (task[0]) {
-      case "prepare":
+    return switch (task[0]) {
+      case "prepare" -> {
         contestant.prepare(bench);
-        return new Numbers();
-      case "load":
+        yield new Numbers();
+      }
+      case "load" -> {
         contestant.load(bench, number(task[1]), number(task[2]), (int) number(task[3]));
-        return new Numbers();
-      case "drain":
-        return DrainTask.run(
-            contestant,
-            bench,
-            number(task[1]),
-            number(task[2]),
-            Double.parseDouble(task[3]),
-            task[4].equals("failing"),
-            task[5].equals("shared"));
-      case "fill":
-        return PublishTask.fill(
-            contestant,
-            bench,
-            number(task[1]),
-            number(task[2]),
-            (int) number(task[3]),
-            (int) number(task[4]));
-      case "publish":
-        return PublishTask.run(
-            contestant,
-            bench,
-            (int) number(task[1]),
-            (int) number(task[2]),
-            (int) number(task[3]),
-            Double.parseDouble(task[4]),
-            task[5].equals("business"));
-      case "idle":
-        return latency(task)
-            .idle((int) number(task[2]), Double.parseDouble(task[3]), Double.parseDouble(task[4]));
-      case "steady":
-        return latency(task)
-            .steady((int) number(task[2]), (int) number(task[3]), (int) number(task[4]));
-      case "delayed":
-        return latency(task).delayed((int) number(task[2]), (int) number(task[3]));
-      default:
-        throw new IllegalArgumentException("unknown task " + task[0]);
-    }
+        yield new Numbers();
+      }
+      case "drain" ->
+          DrainTask.run(
+              contestant,
+              bench,
+              number(task[1]),
+              number(task[2]),
+              Double.parseDouble(task[3]),
+              task[4].equals("failing"),
+              task[5].equals("shared"));
+      case "fill" ->
+          PublishTask.fill(
+              contestant,
+              bench,
+              number(task[1]),
+              number(task[2]),
+              (int) number(task[3]),
+              (int) number(task[4]));
+      case "publish" ->
+          PublishTask.run(
+              contestant,
+              bench,
+              (int) number(task[1]),
+              (int) number(task[2]),
+              (int) number(task[3]),
+              Double.parseDouble(task[4]),
+              task[5].equals("business"));
+      case "idle" ->
+          latency(task)
+              .idle(
+                  (int) number(task[2]), Double.parseDouble(task[3]), Double.parseDouble(task[4]));
+      case "steady" ->
+          latency(task).steady((int) number(task[2]), (int) number(task[3]), (int) number(task[4]));
+      case "delayed" -> latency(task).delayed((int) number(task[2]), (int) number(task[3]));
+      default -> throw new IllegalArgumentException("unknown task " + task[0]);
+    };
   }
 
   private LatencyTask latency(String[] task) {

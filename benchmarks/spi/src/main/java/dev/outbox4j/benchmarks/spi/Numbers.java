@@ -22,6 +22,17 @@ public final class Numbers {
     return this;
   }
 
+  /**
+   * Adds a count.
+   *
+   * @param name without spaces
+   * @param value the value
+   * @return this
+   */
+  public Numbers with(String name, long value) {
+    return with(name, (double) value);
+  }
+
   /** {@return the numbers, in the order they came} */
   public Map<String, Double> values() {
     return values;

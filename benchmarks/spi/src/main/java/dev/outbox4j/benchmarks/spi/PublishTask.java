@@ -44,7 +44,7 @@ final class PublishTask {
       Numbers numbers = meter.read(messages.get());
       return latencies
           .summary(numbers, "transaction")
-          .with("transactions_per_second", numbers.values().get("rate") / batch);
+          .with("transactions_per_second", numbers.values().getOrDefault("rate", 0.0) / batch);
     } finally {
       threads.shutdownNow();
     }
