@@ -1,0 +1,167 @@
+package dev.outbox4j.postgres.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.spi.StoreException;
+import dev.outbox4j.spi.StoreException.Fault;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.sql.BatchUpdateException;
+import java.sql.SQLException;
+import java.sql.SQLTimeoutException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.postgresql.util.PSQLException;
+import org.postgresql.util.ServerErrorMessage;
+
+class SqlFaultsTest {
+  private static final OutboxTable TABLE = OutboxTable.named("outbox");
+
+  @ParameterizedTest
+  @CsvSource({
+    "42P01, SETUP, false",
+    "42703, SETUP, false",
+    "3F000, SETUP, false",
+    "42501, SETUP, false",
+    "42804, SETUP, false",
+    "22021, ROW, false",
+    "22003, ROW, false",
+    "23505, ROW, false",
+    "44000, ROW, false",
+    "P0001, ROW, false",
+    "40001, TRANSIENT, false",
+    "40P01, TRANSIENT, false",
+    "25006, TRANSIENT, false",
+    "53300, TRANSIENT, false",
+    "55P03, TRANSIENT, false",
+    "57014, TRANSIENT, false",
+    "57P01, TRANSIENT, true",
+    "57P02, TRANSIENT, true",
+    "57P03, TRANSIENT, true",
+    "08006, TRANSIENT, true",
+    "08P01, TRANSIENT, true",
+    "XX000, TRANSIENT, false",
+    ", TRANSIENT, true"
+  })
+  void everyStateHasItsFault(String state, Fault fault, boolean unknown) {
+    StoreException e = explain(new SQLException("words", state));
+
+    assertThat(e.fault()).isEqualTo(fault);
+    assertThat(e.outcomeUnknown()).isEqualTo(unknown);
+    assertThat(e).hasMessageContaining("ack on outbox failed: ");
+    assertThat(e).hasMessageContaining(state == null ? "no SQLSTATE" : state);
+  }
+
+  @Test
+  void theStateIsFoundAlongCausesAndNextExceptions() {
+    SQLException next = new SQLException("next", "23505");
+    SQLException batch = new SQLException("batch");
+    batch.setNextException(next);
+
+    assertThat(explain(new SQLException("outer", new RuntimeException(batch))).fault())
+        .isEqualTo(Fault.ROW);
+  }
+
+  @Test
+  void aChainThatBitesItsTailEnds() {
+    SQLException one = new SQLException("one");
+    SQLException two = new SQLException("two", one);
+    one.setNextException(two);
+
+    assertThat(explain(two).fault()).isEqualTo(Fault.TRANSIENT);
+  }
+
+  @Test
+  void aTimeoutMayHaveTakenEffectWhateverItsState() {
+    assertThat(explain(new SQLTimeoutException("late", "57014")).outcomeUnknown()).isTrue();
+  }
+
+  @Test
+  void nothingWasSentWithoutAConnection() {
+    StoreException e = SqlFaults.notSent("claim", TABLE, new SQLException("refused", "08001"));
+
+    assertThat(e.outcomeUnknown()).isFalse();
+    assertThat(e.fault()).isEqualTo(Fault.TRANSIENT);
+    assertThat(e).hasMessageContaining("refused");
+  }
+
+  @Test
+  void theServersDetailIsLeftOutOfTheMessageAndTheCause() {
+    PSQLException server =
+        new PSQLException(
+            new ServerErrorMessage(
+                fields(
+                    "23505", "duplicate key value violates \"uq\"", "Key (k)=(SECRET) exists.")));
+    assertThat(server.getMessage()).contains("SECRET");
+
+    StoreException e = explain(server);
+
+    assertThat(e).hasMessageContaining("duplicate key value violates \"uq\"");
+    assertThat(printed(e)).doesNotContain("SECRET");
+    assertThat(e.getCause()).isInstanceOf(SQLException.class);
+    assertThat(((SQLException) e.getCause()).getSQLState()).isEqualTo("23505");
+    assertThat(e.getCause().getStackTrace()).isEqualTo(server.getStackTrace());
+  }
+
+  @Test
+  void aValueThatTheServerQuotesIsLeftOut() {
+    PSQLException server =
+        new PSQLException(
+            new ServerErrorMessage(
+                fields("22P02", "invalid input syntax for type json: \"SECRET\"", null)));
+
+    StoreException e = explain(server);
+
+    assertThat(printed(e)).doesNotContain("SECRET").contains("invalid input syntax for type json");
+  }
+
+  @Test
+  void aFailureWithoutValuesKeepsItsOwnCause() {
+    PSQLException server =
+        new PSQLException(
+            new ServerErrorMessage(fields("42P01", "relation \"outbox\" does not exist", null)));
+
+    assertThat(explain(server).getCause()).isSameAs(server);
+  }
+
+  @Test
+  void urlsAndBatchesAreNotRepeated() {
+    String url = "jdbc:postgresql://db/app?user=me&password=SECRET";
+
+    assertThat(printed(explain(new SQLException("No driver for " + url, "08001"))))
+        .doesNotContain("SECRET");
+    assertThat(
+            printed(
+                SqlFaults.notSent(
+                    "claim", TABLE, new SQLException(new IllegalStateException("bad " + url)))))
+        .doesNotContain("SECRET");
+    assertThat(
+            printed(
+                explain(
+                    new BatchUpdateException(
+                        "Batch entry 0 insert into t values ('SECRET')", "23505", new int[0]))))
+        .doesNotContain("SECRET");
+  }
+
+  private static StoreException explain(SQLException e) {
+    return SqlFaults.explain("ack", TABLE, e);
+  }
+
+  /** An error as the server sends it. */
+  private static String fields(String state, String message, String detail) {
+    return "SERROR\0C"
+        + state
+        + "\0M"
+        + message
+        + "\0"
+        + (detail == null ? "" : "D" + detail + "\0");
+  }
+
+  private static String printed(Throwable e) {
+    StringWriter text = new StringWriter();
+    e.printStackTrace(new PrintWriter(text));
+    return text.toString();
+  }
+}
