@@ -35,7 +35,7 @@ class SleepersIT {
 
   SleepersIT(TestDatabase database) {
     this.database = database;
-    this.store = PostgresOutbox.store(database.plain(), database.table());
+    this.store = PostgresOutbox.store(database.pool(2), database.table());
   }
 
   @BeforeEach
