@@ -56,8 +56,7 @@ final class OrdersApi {
     try {
       http.start(port);
     } catch (JavalinBindException e) {
-      throw new IllegalStateException(
-          "Port " + port + " is taken or not allowed; choose another one, or 0 for any", e);
+      throw new PortTaken(port, e);
     }
   }
 

@@ -3,6 +3,7 @@ package dev.outbox4j.examples.quickstart;
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.examples.orders.OrdersApplication;
 import dev.outbox4j.examples.orders.OrdersDatabase;
+import dev.outbox4j.examples.orders.PortTaken;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.sql.SQLException;
@@ -42,6 +43,9 @@ public final class Quickstart {
       code = new Quickstart(options, out).run();
     } catch (IllegalArgumentException e) { // an option is wrong: a stack trace would not help
       out.println(e.getMessage());
+      code = 2;
+    } catch (PortTaken e) {
+      out.println(e.getMessage() + ", by -Dquickstart.port=8081");
       code = 2;
     } catch (InterruptedException e) {
       out.println("Stopped before the end");

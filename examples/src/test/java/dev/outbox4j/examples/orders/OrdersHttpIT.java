@@ -149,6 +149,7 @@ class OrdersHttpIT {
     try (ServerSocket taken = new ServerSocket(0);
         OrdersApplication second = application(taken.getLocalPort())) {
       assertThatThrownBy(second::start)
+          .isInstanceOf(PortTaken.class)
           .hasMessageContainingAll("Port " + taken.getLocalPort(), "choose another one");
     }
   }

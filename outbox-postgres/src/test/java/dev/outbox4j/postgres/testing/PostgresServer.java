@@ -1,6 +1,7 @@
 package dev.outbox4j.postgres.testing;
 
 import io.zonky.test.db.postgres.embedded.EmbeddedPostgres;
+import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
@@ -91,6 +92,7 @@ public final class PostgresServer {
     try {
       EmbeddedPostgres.Builder builder =
           EmbeddedPostgres.builder()
+              .setOverrideWorkingDirectory(workingDirectory())
               .setPGStartupWait(Duration.ofSeconds(60))
               .setServerConfig("max_connections", "300")
               .setServerConfig("shared_buffers", "256MB")
@@ -106,6 +108,12 @@ public final class PostgresServer {
     } catch (IOException e) {
       throw new UncheckedIOException("Embedded PostgreSQL did not start", e);
     }
+  }
+
+  /** One for each user: what one has unpacked, another could not write to. */
+  private static File workingDirectory() {
+    return new File(
+        System.getProperty("java.io.tmpdir"), "outbox4j-tests-" + System.getProperty("user.name"));
   }
 
   private static InputStream binary(Path jar) throws IOException {
