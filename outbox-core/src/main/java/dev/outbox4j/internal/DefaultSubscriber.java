@@ -7,7 +7,6 @@ import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.SubscriberState;
 import dev.outbox4j.spi.OutboxStore;
 import java.time.Duration;
-import java.util.Locale;
 import java.util.OptionalInt;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
@@ -23,6 +22,8 @@ public final class DefaultSubscriber implements OutboxSubscriber {
 
   /** The pooled connections a subscriber holds at the peak. */
   public static final int CONNECTIONS = 2;
+
+  private static final int OWNER_BYTES = 16;
 
   private final SubscriberSettings settings;
   private final Object lifecycle = new Object();
@@ -97,6 +98,7 @@ public final class DefaultSubscriber implements OutboxSubscriber {
 
   @Override
   public void start() {
+    String owner = ownerName();
     synchronized (lifecycle) {
       if (state == SubscriberState.RUNNING) {
         return;
@@ -109,7 +111,7 @@ public final class DefaultSubscriber implements OutboxSubscriber {
       if (limit.isPresent() && limit.getAsInt() < CONNECTIONS) {
         throw poolTooSmall(limit.getAsInt(), 1);
       }
-      Engine next = new Engine(settings, ownerName());
+      Engine next = new Engine(settings, owner);
       engine = next;
       state = SubscriberState.RUNNING;
       next.events().tell(observer -> observer.started(name(), this::health));
@@ -126,22 +128,22 @@ public final class DefaultSubscriber implements OutboxSubscriber {
       }
     }
     log.info(
-        "[{}] started: queues {}, {} workers, lease {}, listener {}",
+        "[{}] started as {}: queues {}, {} workers, lease {}, listener {}",
         name(),
+        owner,
         settings.queues(),
         settings.work().workers(),
         settings.claiming().lease(),
         settings.source() == null ? "none" : "on " + settings.store().channel());
   }
 
-  /** Tells people who holds a row: unique per run, so that a successor is told apart. */
+  /**
+   * Tells people who holds a row: the start of the name, and what makes this run unlike its
+   * successor. Short, because a claim writes it into the row and the row should stay on its page.
+   */
   private String ownerName() {
-    return String.format(
-        Locale.ROOT,
-        "%s/%d/%s",
-        name(),
-        ProcessHandle.current().pid(),
-        UUID.randomUUID().toString().substring(0, 8));
+    String unique = UUID.randomUUID().toString().substring(0, 8);
+    return Utf8.prefix(name(), OWNER_BYTES - 1 - unique.length()) + "/" + unique;
   }
 
   @Override

@@ -18,11 +18,17 @@ public final class Utf8 {
     if (bytes.length <= maxBytes) {
       return clean;
     }
-    int end = Math.max(0, maxBytes - MARK.getBytes(StandardCharsets.UTF_8).length);
-    while (end > 0 && (bytes[end] & 0xC0) == 0x80) {
+    return prefix(clean, maxBytes - MARK.getBytes(StandardCharsets.UTF_8).length) + MARK;
+  }
+
+  /** Returns the start of a storable text that fits so many bytes in UTF-8, in whole characters. */
+  static String prefix(String text, int maxBytes) {
+    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+    int end = Math.max(0, Math.min(bytes.length, maxBytes));
+    while (end > 0 && end < bytes.length && (bytes[end] & 0xC0) == 0x80) {
       end--;
     }
-    return new String(bytes, 0, end, StandardCharsets.UTF_8) + MARK;
+    return new String(bytes, 0, end, StandardCharsets.UTF_8);
   }
 
   private static String storable(String text) {

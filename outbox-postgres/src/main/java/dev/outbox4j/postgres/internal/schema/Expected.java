@@ -115,7 +115,7 @@ record Expected(
         "every claim writes it",
         true,
         List.of(
-            new Setting("fillfactor", 50),
+            new Setting("fillfactor", 45),
             new Setting("autovacuum_vacuum_scale_factor", 0),
             new Setting("autovacuum_vacuum_threshold", 1_000),
             new Setting("autovacuum_vacuum_insert_scale_factor", 0),

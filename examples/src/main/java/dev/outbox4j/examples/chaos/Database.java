@@ -1,0 +1,81 @@
+package dev.outbox4j.examples.chaos;
+
+import com.zaxxer.hikari.HikariConfig;
+import com.zaxxer.hikari.HikariDataSource;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import javax.sql.DataSource;
+import org.postgresql.ds.PGSimpleDataSource;
+
+/** Connections, and small statements of the harness. */
+final class Database {
+  private Database() {}
+
+  static PGSimpleDataSource at(int port) {
+    PGSimpleDataSource source = new PGSimpleDataSource();
+    source.setServerNames(new String[] {"localhost"});
+    source.setPortNumbers(new int[] {port});
+    source.setDatabaseName("postgres");
+    source.setUser("postgres");
+    source.setConnectTimeout(5);
+    source.setSocketTimeout(10);
+    return source;
+  }
+
+  /** A pool as a service would set it up, at short times so that faults heal quickly. */
+  static HikariDataSource pool(int port, int size, String name, boolean pooler) {
+    PGSimpleDataSource source = at(port);
+    source.setApplicationName(name);
+    if (pooler) {
+      source.setPrepareThreshold(0); // a transaction pooler keeps no prepared statements
+    }
+    HikariConfig config = new HikariConfig();
+    config.setDataSource(source);
+    config.setPoolName(name);
+    config.setMaximumPoolSize(size);
+    config.setConnectionTimeout(3_000);
+    config.setInitializationFailTimeout(-1);
+    return new HikariDataSource(config);
+  }
+
+  static int update(DataSource source, String sql, Object... parameters) throws SQLException {
+    try (Connection connection = source.getConnection();
+        PreparedStatement statement = connection.prepareStatement(sql)) {
+      bind(statement, parameters);
+      return statement.executeUpdate();
+    }
+  }
+
+  static long number(DataSource source, String sql, Object... parameters) throws SQLException {
+    try (Connection connection = source.getConnection();
+        PreparedStatement statement = connection.prepareStatement(sql)) {
+      bind(statement, parameters);
+      try (ResultSet rows = statement.executeQuery()) {
+        rows.next();
+        return rows.getLong(1);
+      }
+    }
+  }
+
+  static List<String> texts(DataSource source, String sql) throws SQLException {
+    try (Connection connection = source.getConnection();
+        PreparedStatement statement = connection.prepareStatement(sql);
+        ResultSet rows = statement.executeQuery()) {
+      List<String> texts = new ArrayList<>();
+      while (rows.next()) {
+        texts.add(rows.getString(1));
+      }
+      return texts;
+    }
+  }
+
+  private static void bind(PreparedStatement statement, Object... parameters) throws SQLException {
+    for (int i = 0; i < parameters.length; i++) {
+      statement.setObject(i + 1, parameters[i]);
+    }
+  }
+}
