@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Runs the fault harness and exits non-zero for any breach. Options are system properties: {@code
@@ -61,7 +62,7 @@ public final class Chaos {
                 report,
                 new Random(seed));
         run(runner, fleet, ledger, report, seconds, new Random(seed));
-        settle(fleet, ledger, server.direct(), report);
+        settle(fleet, ledger, server.direct(), pooler, report);
       } finally {
         fleet.killAll();
       }
@@ -110,7 +111,8 @@ public final class Chaos {
   }
 
   /** Ends the publishing, lets the subscribers empty the outbox, and stops them gracefully. */
-  private static void settle(Fleet fleet, Ledger ledger, DataSource direct, Report report)
+  private static void settle(
+      Fleet fleet, Ledger ledger, DataSource direct, @Nullable Pooler pooler, Report report)
       throws IOException, InterruptedException, SQLException {
     fleet.stopPublishers();
     long until = System.nanoTime() + TimeUnit.MINUTES.toNanos(5);
@@ -123,13 +125,22 @@ public final class Chaos {
       fleet.stopSubscriber(slot);
     }
     fleet.problems().forEach(report::breach);
-    FaultRunner.pause(Duration.ofSeconds(1));
-    report.mustBeZero(
-        "leaked_connections",
-        Database.number(
-            direct,
-            "select count(*) from pg_stat_activity where application_name ~ '^s[0-9][.]'"
-                + " or application_name = 'outbox4j-listen'"));
+    if (pooler != null) {
+      pooler.close(); // it keeps server connections of its own
+    }
+    long patience =
+        System.nanoTime() + TimeUnit.SECONDS.toNanos(5); // the server notices a closed socket
+    while (connections(direct) > 0 && System.nanoTime() < patience) {
+      FaultRunner.pause(Duration.ofMillis(100));
+    }
+    report.mustBeZero("leaked_connections", connections(direct));
+  }
+
+  private static long connections(DataSource direct) throws SQLException {
+    return Database.number(
+        direct,
+        "select count(*) from pg_stat_activity where application_name ~ '^s[0-9][.]'"
+            + " or application_name = 'outbox4j-listen'");
   }
 
   private static void judge(Ledger ledger, Report report, long seconds) throws SQLException {

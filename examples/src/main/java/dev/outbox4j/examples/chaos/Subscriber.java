@@ -151,16 +151,26 @@ final class Subscriber {
     subscriber.stop();
     pool.close();
     effects.close();
-    List<String> left =
-        Thread.getAllStackTraces().keySet().stream()
-            .map(Thread::getName)
-            .filter(thread -> thread.startsWith("outbox-") && !thread.contains("-worker-"))
-            .toList();
+    List<String> left = threads();
+    long patience =
+        System.nanoTime() + TimeUnit.SECONDS.toNanos(15); // a connect under way is bounded
+    while (!left.isEmpty() && System.nanoTime() < patience) {
+      LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(100));
+      left = threads();
+    }
     if (left.isEmpty()) {
       log.info("STOPPED CLEAN");
     } else {
       log.error("STOPPED WITH THREADS {}", left);
     }
+  }
+
+  /** The framework's threads; workers end by themselves after a while. */
+  private static List<String> threads() {
+    return Thread.getAllStackTraces().keySet().stream()
+        .map(Thread::getName)
+        .filter(thread -> thread.startsWith("outbox-") && !thread.contains("-worker-"))
+        .toList();
   }
 
   /** What a message that can never be handled throws. */
