@@ -49,7 +49,7 @@ class OutboxTableTest {
   void countsBytesAndNotCharacters() {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> OutboxTable.named("ß".repeat(25)))
-        .withMessageContaining("is 65 bytes long");
+        .withMessageContaining("is 71 bytes long");
     assertThatIllegalArgumentException()
         .isThrownBy(() -> OutboxTable.named("outbox").inSchema("ß".repeat(32)))
         .withMessageContaining("schema name")

@@ -144,7 +144,7 @@ class PublishGrantsIT {
     assertThatThrownBy(work::run)
         .isInstanceOfSatisfying(
             StoreException.class, e -> assertThat(e.fault()).isEqualTo(StoreException.Fault.SETUP))
-        .hasMessageContaining(operation + " on table outbox failed")
+        .hasMessageContaining(operation + " on outbox failed")
         .hasMessageContaining("permission denied")
         .hasMessageContaining("grant");
   }
