@@ -197,7 +197,7 @@ class SchemaValidatorIT {
             "table t.outbox_sleepers: expected an unlogged table, found a logged one, so that each nap of a subscriber is written to the WAL; to mend it: alter table \"t\".\"outbox_sleepers\" set unlogged"),
         arguments(
             "alter table t.outbox set (fillfactor = 100)",
-            "storage setting fillfactor of t.outbox: expected 45 or less, found 100; to mend it: alter table \"t\".\"outbox\" set (fillfactor = 50)"),
+            "storage setting fillfactor of t.outbox: expected 45 or less, found 100; to mend it: alter table \"t\".\"outbox\" set (fillfactor = 45)"),
         arguments(
             "alter table t.outbox reset (autovacuum_vacuum_cost_delay)",
             "storage setting autovacuum_vacuum_cost_delay of t.outbox: expected 0, found not set; to mend it: alter table \"t\".\"outbox\" set (autovacuum_vacuum_cost_delay = 0)"),
