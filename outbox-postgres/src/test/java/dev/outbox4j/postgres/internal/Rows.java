@@ -32,14 +32,19 @@ final class Rows {
 
   /** Inserts many rows that were due a moment ago, in order of id. */
   static void fill(TestDatabase database, String table, String queue, int count) {
+    fill(database, table, queue, count, 256);
+  }
+
+  static void fill(TestDatabase database, String table, String queue, int count, int payload) {
     database.update(
         "insert into "
             + table
             + " (queue, type, payload, headers, available_at)"
-            + " select ?, 'order.placed', decode(repeat('ab', 256), 'hex'),"
+            + " select ?, 'order.placed', decode(repeat('ab', ?), 'hex'),"
             + " '{\"content-type\": \"application/json\"}',"
             + " clock_timestamp() - interval '1 minute' from generate_series(1, ?)",
         queue,
+        payload,
         count);
   }
 }
