@@ -32,7 +32,7 @@ public final class Quickstart {
   /**
    * Runs it and ends the JVM.
    *
-   * @param args none; options are system properties, see the README
+   * @param args none; options are system properties, see docs/getting-started.md
    */
   public static void main(String[] args) {
     PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);

@@ -414,6 +414,22 @@ class OutcomesIT {
   }
 
   @Test
+  void nullInPlaceOfAnOutcomeOrAStageIsAFailureAndNoAck() {
+    engine.start(
+        engine
+            .subscriber(queue)
+            .retry(RetryPolicy.constant(Duration.ofHours(1)))
+            .onOutcome("outcome", Payload.class, (payload, delivery) -> null)
+            .onAsync("stage", Payload.class, (payload, delivery) -> null));
+    long outcome = engine.publish(queue, "outcome", "x");
+    long stage = engine.publish(queue, "stage", "x");
+    await().untilAsserted(() -> assertThat(engine.events.retried).hasSize(2));
+    assertThat(engine.column(String.class, "last_error", outcome)).contains("returned null");
+    assertThat(engine.column(String.class, "last_error", stage)).contains("returned null");
+    assertThat(engine.events.acked).hasValue(0);
+  }
+
+  @Test
   void errorIsTheMessagesFailureAndNotTheSubscribers() {
     engine.start(
         engine
