@@ -10,6 +10,8 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.StoreException;
 import io.r2dbc.postgresql.api.PostgresqlConnection;
 import io.r2dbc.spi.IsolationLevel;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Proxy;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
@@ -22,6 +24,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jooq.DSLContext;
@@ -78,6 +81,58 @@ class PublishTransactionIT {
       connection.commit();
     }
     assertThat(database.count("outbox")).isEqualTo(3L * count);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 100, 1_000})
+  void executesOneStatementOverR2dbcToo(int count) {
+    AtomicInteger made = new AtomicInteger();
+    AtomicInteger executions = new AtomicInteger();
+    withR2dbc(
+        r2dbc ->
+            r2dbc
+                .beginTransaction()
+                .thenMany(reactive.publish(counting(r2dbc, made, executions), messages(count)))
+                .then(r2dbc.commitTransaction()));
+    assertThat(executions).hasValue(1);
+    assertThat(made).hasValue(1);
+    assertThat(database.count("outbox")).isEqualTo(count);
+  }
+
+  /** A real connection that counts statements and their executions, and nothing but statements. */
+  private static io.r2dbc.spi.Connection counting(
+      PostgresqlConnection real, AtomicInteger made, AtomicInteger executions) {
+    return proxy(
+        io.r2dbc.spi.Connection.class,
+        (self, method, arguments) -> {
+          if (method.getName().equals("createStatement")) {
+            made.incrementAndGet();
+            return counting(real.createStatement((String) arguments[0]), executions);
+          }
+          if (method.getName().startsWith("is") || method.getName().startsWith("get")) {
+            return method.invoke(real, arguments);
+          }
+          throw new AssertionError(method + " on the caller's connection");
+        });
+  }
+
+  private static io.r2dbc.spi.Statement counting(
+      io.r2dbc.spi.Statement real, AtomicInteger executions) {
+    return proxy(
+        io.r2dbc.spi.Statement.class,
+        (self, method, arguments) -> {
+          if (method.getName().equals("execute")) {
+            executions.incrementAndGet();
+          }
+          Object result = method.invoke(real, arguments);
+          return result == real ? self : result;
+        });
+  }
+
+  private static <T> T proxy(Class<T> type, InvocationHandler handler) {
+    return type.cast(
+        Proxy.newProxyInstance(
+            PublishTransactionIT.class.getClassLoader(), new Class<?>[] {type}, handler));
   }
 
   @Test

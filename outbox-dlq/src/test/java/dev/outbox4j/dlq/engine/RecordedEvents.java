@@ -16,6 +16,8 @@ final class RecordedEvents implements SubscriberEvents {
   final AtomicInteger released = new AtomicInteger();
   final AtomicInteger drainTimeouts = new AtomicInteger();
   final AtomicInteger handlerTimeouts = new AtomicInteger();
+  final AtomicInteger connects = new AtomicInteger();
+  final AtomicInteger disconnects = new AtomicInteger();
   final List<Duration> retried = new CopyOnWriteArrayList<>();
   final List<Duration> rescheduled = new CopyOnWriteArrayList<>();
   final List<String> deadLettered = new CopyOnWriteArrayList<>();
@@ -72,6 +74,16 @@ final class RecordedEvents implements SubscriberEvents {
   @Override
   public void storeFailed(String subscriber, String operation, Throwable cause) {
     storeFailed.add(operation + ": " + cause.getMessage());
+  }
+
+  @Override
+  public void listenerConnected(String subscriber, boolean again) {
+    connects.incrementAndGet();
+  }
+
+  @Override
+  public void listenerDisconnected(String subscriber, Throwable cause) {
+    disconnects.incrementAndGet();
   }
 
   @Override

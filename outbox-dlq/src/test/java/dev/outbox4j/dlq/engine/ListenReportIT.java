@@ -1,0 +1,93 @@
+package dev.outbox4j.dlq.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import ch.qos.logback.classic.Level;
+import ch.qos.logback.classic.Logger;
+import ch.qos.logback.classic.spi.ILoggingEvent;
+import ch.qos.logback.core.read.ListAppender;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.SubscriberHealth.Listener;
+import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TcpProxy;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.postgresql.ds.PGSimpleDataSource;
+import org.slf4j.LoggerFactory;
+
+/** Nothing falls back to polling in silence. */
+@ExtendWith(PostgresExtension.class)
+class ListenReportIT {
+  private static final String QUEUE = "listen-report";
+
+  private final TestDatabase database;
+  private final ListAppender<ILoggingEvent> heard = new ListAppender<>();
+  private final Logger log = (Logger) LoggerFactory.getLogger("dev.outbox4j");
+  private EngineFixture engine;
+  private TcpProxy network;
+
+  ListenReportIT(TestDatabase database) {
+    this.database = database;
+  }
+
+  @BeforeEach
+  void setUp() {
+    engine = new EngineFixture(database, 3);
+    PGSimpleDataSource direct = database.plain();
+    network = new TcpProxy(direct.getServerNames()[0], direct.getPortNumbers()[0]);
+    heard.start();
+    log.addAppender(heard);
+  }
+
+  @AfterEach
+  void tearDown() {
+    engine.close();
+    network.close();
+    log.detachAppender(heard);
+  }
+
+  @Test
+  void listenThatCannotBeSetUpIsReportedOnceWhileMessagesArePolledAndOnceWhenItWorks() {
+    network.cut();
+    OutboxSubscriber subscriber =
+        engine.start(
+            engine.subscriber(QUEUE).listen(PgjdbcListen.on(proxied())).on("t", delivery -> {}));
+    await().untilAsserted(() -> assertThat(engine.events.disconnects.get()).isGreaterThan(1));
+
+    assertThat(subscriber.health().listener()).isEqualTo(Listener.DOWN);
+    assertThat(subscriber.health().healthy()).isFalse();
+    assertThat(subscriber.health().lastFailure()).get().asString().startsWith("listen: ");
+    engine.publish(QUEUE, "t", 5);
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(5));
+    assertThat(warnings()).hasSize(1);
+    assertThat(warnings().get(0)).contains("[" + QUEUE + "] LISTEN is not in force");
+
+    network.resume();
+    await().until(() -> subscriber.health().listener() == Listener.UP);
+    await().until(() -> subscriber.health().healthy());
+    assertThat(engine.events.connects).hasValue(1);
+    assertThat(warnings()).hasSize(1);
+  }
+
+  private PGSimpleDataSource proxied() {
+    PGSimpleDataSource source = database.plain();
+    source.setServerNames(new String[] {network.host()});
+    source.setPortNumbers(new int[] {network.port()});
+    return source;
+  }
+
+  /** What the subscriber warns of; the source has a log of its own. */
+  private List<String> warnings() {
+    return List.copyOf(heard.list).stream()
+        .filter(event -> event.getLevel().isGreaterOrEqual(Level.WARN))
+        .map(ILoggingEvent::getFormattedMessage)
+        .filter(message -> message.startsWith("[" + QUEUE + "] LISTEN"))
+        .toList();
+  }
+}
