@@ -31,6 +31,9 @@ final class IdlePlan {
   private int busyClaims;
   private boolean announced;
   private long announcedAt;
+  private boolean inForce;
+  private long inForceSince;
+  private long askedAt;
   private boolean settled;
   private boolean horizonKnown;
   private long horizon;
@@ -45,6 +48,7 @@ final class IdlePlan {
 
   /** Returns what the next claim tells publishers. */
   Idle announcement(boolean listening, boolean lastClaimFull, long now) {
+    askedAt = now;
     if (announced && (busyClaims >= BUSY_CLAIMS || !listening)) {
       announced = false;
       return Idle.AWAKE;
@@ -56,14 +60,13 @@ final class IdlePlan {
       return Idle.LOOK_AHEAD;
     }
     if (announced ? now - announcedAt > maxPoll / 2 : emptyClaims > 0) {
-      if (!announced) {
+      if (!announced || now - announcedAt > 2 * maxPoll) { // new, or run out meanwhile
         announced = true;
+        inForce = false;
         settled = false;
         horizonKnown = false;
-        announcedAt = now;
-      } else {
-        announcedAt = now; // refreshed: it must outlast the longest wait
       }
+      announcedAt = now; // refreshed: it must outlast the longest wait
       return Idle.sleep(Duration.ofNanos(2 * maxPoll).plusSeconds(1));
     }
     return Idle.LOOK_AHEAD;
@@ -83,6 +86,11 @@ final class IdlePlan {
       busyClaims = 0;
       emptyClaims = Math.min(emptyClaims + 1, 30);
     }
+    boolean announcing = announced && !inForce;
+    if (announcing) {
+      inForce = true; // its transaction has committed; what the claim itself saw was before that
+      inForceSince = now;
+    }
     if (ahead == null) {
       return;
     }
@@ -91,7 +99,7 @@ final class IdlePlan {
     if (next != null) {
       dueAt = now + Completer.saturatedNanos(next);
     }
-    if (announced && !settled && now - announcedAt > MARGIN) {
+    if (announced && !announcing && !settled && askedAt - inForceSince > MARGIN) {
       if (!horizonKnown) {
         horizonKnown = true;
         horizon = ahead.nextTransaction();
@@ -116,9 +124,12 @@ final class IdlePlan {
       wait *= 2;
     }
     wait = (long) (Math.min(wait, ceiling) * ThreadLocalRandom.current().nextDouble(0.8, 1.0));
-    if (listening && announced && !settled) {
+    if (listening && !announced) {
+      wait = Math.min(wait, UNSETTLED_WAIT); // no publisher knows of the sleep yet
+    } else if (listening && !settled) {
       wait =
-          Math.min(wait, now - announcedAt < LONG_UNSETTLED ? UNSETTLED_WAIT : LONG_UNSETTLED_WAIT);
+          Math.min(
+              wait, now - inForceSince < LONG_UNSETTLED ? UNSETTLED_WAIT : LONG_UNSETTLED_WAIT);
     }
     if (dueKnown) {
       long untilDue = dueAt - now;
