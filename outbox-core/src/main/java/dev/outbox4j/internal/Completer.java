@@ -11,7 +11,10 @@ import dev.outbox4j.spi.SubscriberEvents;
 import dev.outbox4j.spi.SubscriberEvents.Phase;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
@@ -19,6 +22,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.LongConsumer;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -54,6 +58,7 @@ final class Completer implements Runnable {
   private volatile boolean parked;
   private volatile boolean stopping;
   private volatile boolean givenUp;
+  private volatile boolean acksOnly;
 
   // confined to the completer's thread
   private List<InFlight> acks = new ArrayList<>();
@@ -85,6 +90,10 @@ final class Completer implements Runnable {
 
   /** Takes a decided row over; from any thread. */
   void complete(InFlight delivery) {
+    if (acksOnly && !(delivery.settlement() instanceof Settlement.Ack)) {
+      log.debug("[{}] {} is left to the end of its lease", subscriber, delivery);
+      return;
+    }
     InFlight head;
     do {
       head = completed.get();
@@ -100,6 +109,14 @@ final class Completer implements Runnable {
     registry.settle(delivery);
     vitals.tell(observer -> observer.leaseLost(subscriber, delivery, phase));
     onSettled.run();
+  }
+
+  /**
+   * Takes over nothing from now on but what is done: handlers are about to be interrupted by the
+   * stop, and what that makes them throw is no failure of their messages.
+   */
+  void acksOnly() {
+    acksOnly = true;
   }
 
   /** Ends the thread once everything is written. */
@@ -119,6 +136,7 @@ final class Completer implements Runnable {
     thread = Thread.currentThread();
     while (!givenUp) {
       try {
+        Thread.interrupted(); // an observer's: it would make every wait and connection fail
         long wait = flushAll();
         if (stopping && idle()) {
           return;
@@ -236,7 +254,9 @@ final class Completer implements Runnable {
           }
           return false;
         }
-        oneByOne(group, write);
+        if (!oneByOne(group, write)) {
+          return false;
+        }
       }
       group.clear();
       onSettled.run();
@@ -244,12 +264,17 @@ final class Completer implements Runnable {
     return true;
   }
 
-  /** One bad row must not hold back the others. */
-  private void oneByOne(List<InFlight> group, Consumer<List<InFlight>> write) {
-    for (InFlight row : group) {
+  /** One bad row must not hold back the others; returns false if some are left for later. */
+  private boolean oneByOne(List<InFlight> group, Consumer<List<InFlight>> write) {
+    for (Iterator<InFlight> left = group.iterator(); left.hasNext(); left.remove()) {
+      InFlight row = left.next();
       try {
         write.accept(List.of(row));
       } catch (StoreException failure) {
+        if (failure.fault() != StoreException.Fault.ROW) {
+          row.outcomeUnknown |= failure.outcomeUnknown();
+          return false;
+        }
         log.error(
             "[{}] the outcome of {} cannot be written; the row is left to the end of its lease: {}",
             subscriber,
@@ -258,6 +283,7 @@ final class Completer implements Runnable {
         registry.settle(row);
       }
     }
+    return true;
   }
 
   private void flushAcks(List<InFlight> rows) {
@@ -289,7 +315,7 @@ final class Completer implements Runnable {
         Phase.RETRY,
         row -> {
           Duration delay = ((Settlement.Retry) row.settlement()).delay();
-          onDueAgain.accept(delay.toNanos());
+          onDueAgain.accept(saturatedNanos(delay));
           vitals.tell(observer -> observer.retried(subscriber, row, delay));
         });
   }
@@ -324,7 +350,7 @@ final class Completer implements Runnable {
   }
 
   /** A store that breaks its contract is treated as one in trouble. */
-  static StoreException asStoreException(RuntimeException failure) {
+  static StoreException asStoreException(Throwable failure) {
     return failure instanceof StoreException known
         ? known
         : new StoreException(
@@ -332,15 +358,30 @@ final class Completer implements Runnable {
   }
 
   private void settle(List<InFlight> rows, Set<Long> done, Phase phase, Consumer<InFlight> tell) {
-    boolean all = done.size() == rows.size();
+    Predicate<InFlight> written = among(rows, done);
     for (InFlight row : rows) {
-      if (all || done.contains(row.id())) {
+      if (written.test(row)) {
         tell.accept(row);
       } else {
         missing(row, phase);
       }
       registry.settle(row);
     }
+  }
+
+  /**
+   * Tells which of the rows the ids stand for. A subscriber that was away for longer than its lease
+   * may claim a row again that it still has in hand: then one statement names the row under both
+   * leases, and only the younger can be meant.
+   */
+  static Predicate<InFlight> among(List<InFlight> rows, Set<Long> ids) {
+    if (ids.size() == rows.size()) {
+      return row -> true;
+    }
+    Map<Long, Integer> youngest = new HashMap<>();
+    rows.forEach(row -> youngest.merge(row.id(), row.leaseToken(), Math::max));
+    return row ->
+        ids.contains(row.id()) && Integer.valueOf(row.leaseToken()).equals(youngest.get(row.id()));
   }
 
   private void missing(InFlight row, Phase phase) {

@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -117,7 +118,7 @@ final class DeadLetterDesk {
       backoff.reset();
     } catch (StoreException failure) {
       if (failure.fault() == StoreException.Fault.ROW && rows.size() > 1) {
-        rows.forEach(this::writeAlone); // one bad row must not hold back the others
+        oneByOne(rows);
         return;
       }
       if (failure.outcomeUnknown()) {
@@ -127,11 +128,20 @@ final class DeadLetterDesk {
     }
   }
 
-  private void writeAlone(InFlight row) {
-    try {
-      move(List.of(row));
-    } catch (StoreException failure) {
-      park(List.of(row));
+  /** One bad row must not hold back the others, but a database in trouble holds back all. */
+  private void oneByOne(List<InFlight> rows) {
+    for (int i = 0; i < rows.size(); i++) {
+      InFlight row = rows.get(i);
+      try {
+        move(List.of(row));
+      } catch (StoreException failure) {
+        row.outcomeUnknown |= failure.outcomeUnknown();
+        if (failure.fault() != StoreException.Fault.ROW) {
+          park(rows.subList(i, rows.size()));
+          return;
+        }
+        park(List.of(row));
+      }
     }
   }
 
@@ -148,12 +158,13 @@ final class DeadLetterDesk {
       DeadLetterWriter target = java.util.Objects.requireNonNull(writer);
       moved = connections.spend(() -> target.write(entries));
       vitals.succeeded(Operation.DEAD_LETTER);
-    } catch (RuntimeException failure) {
+    } catch (RuntimeException | Error failure) { // an Error too must not take the rows with it
       vitals.failed(Operation.DEAD_LETTER, failure);
       throw Completer.asStoreException(failure);
     }
+    Predicate<InFlight> written = Completer.among(rows, moved);
     for (InFlight row : rows) {
-      if (moved.contains(row.id())) {
+      if (written.test(row)) {
         var reason = ((Settlement.DeadLetter) row.settlement()).reason();
         vitals.tell(observer -> observer.deadLettered(subscriber, row, reason, true));
       } else {
@@ -197,8 +208,8 @@ final class DeadLetterDesk {
       for (InFlight row : rows) {
         vitals.tell(observer -> observer.retried(subscriber, row, PUT_OFF));
       }
-    } catch (RuntimeException failure) {
-      vitals.failed(Operation.RETRY, failure);
+    } catch (RuntimeException | Error failure) {
+      vitals.failed(Operation.DEAD_LETTER, failure); // ends when the dead letters are mended
       log.warn("[{}] {} rows are left to the end of their lease", subscriber, rows.size());
     }
     rows.forEach(registry::settle);

@@ -117,14 +117,13 @@ public final class DefaultSubscriber implements OutboxSubscriber {
       next.events().tell(observer -> observer.started(name(), this::health));
       try {
         next.start();
-      } catch (RuntimeException refused) {
+      } catch (RuntimeException | Error refused) {
         state = SubscriberState.STOPPED;
         next.events().tell(observer -> observer.stopped(name()));
         throw refused;
       }
       if (settings.stopping().onShutdown() && shutdownHook == null) {
-        shutdownHook = new Thread(this::stopInHook, "outbox-" + name() + "-shutdown");
-        Runtime.getRuntime().addShutdownHook(shutdownHook);
+        addShutdownHook();
       }
     }
     log.info(
@@ -197,6 +196,16 @@ public final class DefaultSubscriber implements OutboxSubscriber {
       shutdownHook = null; // it runs; it can no longer be removed
     }
     stop();
+  }
+
+  private void addShutdownHook() {
+    Thread hook = new Thread(this::stopInHook, "outbox-" + name() + "-shutdown");
+    try {
+      Runtime.getRuntime().addShutdownHook(hook);
+      shutdownHook = hook;
+    } catch (IllegalStateException shuttingDown) {
+      log.warn("[{}] started while the JVM is shutting down: nothing will stop it", name());
+    }
   }
 
   private void removeShutdownHook() {

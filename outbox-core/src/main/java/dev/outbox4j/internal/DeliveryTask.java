@@ -56,8 +56,8 @@ final class DeliveryTask {
       return dispatch(delivery, whenDone);
     } catch (
         Throwable unexpected) { // such as OutOfMemoryError in our own code: the row must not hang
+      end(delivery, AFTER_TROUBLE); // first, since in such trouble logging may fail as well
       log.error("[{}] {} could not be handled; it is retried", subscriber, delivery, unexpected);
-      end(delivery, AFTER_TROUBLE);
       return true;
     } finally {
       delivery.awaitInterrupt();
@@ -122,6 +122,9 @@ final class DeliveryTask {
           }
         };
     delivery.goesOnWithoutThread(doneOnce);
+    if (delivery.state() != InFlight.State.RUNNING) {
+      doneOnce.run(); // its timeout came before, and nobody may ever complete the stage
+    }
     stage.whenComplete(
         (value, thrown) -> {
           try {
@@ -131,6 +134,10 @@ final class DeliveryTask {
                 thrown == null
                     ? outcomes.returned(delivery, value)
                     : outcomes.threw(delivery, thrown));
+          } catch (Throwable unexpected) { // swallowed by the stage: the row must not hang
+            end(delivery, AFTER_TROUBLE);
+            log.error(
+                "[{}] {} could not be settled; it is retried", subscriber, delivery, unexpected);
           } finally {
             doneOnce.run();
           }

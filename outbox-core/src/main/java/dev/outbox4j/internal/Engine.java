@@ -9,6 +9,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -93,20 +94,29 @@ final class Engine {
 
   void start() {
     listening.open(settings.store().channel()); // first: if the source refuses, nothing has begun
-    completerThread.start();
-    keeperThread.start();
-    fetcherThread.start();
+    try {
+      completerThread.start();
+      keeperThread.start();
+      fetcherThread.start();
+    } catch (Error noThread) { // the machine has no more of them: end those that began
+      drain();
+      throw noThread;
+    }
   }
 
   /** Drains; returns true if nothing was left behind. */
   boolean drain() {
     long deadline = System.nanoTime() + settings.stopping().gracefulTimeout().toNanos();
     fetcher.stop();
+    LockSupport.unpark(fetcherThread); // a wake-up may be pending already, unheard in a pause
     List<InFlight> unstarted = buffer.close();
     boolean fetcherEnded = join(fetcherThread, deadline + FLUSH_NANOS);
     unstarted.addAll(buffer.close()); // what a claim under way brought in after all
     release(unstarted);
     boolean quiet = pool.awaitQuiet(deadline);
+    if (!quiet) {
+      completer.acksOnly();
+    }
     pool.shutdown(!quiet);
     completer.stop();
     boolean flushed = join(completerThread, Math.max(deadline, System.nanoTime() + FLUSH_NANOS));

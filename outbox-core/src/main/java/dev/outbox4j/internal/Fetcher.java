@@ -104,8 +104,9 @@ final class Fetcher implements Runnable {
     wakeup.own();
     while (!stopping) {
       try {
-        if (awaitRoom()) {
-          claimOnce();
+        int room = awaitRoom();
+        if (room > 0) {
+          claimOnce(room);
         }
         holdings.pool().kick(holdings.buffer().size());
       } catch (Throwable failure) { // whatever it is, polling goes on
@@ -116,9 +117,11 @@ final class Fetcher implements Runnable {
     }
   }
 
-  private boolean awaitRoom() {
-    if (room() > 0) {
-      return true;
+  /** Returns how many rows there is room for; the room may change meanwhile, so it is read once. */
+  private int awaitRoom() {
+    int room = room();
+    if (room > 0) {
+      return room;
     }
     waitingForRoom = true;
     try {
@@ -128,7 +131,7 @@ final class Fetcher implements Runnable {
     } finally {
       waitingForRoom = false;
     }
-    return !stopping && room() > 0;
+    return stopping ? 0 : room();
   }
 
   private int room() {
@@ -142,9 +145,8 @@ final class Fetcher implements Runnable {
     return Math.min(room, mostInFlight - holdings.registry().rows());
   }
 
-  private void claimOnce() {
+  private void claimOnce(int limit) {
     long now = System.nanoTime();
-    int limit = room();
     if (listening.epoch() != epoch) {
       epoch = listening.epoch();
       idle.unannounced(); // the server may have restarted, and sleepers do not survive that
@@ -197,6 +199,9 @@ final class Fetcher implements Runnable {
     long wait = idle.wait(listening.up(), now);
     if (scans.lookedAboveOnly()) {
       wait = Math.min(wait, scans.untilSweep(now)); // empty above the bound is not empty
+    }
+    if (!holdings.buffer().isEmpty()) {
+      wait = Math.min(wait, LONGEST_ROOM_WAIT); // the executor refused: offer the rows again soon
     }
     wakeup.await(wait);
   }

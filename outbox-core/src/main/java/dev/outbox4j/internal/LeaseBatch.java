@@ -23,6 +23,9 @@ final class LeaseBatch {
 
   private volatile long renewAt;
 
+  /** The last try to renew failed. */
+  private volatile boolean overdue;
+
   LeaseBatch(List<ClaimedRow> rows, long claimedAt, long leaseNanos) {
     this.claimedAt = claimedAt;
     this.unsettled = new AtomicInteger(rows.size());
@@ -36,10 +39,12 @@ final class LeaseBatch {
   void renewed(long sentAt, long leaseNanos) {
     expiresAt = sentAt + leaseNanos;
     renewAt = sentAt + leaseNanos / 2;
+    overdue = false;
   }
 
   void renewLater(long at) {
     renewAt = at;
+    overdue = true;
   }
 
   /** Takes the next row that no worker has, or null if all are taken. */
@@ -75,6 +80,10 @@ final class LeaseBatch {
 
   long expiresAt() {
     return expiresAt;
+  }
+
+  boolean overdue() {
+    return overdue;
   }
 
   long renewAt() {

@@ -12,6 +12,7 @@ import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -72,11 +73,17 @@ final class LeaseKeeper implements Runnable {
   public void run() {
     thread = Thread.currentThread();
     while (!stopping) {
+      // the thread must not die, and neither may keep the other from its turn: every lease hangs
+      // on it
+      try {
+        renewDue(System.nanoTime());
+      } catch (Throwable failure) {
+        vitals.failed(Operation.RENEW, failure);
+      }
       try {
         endOverdueHandlers(System.nanoTime());
-        renewDue(System.nanoTime());
-      } catch (Throwable failure) { // the thread must not die: every lease hangs on it
-        vitals.failed(Operation.RENEW, failure);
+      } catch (Throwable failure) {
+        log.error("[{}] a handler past its timeout could not be ended", subscriber, failure);
       }
       LockSupport.parkNanos(this, tick);
       Thread.interrupted(); // whoever interrupts an engine thread means: look again
@@ -115,7 +122,9 @@ final class LeaseKeeper implements Runnable {
   private void renewDue(long now) {
     List<LeaseBatch> due = new ArrayList<>();
     List<InFlight> rows = new ArrayList<>();
+    boolean overdue = false;
     for (LeaseBatch batch : registry.batches()) {
+      overdue |= batch.overdue();
       if (now - batch.renewAt() >= 0) {
         due.add(batch);
         for (int i = 0; i < batch.size(); i++) {
@@ -127,6 +136,9 @@ final class LeaseKeeper implements Runnable {
       }
     }
     if (due.isEmpty()) {
+      if (!overdue) {
+        vitals.succeeded(Operation.RENEW); // what could not be renewed is settled: none is owed
+      }
       return;
     }
     long sentAt = System.nanoTime();
@@ -150,8 +162,9 @@ final class LeaseKeeper implements Runnable {
     if (held.size() == rows.size()) {
       return;
     }
+    Predicate<InFlight> renewed = Completer.among(rows, held);
     for (InFlight row : rows) {
-      if (!held.contains(row.id())) {
+      if (!renewed.test(row)) {
         missing(row);
       }
     }

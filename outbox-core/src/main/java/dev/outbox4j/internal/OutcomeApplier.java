@@ -104,7 +104,7 @@ final class OutcomeApplier {
       }
       Duration wait = delay == null ? settings.retry().delayAfter(attempt, failure) : delay;
       return new Settlement.Retry(wait, Utf8.bounded(text, MAX_ERROR_BYTES));
-    } catch (RuntimeException broken) { // a predicate or curve of the user's
+    } catch (RuntimeException | Error broken) { // a predicate or curve of the user's
       log.error(
           "[{}] the retry policy failed on {}; it is retried in {}",
           subscriber,
@@ -125,7 +125,7 @@ final class OutcomeApplier {
       if (text != null) {
         return text;
       }
-    } catch (RuntimeException broken) {
+    } catch (RuntimeException | Error broken) {
       log.warn(
           "[{}] the exception renderer failed; only the class name is kept", subscriber, broken);
     }

@@ -4,7 +4,6 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
@@ -78,14 +77,14 @@ final class WorkerPool {
       try {
         executor.execute(this::runRows);
         rejecting = false;
-      } catch (RejectedExecutionException rejected) {
+      } catch (RuntimeException | Error refused) { // rejected, or no thread to be had
         release();
         if (!rejecting) {
           rejecting = true;
           log.warn(
               "[{}] the executor rejects handlers; buffered rows wait and are offered again: {}",
               subscriber,
-              rejected.getMessage());
+              refused.toString());
         }
         return;
       }
@@ -93,16 +92,32 @@ final class WorkerPool {
   }
 
   private void runRows() {
+    boolean emptied;
     do {
+      emptied = runBuffered();
+      // a row added after the last look found this permit taken, so look once more without it
+    } while (emptied && !buffer.isEmpty() && tryAcquire());
+  }
+
+  /** Runs rows and gives the permit back, whatever happens; false if a pending stage took it. */
+  private boolean runBuffered() {
+    boolean held = true;
+    try {
       for (InFlight row = buffer.poll(); row != null; row = buffer.poll()) {
         onTaken.run();
-        if (!task.run(row, this::stageEnded) && !tryAcquire()) {
-          return; // the permit went with the pending stage, and there is no other
+        if (!task.run(row, this::stageEnded)) {
+          held = tryAcquire(); // the permit went with the pending stage
+          if (!held) {
+            return false;
+          }
         }
       }
-      release();
-      // a row added after the last look found this permit taken, so look once more without it
-    } while (!buffer.isEmpty() && tryAcquire());
+      return true;
+    } finally {
+      if (held) {
+        release();
+      }
+    }
   }
 
   private void stageEnded() {

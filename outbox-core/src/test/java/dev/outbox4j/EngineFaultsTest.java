@@ -1,0 +1,394 @@
+package dev.outbox4j;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.spi.StoreException;
+import dev.outbox4j.spi.SubscriberEvents;
+import dev.outbox4j.testing.InMemoryStore;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/** The engine when user code, the executor or the store behave as badly as they can. */
+class EngineFaultsTest {
+  private final InMemoryStore store = new InMemoryStore(Clock.systemUTC());
+  private OutboxSubscriber subscriber;
+
+  @AfterEach
+  void stop() {
+    if (subscriber != null) {
+      subscriber.stop();
+    }
+  }
+
+  private OutboxSubscriber.Builder builder() {
+    return OutboxSubscriber.builder("orders")
+        .store(store)
+        .deadLetters(store.deadLetters())
+        .gracefulTimeout(Duration.ofMillis(300))
+        .maxDeliveries(50);
+  }
+
+  private void start(OutboxSubscriber.Builder builder) {
+    subscriber = builder.build();
+    subscriber.start();
+  }
+
+  private void publish(String type) {
+    store.publish(OutboxMessage.to("orders").type(type).body(Payload.ofText("x")).build());
+  }
+
+  @Test
+  void delayOfManyLifetimesIsWrittenOnceAndHurtsNoOtherRow() {
+    Duration tooLong = Duration.ofDays(365L * 1_000);
+    List<String> told = new CopyOnWriteArrayList<>();
+    for (int i = 0; i < 20; i++) {
+      publish("t");
+    }
+    start(
+        builder()
+            .workers(8)
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void retried(String name, Delivery delivery, Duration delay) {
+                    told.add("retried");
+                  }
+
+                  @Override
+                  public void leaseLost(String name, Delivery delivery, Phase phase) {
+                    told.add("lost");
+                  }
+                })
+            .onOutcome("t", Payload.class, (body, delivery) -> Outcome.retryAfter(tooLong)));
+    await().untilAsserted(() -> assertThat(told).hasSize(20));
+    assertThat(told).containsOnly("retried");
+    await().untilAsserted(() -> assertThat(subscriber.health().inFlight()).isZero());
+    assertThat(subscriber.health().failing()).isFalse();
+  }
+
+  @Test
+  void executorWithoutThreadsCostsNoPermit() {
+    AtomicInteger refusals = new AtomicInteger(20);
+    ExecutorService threads = Executors.newCachedThreadPool();
+    AtomicInteger handled = new AtomicInteger();
+    publish("t");
+    start(
+        builder()
+            .workers(2)
+            .executor(
+                task -> {
+                  if (refusals.getAndDecrement() > 0) {
+                    throw new OutOfMemoryError("unable to create native thread");
+                  }
+                  threads.execute(task);
+                })
+            .on("t", delivery -> handled.incrementAndGet()));
+    await().atMost(Duration.ofSeconds(30)).untilAsserted(() -> assertThat(handled).hasValue(1));
+    threads.shutdown();
+  }
+
+  @Test
+  void stageWhoseFailureCannotBeRenderedIsRetriedAndDoesNotHang() {
+    CompletableFuture<Void> stage = new CompletableFuture<>();
+    publish("t");
+    start(
+        builder()
+            .workers(1)
+            .renderExceptions(
+                failure -> {
+                  throw new StackOverflowError("renderer");
+                })
+            .onAsync("t", Payload.class, (body, delivery) -> stage));
+    await().untilAsserted(() -> assertThat(subscriber.health().running()).isEqualTo(1));
+    stage.completeExceptionally(new IllegalStateException("remote"));
+    await()
+        .untilAsserted(
+            () -> assertThat(store.rows()).singleElement().extracting("attempts").isEqualTo(1));
+    assertThat(subscriber.health().inFlight()).isZero();
+  }
+
+  @Test
+  void rendererThatThrowsErrorsKeepsNoLeaseFromBeingRenewed() {
+    CountDownLatch release = new CountDownLatch(1);
+    AtomicInteger renewed = new AtomicInteger();
+    AtomicInteger timedOut = new AtomicInteger();
+    publish("t");
+    start(
+        builder()
+            .workers(1)
+            .lease(Duration.ofMillis(200))
+            .handlerTimeout(Duration.ofMillis(100))
+            .retry(
+                RetryPolicy.standard()
+                    .giveUpIf(
+                        failure -> {
+                          throw new AssertionError("predicate");
+                        }))
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void handlerTimedOut(String name, Delivery delivery) {
+                    timedOut.incrementAndGet();
+                  }
+
+                  @Override
+                  public void renewed(String name, int rows) {
+                    renewed.addAndGet(rows);
+                  }
+                })
+            .on("t", delivery -> release.await()));
+    await().untilAsserted(() -> assertThat(timedOut).hasValue(1));
+    release.countDown();
+    await()
+        .untilAsserted(
+            () -> assertThat(store.rows()).singleElement().extracting("attempts").isEqualTo(1));
+  }
+
+  @Test
+  void stageReturnedAfterTheTimeoutGivesItsPermitBack() {
+    CountDownLatch expired = new CountDownLatch(1);
+    AtomicInteger handled = new AtomicInteger();
+    publish("stuck");
+    start(
+        builder()
+            .workers(1)
+            .handlerTimeout(Duration.ofMillis(50))
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void handlerTimedOut(String name, Delivery delivery) {
+                    expired.countDown();
+                  }
+                })
+            .onAsync(
+                "stuck",
+                Payload.class,
+                (body, delivery) -> {
+                  awaitIgnoringInterrupts(expired);
+                  return new CompletableFuture<>();
+                })
+            .on("t", delivery -> handled.incrementAndGet()));
+    await().untilAsserted(() -> assertThat(expired.getCount()).isZero());
+    publish("t");
+    await().untilAsserted(() -> assertThat(handled).hasValue(1));
+    assertThat(subscriber.health().running()).isZero();
+  }
+
+  @Test
+  void healthRecoversFromARenewalThatNoRowNeedsAnyMore() {
+    AtomicBoolean broken = new AtomicBoolean(true);
+    CountDownLatch release = new CountDownLatch(1);
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("renew") && broken.get()) {
+            throw new StoreException("down", StoreException.Fault.TRANSIENT, false, null);
+          }
+        });
+    publish("t");
+    start(builder().lease(Duration.ofSeconds(1)).on("t", delivery -> release.await()));
+    await().untilAsserted(() -> assertThat(subscriber.health().failing()).isTrue());
+    release.countDown();
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    broken.set(false);
+    await().untilAsserted(() -> assertThat(subscriber.health().failing()).isFalse());
+  }
+
+  @Test
+  void rowClaimedAgainByItsOwnSubscriberIsLostToTheFirstHandlerAndAckedOnce() {
+    AtomicBoolean broken = new AtomicBoolean(true);
+    AtomicInteger running = new AtomicInteger();
+    AtomicInteger acked = new AtomicInteger();
+    AtomicInteger lost = new AtomicInteger();
+    AtomicInteger renewals = new AtomicInteger();
+    AtomicBoolean firstKnows = new AtomicBoolean();
+    AtomicInteger ended = new AtomicInteger();
+    CountDownLatch release = new CountDownLatch(1);
+    store.beforeEach(
+        operation -> {
+          boolean toFail =
+              operation.equals("renew")
+                  ? broken.get()
+                  : operation.equals("ack") && ended.get() < 2; // so both are in one statement
+          if (toFail) {
+            throw new StoreException("down", StoreException.Fault.TRANSIENT, false, null);
+          }
+          if (operation.equals("renew")) {
+            renewals.incrementAndGet();
+          }
+        });
+    publish("t");
+    start(
+        builder()
+            .workers(2)
+            .gracefulTimeout(Duration.ofSeconds(5))
+            .lease(Duration.ofMillis(300))
+            .poll(Duration.ofMillis(10), Duration.ofMillis(20))
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void acked(String name, Delivery delivery) {
+                    acked.incrementAndGet();
+                  }
+
+                  @Override
+                  public void leaseLost(String name, Delivery delivery, Phase phase) {
+                    lost.incrementAndGet();
+                  }
+                })
+            .on(
+                "t",
+                delivery -> {
+                  if (running.incrementAndGet() == 2) {
+                    broken.set(false);
+                  }
+                  release.await();
+                  if (delivery.leaseToken() == 1) {
+                    firstKnows.set(delivery.leaseLost());
+                    await().until(() -> ended.get() == 1); // the other one waits for its ack
+                  }
+                  ended.incrementAndGet();
+                }));
+    await().untilAsserted(() -> assertThat(running).hasValue(2));
+    await().untilAsserted(() -> assertThat(renewals.get()).isGreaterThan(4));
+    release.countDown();
+    await().untilAsserted(() -> assertThat(subscriber.health().inFlight()).isZero());
+    assertThat(store.rows()).isEmpty();
+    assertThat(acked).hasValue(1);
+    assertThat(firstKnows).isTrue();
+    assertThat(lost.get()).isPositive();
+  }
+
+  @Test
+  void interruptByAStopIsNoFailureOfTheMessage() {
+    CountDownLatch started = new CountDownLatch(3);
+    CountDownLatch interrupted = new CountDownLatch(3);
+    CountDownLatch never = new CountDownLatch(1);
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("ack")) { // the completer is busy when the handlers are interrupted
+            awaitIgnoringInterrupts(interrupted);
+          }
+        });
+    for (int i = 0; i < 3; i++) {
+      publish("t");
+    }
+    publish("quick");
+    start(
+        OutboxSubscriber.builder("orders")
+            .store(store)
+            .workers(4)
+            .retry(RetryPolicy.none())
+            .gracefulTimeout(Duration.ofMillis(100))
+            .on("quick", delivery -> {})
+            .on(
+                "t",
+                delivery -> {
+                  started.countDown();
+                  try {
+                    never.await();
+                  } finally {
+                    interrupted.countDown();
+                  }
+                }));
+    await().untilAsserted(() -> assertThat(started.getCount()).isZero());
+    subscriber.stop();
+    assertThat(store.rows()).hasSize(3);
+  }
+
+  @Test
+  void observerThatInterruptsItsThreadHoldsUpNothing() {
+    AtomicInteger connections = new AtomicInteger();
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("ack") && Thread.currentThread().isInterrupted()) {
+            connections.incrementAndGet();
+            throw new StoreException("no wait", StoreException.Fault.TRANSIENT, false, null);
+          }
+        });
+    AtomicInteger handled = new AtomicInteger();
+    start(
+        builder()
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void acked(String name, Delivery delivery) {
+                    Thread.currentThread().interrupt();
+                  }
+                })
+            .on("t", delivery -> handled.incrementAndGet()));
+    publish("t");
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    publish("t");
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    assertThat(handled).hasValue(2);
+    assertThat(connections).hasValue(0);
+  }
+
+  @Test
+  void rowsWaitingForBrokenDeadLettersSurviveAnErrorOfTheWriter() {
+    AtomicInteger tries = new AtomicInteger();
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("dead-letter")) {
+            int attempt = tries.incrementAndGet();
+            if (attempt == 1) {
+              throw new StoreException("no table", StoreException.Fault.SETUP, false, null);
+            }
+            if (attempt == 2) {
+              throw new NoClassDefFoundError("driver");
+            }
+          }
+        });
+    publish("t");
+    start(builder().onOutcome("t", Payload.class, (body, delivery) -> Outcome.reject("no")));
+    await().untilAsserted(() -> assertThat(store.deadRows()).hasSize(1));
+    assertThat(tries).hasValue(3);
+    await().untilAsserted(() -> assertThat(subscriber.health().inFlight()).isZero());
+  }
+
+  @Test
+  void outageWhileRowsAreWrittenOneByOneLeavesNoneOfThemBehind() {
+    AtomicInteger tries = new AtomicInteger();
+    AtomicInteger lost = new AtomicInteger();
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("ack")) {
+            int attempt = tries.incrementAndGet();
+            if (attempt == 1) {
+              throw new StoreException("a trigger", StoreException.Fault.ROW, false, null);
+            }
+            if (attempt == 2) {
+              throw new StoreException("down", StoreException.Fault.TRANSIENT, false, null);
+            }
+          }
+        });
+    publish("t");
+    start(builder().on("t", delivery -> lost.incrementAndGet()));
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    assertThat(tries).hasValue(3);
+    assertThat(lost).hasValue(1);
+  }
+
+  private static void awaitIgnoringInterrupts(CountDownLatch latch) {
+    boolean done = false;
+    while (!done) {
+      try {
+        latch.await();
+        done = true;
+      } catch (InterruptedException ignoredOnPurpose) {
+        done = latch.getCount() == 0;
+      }
+    }
+  }
+}
