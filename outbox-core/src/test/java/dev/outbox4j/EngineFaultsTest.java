@@ -3,6 +3,7 @@ package dev.outbox4j;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.StoreException;
 import dev.outbox4j.spi.SubscriberEvents;
 import dev.outbox4j.testing.InMemoryStore;
@@ -304,6 +305,25 @@ class EngineFaultsTest {
     await().untilAsserted(() -> assertThat(started.getCount()).isZero());
     subscriber.stop();
     assertThat(store.rows()).hasSize(3);
+  }
+
+  @Test
+  void rowOfAKilledSubscriberIsHandledWhenItsLeaseEndsAndNotAtTheNextPoll() {
+    AtomicInteger handled = new AtomicInteger();
+    publish("t");
+    store.claim( // and never heard of again
+        new ClaimRequest(
+            List.of(new ClaimRequest.QueueScan("orders", null)),
+            1,
+            Duration.ofSeconds(2),
+            "killed",
+            ClaimRequest.Idle.UNCHANGED));
+    start(
+        builder()
+            .listen(store.notifications())
+            .poll(Duration.ofSeconds(30), Duration.ofSeconds(60))
+            .on("t", delivery -> handled.incrementAndGet()));
+    await().atMost(Duration.ofSeconds(4)).untilAsserted(() -> assertThat(handled).hasValue(1));
   }
 
   @Test

@@ -41,6 +41,11 @@ final class InMemoryRow {
     return !availableAt.isAfter(now) && (leaseUntil == null || leaseUntil.isBefore(now));
   }
 
+  /** Returns when the lease of a due row runs out; null if it is not due or not held. */
+  @Nullable Instant heldUntil(Instant now) {
+    return availableAt.isAfter(now) || claimable(now) ? null : leaseUntil;
+  }
+
   ClaimedRow claim(Instant now, Duration lease, String owner) {
     leaseUntil = now.plus(lease);
     leaseToken++;

@@ -220,6 +220,14 @@ public final class InMemoryStore implements OutboxStore {
       if (place != null && SOONEST.compare(place.availableAt(), next) < 0) {
         next = place.availableAt();
       }
+      if (request.queues().stream().allMatch(one -> one.above() == null)) {
+        for (InMemoryRow row : queue(scan.queue()).values()) {
+          Instant free = row.heldUntil(now);
+          if (free != null && SOONEST.compare(free, next) < 0) {
+            next = free;
+          }
+        }
+      }
     }
     return new LookAhead(next == null ? null : Duration.between(now, next), 1, 1);
   }

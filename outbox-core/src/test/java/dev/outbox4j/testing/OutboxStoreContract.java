@@ -395,6 +395,21 @@ public abstract class OutboxStoreContract {
     assertThat(none.nextTransaction()).isGreaterThanOrEqualTo(both.oldestTransaction());
   }
 
+  @Test
+  void lookAheadOfASweepTellsWhenALeaseRunsOut() {
+    publish("a", 1);
+    publish(message("a").deliverIn(Duration.ofSeconds(500)).build());
+    claim(1, "a");
+
+    LookAhead one = claim(request(1, Idle.LOOK_AHEAD, new QueueScan("a", null))).lookAhead();
+    LookAhead both =
+        claim(request(1, Idle.LOOK_AHEAD, new QueueScan("b", null), new QueueScan("a", null)))
+            .lookAhead();
+
+    assertThat(one.nextDueIn()).isBetween(LEASE.minusSeconds(20), LEASE);
+    assertThat(both.nextDueIn()).isBetween(LEASE.minusSeconds(20), LEASE);
+  }
+
   @ParameterizedTest
   @EnumSource
   void everyIdleModeClaimsTheSame(Idle.Mode mode) {

@@ -30,7 +30,8 @@ final class ClaimStatement {
   private enum Scan {
     SWEEP(StoreSql.CLAIM_SWEEP),
     ABOVE(StoreSql.CLAIM_ABOVE),
-    QUEUES(StoreSql.CLAIM_QUEUES);
+    QUEUES(StoreSql.CLAIM_QUEUES),
+    QUEUES_SWEEP(StoreSql.CLAIM_QUEUES);
 
     final String template;
 
@@ -47,17 +48,23 @@ final class ClaimStatement {
     for (Scan scan : Scan.values()) {
       for (Idle.Mode mode : Idle.Mode.values()) {
         texts.put(
-            new Kind(scan, mode), sql.render(StoreSql.PREAMBLE + scan.template + after(mode)));
+            new Kind(scan, mode),
+            sql.render(StoreSql.PREAMBLE + scan.template + after(scan, mode)));
       }
     }
   }
 
-  private static String after(Idle.Mode mode) {
+  private static String after(Scan scan, Idle.Mode mode) {
+    // a sweep only: what a bound is there to spare is not to be walked after all
+    String lookAhead =
+        scan == Scan.SWEEP || scan == Scan.QUEUES_SWEEP
+            ? StoreSql.LOOK_AHEAD_SWEEP
+            : StoreSql.LOOK_AHEAD;
     return switch (mode) {
       case UNCHANGED -> "";
       case AWAKE -> ";\n" + StoreSql.AWAKE;
-      case LOOK_AHEAD -> ";\n" + StoreSql.LOOK_AHEAD;
-      case SLEEP -> ";\n" + StoreSql.SLEEP + ";\n" + StoreSql.LOOK_AHEAD;
+      case LOOK_AHEAD -> ";\n" + lookAhead;
+      case SLEEP -> ";\n" + StoreSql.SLEEP + ";\n" + lookAhead;
     };
   }
 
@@ -87,7 +94,9 @@ final class ClaimStatement {
 
   private static Scan scan(ClaimRequest request) {
     if (request.queues().size() > 1) {
-      return Scan.QUEUES;
+      return request.queues().stream().allMatch(scan -> bound(scan) == null)
+          ? Scan.QUEUES_SWEEP
+          : Scan.QUEUES;
     }
     return bound(request.queues().get(0)) == null ? Scan.SWEEP : Scan.ABOVE;
   }
@@ -100,7 +109,7 @@ final class ClaimStatement {
 
   private static void bind(Parameters parameters, Scan scan, ClaimRequest request)
       throws SQLException {
-    if (scan == Scan.QUEUES) {
+    if (scan == Scan.QUEUES || scan == Scan.QUEUES_SWEEP) {
       bindQueues(parameters, request);
       parameters.number(request.limit());
     } else {

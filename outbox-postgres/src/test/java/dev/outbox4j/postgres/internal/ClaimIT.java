@@ -187,7 +187,7 @@ class ClaimIT {
           ('orders', '', '"text"', '294000-01-01', '2001-01-01', null)
         """);
     database.update(
-        "insert into outbox (queue, payload, available_at) values ('orders', '', 'infinity')");
+        "insert into outbox (queue, payload, available_at) values ('orders', '', 'infinity'), ('never', '', 'infinity')");
     PostgresStore store = PostgresOutbox.store(database.pool(1), database.table());
 
     ClaimResult result =
@@ -196,7 +196,11 @@ class ClaimIT {
     assertThat(result.rows()).hasSize(4);
     assertThat(result.rows()).allMatch(row -> row.headers().isEmpty());
     assertThat(result.rows()).allMatch(row -> !row.age().isNegative());
-    assertThat(result.lookAhead().nextDueIn()).as("due in a row of due time infinity").isNull();
+    assertThat(result.lookAhead().nextDueIn()).as("the lease just taken").isPositive();
+    ClaimRequest never = new ClaimRequest(scans("never"), 10, LEASE, "me", Idle.LOOK_AHEAD);
+    assertThat(store.claim(never).lookAhead().nextDueIn())
+        .as("due in a row of due time infinity")
+        .isNull();
     assertThat(result.rows().get(1).payload().bytes()).containsExactly(0x00, 0xff);
 
     // their due instants are good for bounds, too
