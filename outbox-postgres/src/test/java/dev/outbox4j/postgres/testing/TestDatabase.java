@@ -25,7 +25,9 @@ public final class TestDatabase implements AutoCloseable {
   TestDatabase(PostgresServer server, String name) {
     this.server = server;
     this.name = name;
-    update(server.dataSource("postgres"), "create database \"" + name + "\"");
+    update(
+        server.dataSource("postgres"),
+        "create database \"" + name + "\" encoding 'UTF8' template template0");
     update(
         server.dataSource("postgres"),
         "alter database \"" + name + "\" set timezone = 'Pacific/Auckland'");
