@@ -52,6 +52,9 @@ public interface OutboxSubscriber extends AutoCloseable {
    * Drains: claims no more, gives back what no handler has begun, lets running handlers finish
    * within the graceful timeout and writes their outcomes. Blocks until then. Does nothing if it is
    * not running; a second caller waits for the first one's drain.
+   *
+   * <p>Not to be called by a handler, which would wait for itself until the graceful timeout and
+   * then be interrupted; let another thread do it.
    */
   void stop();
 
