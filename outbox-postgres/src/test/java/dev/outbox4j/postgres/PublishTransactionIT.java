@@ -2,6 +2,7 @@ package dev.outbox4j.postgres;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxMessage;
@@ -313,7 +314,13 @@ class PublishTransactionIT {
         rows.next();
         pid = rows.getInt(1);
       }
-      database.one(Boolean.class, "select pg_terminate_backend(?, 10000)", pid);
+      database.one(Boolean.class, "select pg_terminate_backend(?)", pid);
+      await()
+          .until(
+              () ->
+                  database.one(
+                          Long.class, "select count(*) from pg_stat_activity where pid = ?", pid)
+                      == 0);
       assertThatThrownBy(() -> publisher.publish(connection, MESSAGE))
           .isInstanceOfSatisfying(
               StoreException.class,
