@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 /** Makes bytes of a message's body and JSON of its headers. Thread-safe if its codec is. */
 final class BodyEncoder {
   private static final String TEXT = "text/plain; charset=utf-8";
-  private static final String NO_HEADERS = "{}";
+  static final String NO_HEADERS = "{}";
 
   private final @Nullable PayloadCodec codec;
 

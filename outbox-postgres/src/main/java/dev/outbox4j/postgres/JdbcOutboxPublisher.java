@@ -38,6 +38,9 @@ final class JdbcOutboxPublisher implements OutboxPublisher {
     if (list.isEmpty()) {
       return List.of();
     }
+    if (SingleMessage.is(list)) {
+      return List.of(insert(connection, SingleMessage.of(list.get(0), settings.encoder())));
+    }
     PublishBatch batch = new PublishBatch(list, settings.encoder());
     return batch.results(insert(connection, batch));
   }
@@ -71,8 +74,30 @@ final class JdbcOutboxPublisher implements OutboxPublisher {
     return withConnectionOf(configuration, connection -> cancelTimer(connection, queue, timerId));
   }
 
+  private Published insert(Connection connection, SingleMessage message) {
+    try (PreparedStatement statement = connection.prepareStatement(sql.single())) {
+      statement.setBytes(1, message.payload());
+      statement.setString(2, message.queue());
+      statement.setString(3, message.type());
+      statement.setString(4, message.orderingKey());
+      statement.setString(5, message.headers());
+      statement.setString(6, message.deliverAt());
+      statement.setLong(7, message.delayMicros());
+      List<Long> ids = new ArrayList<>(1);
+      try (ResultSet result = statement.executeQuery()) {
+        while (result.next()) {
+          ids.add(result.getLong(1));
+        }
+      }
+      return SingleMessage.result(ids);
+    } catch (SQLException e) {
+      throw SqlFaults.explain("publish", settings.table(), e);
+    }
+  }
+
   private List<PublishBatch.Inserted> insert(Connection connection, PublishBatch batch) {
-    try (PreparedStatement statement = connection.prepareStatement(sql.publish())) {
+    try (PreparedStatement statement =
+        connection.prepareStatement(batch.timed() ? sql.timers() : sql.plain())) {
       statement.setBytes(1, batch.payloads);
       statement.setArray(2, connection.createArrayOf("int4", batch.firstBytes));
       statement.setArray(3, connection.createArrayOf("int4", batch.sizes));

@@ -36,8 +36,8 @@ final class PublishBatch {
   final @Nullable String[] types;
   final @Nullable String[] orderingKeys;
   final @Nullable String[] timerIds;
-  final String[] headers;
-  final Long[] delays;
+  final @Nullable String[] headers;
+  final @Nullable Long[] delays;
   final @Nullable String[] deliverAts;
 
   /** A row that the statement returned. */
@@ -75,13 +75,18 @@ final class PublishBatch {
       types[place] = message.type();
       orderingKeys[place] = message.orderingKey();
       timerIds[place] = message.timerId();
-      headers[place] = encoded.headers();
+      headers[place] = encoded.headers().equals(BodyEncoder.NO_HEADERS) ? null : encoded.headers();
       delays[place] = PublishTimes.delayMicros(message);
       deliverAts[place] = PublishTimes.deliverAt(message);
     }
     ByteBuffer all = ByteBuffer.allocate((int) total);
     contents.forEach(all::put);
     this.payloads = all.array();
+  }
+
+  /** Whether a message has a timer id. */
+  boolean timed() {
+    return timerIds[0] != null;
   }
 
   /** Says what became of each message, in the order they were given. */
@@ -102,12 +107,12 @@ final class PublishBatch {
       Timer timer = timer(messages.get(index));
       Long id = timer == null ? ids.poll() : timers.remove(timer);
       if (id == null && timer == null) {
-        throw mismatch(rows.size());
+        throw mismatch(messages.size(), rows.size());
       }
       results[index] = new Published(id == null ? OptionalLong.empty() : OptionalLong.of(id));
     }
     if (!ids.isEmpty() || !timers.isEmpty()) {
-      throw mismatch(rows.size());
+      throw mismatch(messages.size(), rows.size());
     }
     return List.of(results);
   }
@@ -130,7 +135,7 @@ final class PublishBatch {
     return id == null ? null : new Timer(message.queue(), id);
   }
 
-  private static void requireRoom(long total, int messages) {
+  static void requireRoom(long total, int messages) {
     if (total > MAX_BYTES) {
       throw new OutboxException(
           "the payloads of "
@@ -141,10 +146,10 @@ final class PublishBatch {
     }
   }
 
-  private OutboxException mismatch(int rows) {
+  static OutboxException mismatch(int messages, int rows) {
     return new OutboxException(
         "publishing "
-            + messages.size()
+            + messages
             + " messages gave "
             + rows
             + " rows that do not match them; roll back, and look for a trigger, rule or policy on the table that changes or drops what is inserted");

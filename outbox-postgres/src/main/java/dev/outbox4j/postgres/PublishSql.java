@@ -4,43 +4,78 @@ import org.jooq.DSLContext;
 import org.jooq.SQLDialect;
 import org.jooq.impl.DSL;
 
-/** The publishers' statements, rendered once, with R2DBC's markers or with JDBC's. */
-record PublishSql(String publish, String cancelTimer) {
+/**
+ * The publishers' statements, rendered once, with R2DBC's markers or with JDBC's.
+ *
+ * @param single inserts one message without a timer id
+ * @param plain inserts messages of which none has a timer id
+ * @param timers inserts messages of which some have timer ids: {@code on conflict} makes every row
+ *     of its statement a speculative one, which takes half as long again and more WAL
+ * @param cancelTimer deletes a message by its timer id
+ */
+record PublishSql(String single, String plain, String timers, String cancelTimer) {
+
+  private static final String SINGLE =
+      """
+      insert into {table} as i (payload, queue, type, ordering_key, headers, available_at)
+      values (
+        $1, $2, $3, $4, $5::jsonb,
+        coalesce($6::timestamptz, clock_timestamp() + $7::bigint * interval '1 microsecond'))
+      returning i.id""";
+
+  private static final String SINGLE_NOTIFIES =
+      """
+      ,
+        case
+          when {wanted}
+          then pg_notify({channel}, i.queue)
+        end
+      """;
+
+  private static final String A_SLEEPER_WAKES_LATER =
+      "exists (select from {sleepers} s where s.queue = i.queue and s.wake_at > i.available_at)";
 
   /**
    * One row a message, in the order of the arrays. Payloads come as one value and are cut apart
-   * here, because not every driver has arrays of bytes. The notification hangs on the last select:
-   * PostgreSQL does not run a select CTE that nothing reads.
+   * here, because not every driver has arrays of bytes.
    */
-  private static final String PUBLISH =
+  private static final String INSERT =
       """
-      with inserted as (
-        insert into {table} (payload, queue, type, ordering_key, timer_id, headers, available_at)
+      insert into {table} (payload, queue, type, ordering_key, timer_id, headers, available_at)
         select
-          substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id, m.headers::jsonb,
+          substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
+          case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
           case
-            when m.deliver_at is null then clock_timestamp() + m.delay * interval '1 microsecond'
-            else m.deliver_at::timestamptz
+            when m.deliver_at is not null then m.deliver_at::timestamptz
+            when m.delay is null then clock_timestamp()
+            else clock_timestamp() + m.delay * interval '1 microsecond'
           end
         from unnest(
             $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::text[])
           with ordinality as m(
             first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
-        order by m.place
-        on conflict (queue, timer_id) where timer_id is not null do nothing
-        returning id, queue, timer_id, available_at
-      )""";
+        order by m.place""";
 
-  private static final String NOTIFY =
+  private static final String ON_CONFLICT =
+      "\n  on conflict (queue, timer_id) where timer_id is not null do nothing";
+
+  /**
+   * The notification hangs on the last select: PostgreSQL does not run a select CTE that nothing
+   * reads.
+   */
+  private static final String NOTIFIED =
       """
-      , notified as materialized (
+      with inserted as (
+        {insert}
+        returning id, queue, timer_id, available_at
+      ), notified as materialized (
         select pg_notify({channel}, wanted.queue) from (
           {wanted}) wanted
       )
       select i.id, i.queue, i.timer_id, (select count(*) from notified) from inserted i
       """;
 
-  private static final String NO_NOTIFY = "\nselect i.id, i.queue, i.timer_id from inserted i\n";
+  private static final String NOT_NOTIFIED = "{insert}\n  returning id, queue, timer_id\n";
 
   private static final String FIRST_DUE =
       "select due.queue from (select i.queue, min(i.available_at) as available_at from inserted i group by i.queue) due where ";
@@ -64,19 +99,40 @@ record PublishSql(String publish, String cancelTimer) {
 
   static PublishSql forJdbc(OutboxTable table, NotifyMode mode) {
     PublishSql sql = forR2dbc(table, mode);
-    // each marker occurs once, in order
     return new PublishSql(
-        sql.publish.replaceAll("\\$\\d+", "?"), sql.cancelTimer.replaceAll("\\$\\d+", "?"));
+        jdbc(sql.single), jdbc(sql.plain), jdbc(sql.timers), jdbc(sql.cancelTimer));
+  }
+
+  /** Each marker occurs once, in order. */
+  private static String jdbc(String sql) {
+    return sql.replaceAll("\\$\\d+", "?");
   }
 
   static PublishSql forR2dbc(OutboxTable table, NotifyMode mode) {
-    String notify =
-        switch (mode) {
-          case AUTO -> NOTIFY.replace("{wanted}", BEFORE_A_SLEEPER_WAKES);
-          case ALWAYS -> NOTIFY.replace("{wanted}", DUE_NOW + " union " + BEFORE_A_SLEEPER_WAKES);
-          case NEVER -> NO_NOTIFY;
-        };
-    return new PublishSql(named(PUBLISH + notify, table), named(CANCEL_TIMER, table));
+    return new PublishSql(
+        named(single(mode), table),
+        named(many(mode).replace("{insert}", INSERT), table),
+        named(many(mode).replace("{insert}", INSERT + ON_CONFLICT), table),
+        named(CANCEL_TIMER, table));
+  }
+
+  private static String single(NotifyMode mode) {
+    return switch (mode) {
+      case AUTO -> SINGLE + SINGLE_NOTIFIES.replace("{wanted}", A_SLEEPER_WAKES_LATER);
+      case ALWAYS ->
+          SINGLE
+              + SINGLE_NOTIFIES.replace(
+                  "{wanted}", "i.available_at <= clock_timestamp() or " + A_SLEEPER_WAKES_LATER);
+      case NEVER -> SINGLE;
+    };
+  }
+
+  private static String many(NotifyMode mode) {
+    return switch (mode) {
+      case AUTO -> NOTIFIED.replace("{wanted}", BEFORE_A_SLEEPER_WAKES);
+      case ALWAYS -> NOTIFIED.replace("{wanted}", DUE_NOW + " union " + BEFORE_A_SLEEPER_WAKES);
+      case NEVER -> NOT_NOTIFIED;
+    };
   }
 
   private static String named(String template, OutboxTable table) {

@@ -38,10 +38,10 @@ final class PublishTimes {
 
   private PublishTimes() {}
 
-  static long delayMicros(OutboxMessage message) {
+  static @Nullable Long delayMicros(OutboxMessage message) {
     Duration delay = message.deliverIn();
     if (delay == null) {
-      return 0;
+      return null;
     }
     if (delay.compareTo(MAX_DELAY) > 0) {
       throw new OutboxException(

@@ -11,6 +11,7 @@ import java.sql.SQLException;
 import java.util.Collection;
 import java.util.List;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
@@ -36,8 +37,11 @@ final class R2dbcOutboxPublisher implements ReactiveOutboxPublisher {
     return Flux.defer(
             () -> {
               requireTransaction(connection, "publish");
-              return list.isEmpty()
-                  ? Flux.<Published>empty()
+              if (list.isEmpty()) {
+                return Flux.<Published>empty();
+              }
+              return SingleMessage.is(list)
+                  ? insert(connection, SingleMessage.of(list.get(0), settings.encoder()))
                   : insert(connection, new PublishBatch(list, settings.encoder()));
             })
         .onErrorMap(R2dbcException.class, e -> explain("publish", e));
@@ -63,10 +67,36 @@ final class R2dbcOutboxPublisher implements ReactiveOutboxPublisher {
         .onErrorMap(R2dbcException.class, e -> explain("cancelTimer", e));
   }
 
+  private Flux<Published> insert(Connection connection, SingleMessage message) {
+    Statement statement =
+        connection
+            .createStatement(sql.single())
+            .bind(0, message.payload())
+            .bind(1, message.queue())
+            .bind(4, message.headers())
+            .bind(6, message.delayMicros());
+    bind(statement, 2, message.type());
+    bind(statement, 3, message.orderingKey());
+    bind(statement, 5, message.deliverAt());
+    return Flux.from(statement.execute())
+        .concatMap(result -> result.map(row -> Objects.requireNonNull(row.get(0, Long.class))))
+        .collectList()
+        .map(SingleMessage::result)
+        .flux();
+  }
+
+  private static void bind(Statement statement, int index, @Nullable String value) {
+    if (value == null) {
+      statement.bindNull(index, String.class);
+    } else {
+      statement.bind(index, value);
+    }
+  }
+
   private Flux<Published> insert(Connection connection, PublishBatch batch) {
     Statement statement =
         connection
-            .createStatement(sql.publish())
+            .createStatement(batch.timed() ? sql.timers() : sql.plain())
             .bind(0, batch.payloads)
             .bind(1, batch.firstBytes)
             .bind(2, batch.sizes)
