@@ -108,6 +108,11 @@ final class JdbcOutboxPublisher implements OutboxPublisher {
       statement.setArray(8, connection.createArrayOf("text", batch.headers));
       statement.setArray(9, connection.createArrayOf("int8", batch.delays));
       statement.setArray(10, connection.createArrayOf("text", batch.deliverAts));
+      if (settings.notifyMode() != NotifyMode.NEVER && !batch.timed()) {
+        statement.setArray(11, connection.createArrayOf("text", batch.firstDue.queues));
+        statement.setArray(12, connection.createArrayOf("int8", batch.firstDue.delays));
+        statement.setArray(13, connection.createArrayOf("text", batch.firstDue.deliverAts));
+      }
       List<PublishBatch.Inserted> rows = new ArrayList<>(batch.queues.length);
       try (ResultSet result = statement.executeQuery()) {
         while (result.next()) {

@@ -10,6 +10,7 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.Queue;
 import org.jspecify.annotations.Nullable;
@@ -39,9 +40,10 @@ final class PublishBatch {
   final @Nullable String[] headers;
   final @Nullable Long[] delays;
   final @Nullable String[] deliverAts;
+  final FirstDue firstDue;
 
-  /** A row that the statement returned. */
-  record Inserted(long id, String queue, @Nullable String timerId) {}
+  /** A row that the statement returned; only one that has a timer id tells its queue. */
+  record Inserted(long id, @Nullable String queue, @Nullable String timerId) {}
 
   private record Timer(String queue, String id) {
     static final Comparator<Timer> ORDER =
@@ -82,6 +84,7 @@ final class PublishBatch {
     ByteBuffer all = ByteBuffer.allocate((int) total);
     contents.forEach(all::put);
     this.payloads = all.array();
+    this.firstDue = FirstDue.of(messages);
   }
 
   /** Whether a message has a timer id. */
@@ -97,7 +100,7 @@ final class PublishBatch {
       if (row.timerId() == null) {
         others.add(row.id());
       } else {
-        timers.put(new Timer(row.queue(), row.timerId()), row.id());
+        timers.put(new Timer(Objects.requireNonNull(row.queue()), row.timerId()), row.id());
       }
     }
     Collections.sort(others); // ids grow in the order of insertion; what is returned has no order

@@ -107,6 +107,12 @@ final class R2dbcOutboxPublisher implements ReactiveOutboxPublisher {
             .bind(7, batch.headers)
             .bind(8, batch.delays)
             .bind(9, batch.deliverAts);
+    if (settings.notifyMode() != NotifyMode.NEVER && !batch.timed()) {
+      statement
+          .bind(10, batch.firstDue.queues)
+          .bind(11, batch.firstDue.delays)
+          .bind(12, batch.firstDue.deliverAts);
+    }
     return Flux.from(statement.execute())
         .concatMap(result -> result.map(R2dbcOutboxPublisher::row))
         .collectList()
@@ -116,7 +122,7 @@ final class R2dbcOutboxPublisher implements ReactiveOutboxPublisher {
   private static PublishBatch.Inserted row(Readable row) {
     return new PublishBatch.Inserted(
         Objects.requireNonNull(row.get(0, Long.class)),
-        Objects.requireNonNull(row.get(1, String.class)),
+        row.get(1, String.class),
         row.get(2, String.class));
   }
 

@@ -7,6 +7,8 @@ import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.Payload;
 import dev.outbox4j.postgres.PublishBatch.Inserted;
+import java.time.Duration;
+import java.time.Instant;
 import java.util.Arrays;
 import java.util.List;
 import java.util.OptionalLong;
@@ -61,6 +63,25 @@ class PublishBatchTest {
             batch(timer("q", "a"), timer("q", "a"), timer("r", "a"))
                 .results(List.of(new Inserted(7, "q", "a"), new Inserted(9, "r", "a"))))
         .containsExactly(row(7), NONE, row(9));
+  }
+
+  @Test
+  void knowsWhatIsDueFirstInEachQueue() {
+    Instant soon = Instant.parse("2030-01-01T00:00:00Z");
+    FirstDue due =
+        batch(
+                OutboxMessage.to("a").deliverIn(Duration.ofSeconds(2)).build(),
+                OutboxMessage.to("b").deliverAt(soon.plusSeconds(1)).build(),
+                OutboxMessage.to("a").deliverIn(Duration.ofSeconds(1)).build(),
+                OutboxMessage.to("b").deliverAt(soon).build(),
+                OutboxMessage.to("c").deliverIn(Duration.ofSeconds(3)).build(),
+                OutboxMessage.to("c").build(),
+                OutboxMessage.to("c").deliverAt(soon).build())
+            .firstDue;
+    assertThat(due.queues).containsExactly("a", "b", "c");
+    assertThat(due.delays).containsExactly(1_000_000L, null, 0L);
+    assertThat(due.deliverAts)
+        .containsExactly(null, "2030-01-01 00:00:00.000000+00", "2030-01-01 00:00:00.000000+00");
   }
 
   @Test

@@ -22,7 +22,7 @@ final class DelayedLane implements Lane {
       run.turn(
           CELL.formatted(messages),
           round,
-          Roster.asked(List.of(Roster.TWIN, Roster.OURS, Roster.TUNED)),
+          Roster.asked(List.of(Roster.TWIN, Roster.OURS)),
           (entrant, database) -> delayed(run, entrant, database, messages));
     }
   }

@@ -14,7 +14,7 @@ import java.util.Map;
  */
 final class IdleLane implements Lane {
   private static final String IDLE = "idle latency, one message every 20 to 60 ms";
-  private static final String WAKE = "wake-up, one message every 0 to 40 ms, poll 10 s";
+  private static final String WAKE = "wake-up, one message every 0 to 8 ms, poll 10 s";
 
   @Override
   public String name() {
@@ -27,7 +27,7 @@ final class IdleLane implements Lane {
 
   @Override
   public void run(Run run) throws SQLException {
-    int messages = Settings.number("messages", 1000);
+    int messages = Settings.number("messages", 500);
     int around = Settings.number("around", Settings.given("messages") ? messages : 20_000);
     List<Entrant> entrants = new ArrayList<>();
     entrants.add(Roster.NOTIFY);
@@ -44,8 +44,8 @@ final class IdleLane implements Lane {
       run.turn(
           WAKE,
           round,
-          Roster.asked(List.of(by("r2dbc"), by("ng"))),
-          (entrant, database) -> idle(run, entrant, database, around, 0, 40));
+          Roster.asked(List.of(by("r2dbc"))),
+          (entrant, database) -> idle(run, entrant, database, around, 0, 8));
     }
   }
 

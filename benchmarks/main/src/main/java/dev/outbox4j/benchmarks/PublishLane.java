@@ -46,8 +46,17 @@ final class PublishLane implements Lane {
               publish(run, new Case(entrant, Subscribers.AWAKE), database, 1, 100, "alone"));
       for (int delay : Settings.numbers("commit_delay", "0,1000")) {
         for (int writers : Settings.numbers("writers", "1,8,32")) {
+          boolean minor = writers < 32;
+          if (minor && !Settings.minor(round)) {
+            continue;
+          }
           String cell = WRITERS.formatted(writers, writers == 1 ? "" : "s", delay);
-          List<Entrant> entrants = Roster.asked(cases.stream().map(Case::entrant).toList());
+          List<Entrant> entrants =
+              Roster.asked(
+                  cases.stream()
+                      .map(Case::entrant)
+                      .filter(entrant -> !minor || !entrant.label().contains("gate"))
+                      .toList());
           setCommitDelay(run, delay);
           run.turn(
               cell,
@@ -116,7 +125,7 @@ final class PublishLane implements Lane {
         Numbers numbers =
             jvm.perform(
                 "publish %d %d 256 %d %s"
-                    .formatted(writers, batch, Settings.number("seconds", 8), kind));
+                    .formatted(writers, batch, Settings.number("seconds", 4), kind));
         return watch.read(numbers, numbers.values().getOrDefault("messages", 1.0) * 1.25);
       }
     }

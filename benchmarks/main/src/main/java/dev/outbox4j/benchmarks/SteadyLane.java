@@ -19,18 +19,21 @@ final class SteadyLane implements Lane {
   public void run(Run run) throws SQLException {
     for (int round = 0; round < Settings.rounds() && !run.over(); round++) {
       for (int rate : Settings.numbers("rates", "1k,5k,10k")) {
-        run.turn(
-            CELL.formatted(rate),
-            round,
-            Roster.asked(List.of(Roster.TWIN, Roster.OURS, Roster.TUNED)),
-            (entrant, database) -> steady(run, entrant, database, rate));
+        boolean minor = rate != 5000;
+        if (!minor || Settings.minor(round)) {
+          int seconds = Settings.number("seconds", minor ? 20 : 60);
+          run.turn(
+              CELL.formatted(rate),
+              round,
+              Roster.asked(minor ? List.of(Roster.TWIN, Roster.OURS) : List.of(Roster.OURS)),
+              (entrant, database) -> steady(run, entrant, database, rate, seconds));
+        }
       }
     }
   }
 
-  private static Numbers steady(Run run, Entrant entrant, String database, int rate)
+  private static Numbers steady(Run run, Entrant entrant, String database, int rate, int seconds)
       throws IOException, SQLException {
-    int seconds = Settings.number("seconds", 60);
     try (ContestantJvm jvm = run.start(entrant, database)) {
       jvm.perform("prepare");
       try (Watch watch = new Watch(run.server(), database)) {

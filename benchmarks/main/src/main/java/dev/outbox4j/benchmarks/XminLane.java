@@ -22,7 +22,7 @@ final class XminLane implements Lane {
   @Override
   public void run(Run run) throws SQLException {
     List<Entrant> entrants =
-        Roster.asked(List.of(Roster.TWIN, Roster.BARE_DELETE, Roster.OURS, Roster.TUNED));
+        Roster.asked(List.of(Roster.TWIN, Roster.TUNED));
     for (int round = 0; round < Settings.rounds() && !run.over(); round++) {
       for (int rows : Settings.numbers("rows", "1m")) {
         run.turn(

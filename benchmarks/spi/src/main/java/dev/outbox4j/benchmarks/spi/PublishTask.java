@@ -36,7 +36,7 @@ final class PublishTask {
     ExecutorService threads = Executors.newFixedThreadPool(writers);
     try (HikariDataSource pool = bench.pool(writers)) {
       transactions(
-          pool, publisher, writers, batch, bytes, seconds / 4, business, threads, null, messages);
+          pool, publisher, writers, batch, bytes, 3, business, threads, null, messages);
       messages.set(0);
       ProcessMeter meter = new ProcessMeter();
       transactions(
