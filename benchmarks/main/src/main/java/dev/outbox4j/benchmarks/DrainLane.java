@@ -33,7 +33,10 @@ final class DrainLane implements Lane {
         run.turn(
             cell.name(),
             round,
-            Roster.asked(cell.entrants()),
+            Roster.asked(
+                cell.entrants().stream()
+                    .filter(entrant -> Settings.minor(current) || Roster.FIGURES.contains(entrant))
+                    .toList()),
             (entrant, database) ->
                 new Drain(run, entrant, database)
                     .measure(cell.rows(), cell.bytes(), cell.processes(), false));
@@ -45,7 +48,7 @@ final class DrainLane implements Lane {
     List<Entrant> all = new ArrayList<>();
     all.addAll(List.of(Roster.TWIN, Roster.BARE_DELETE));
     all.addAll(Roster.SHAPES);
-    all.addAll(List.of(Roster.OURS, Roster.TUNED));
+    all.addAll(List.of(Roster.OURS, Roster.TUNED, Roster.SMALL_HEAP));
     all.addAll(Roster.PEERS);
     List<Entrant> few = List.of(Roster.TWIN, Roster.TUNED);
     if (Settings.given("rows") || Settings.given("payload") || Settings.given("processes")) {
@@ -143,7 +146,7 @@ final class DrainLane implements Lane {
     private Numbers measured(List<ContestantJvm> jvms, int rows, boolean failing)
         throws IOException, SQLException {
       int seconds =
-          Roster.isPeer(entrant)
+          Roster.isPeer(entrant) || Roster.SHAPES.contains(entrant)
               ? Settings.number("peer.seconds", 10)
               : Settings.number("drain.seconds", 1800);
       String task =

@@ -14,7 +14,7 @@ import java.util.Map;
  */
 final class IdleLane implements Lane {
   private static final String IDLE = "idle latency, one message every 20 to 60 ms";
-  private static final String WAKE = "wake-up, one message every 0 to 8 ms, poll 10 s";
+  private static final String WAKE = "wake-up, one message every 0 to 6 ms, poll 10 s";
 
   @Override
   public String name() {
@@ -36,16 +36,23 @@ final class IdleLane implements Lane {
     entrants.add(by("pgjdbc"));
     entrants.add(by("none").called("outbox4j polling, at most 100 ms").with("pollMillis", "100"));
     for (int round = 0; round < Settings.rounds() && !run.over(); round++) {
+      int current = round;
       run.turn(
           IDLE,
           round,
-          Roster.asked(entrants),
+          Roster.asked(
+              entrants.stream()
+                  .filter(
+                      entrant ->
+                          Settings.minor(current)
+                              || !entrant.label().matches(".*(pgjdbc|polling).*"))
+                  .toList()),
           (entrant, database) -> idle(run, entrant, database, messages, 20, 60));
       run.turn(
           WAKE,
           round,
           Roster.asked(List.of(by("r2dbc"))),
-          (entrant, database) -> idle(run, entrant, database, around, 0, 8));
+          (entrant, database) -> idle(run, entrant, database, around, 0, 6));
     }
   }
 
@@ -54,7 +61,7 @@ final class IdleLane implements Lane {
       throws IOException, SQLException {
     try (ContestantJvm jvm = run.start(entrant, database)) {
       jvm.perform("prepare");
-      jvm.perform("idle 256 " + Math.min(messages, 200) + " 1 20");
+      jvm.perform("idle 256 1500 0 6");
       try (Watch watch = new Watch(run.server(), database)) {
         Numbers numbers = jvm.perform("idle 256 %d %d %d".formatted(messages, minGap, maxGap));
         return watch.read(numbers, messages);

@@ -47,7 +47,7 @@ final class PublishLane implements Lane {
       for (int delay : Settings.numbers("commit_delay", "0,1000")) {
         for (int writers : Settings.numbers("writers", "1,8,32")) {
           boolean minor = writers < 32;
-          if (minor && !Settings.minor(round)) {
+          if (minor && (delay > 0 || !Settings.minor(round)) && !Settings.given("writers")) {
             continue;
           }
           String cell = WRITERS.formatted(writers, writers == 1 ? "" : "s", delay);
@@ -55,7 +55,7 @@ final class PublishLane implements Lane {
               Roster.asked(
                   cases.stream()
                       .map(Case::entrant)
-                      .filter(entrant -> !minor || !entrant.label().contains("gate"))
+                      .filter(entrant -> delay == 0 && !minor || !entrant.label().contains("gate"))
                       .toList());
           setCommitDelay(run, delay);
           run.turn(

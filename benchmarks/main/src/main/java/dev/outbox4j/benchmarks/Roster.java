@@ -16,12 +16,22 @@ final class Roster {
   static final Entrant TUNED =
       Entrant.ours().called("outbox4j-tuned").with("batchSize", "1000").with("workers", "4");
 
+  /** As it comes, with little memory. */
+  static final Entrant SMALL_HEAP =
+      Entrant.ours().called("outbox4j-heap-128m").with("heap", "128m");
+
   static final List<Entrant> SHAPES =
       List.of(Entrant.raw("raw-indexed-lease"), Entrant.raw("raw-visibility-time"));
 
+  /** The fastest of the peers by far. */
+  private static final Entrant BEST_PEER = Entrant.peer("peers", "db-scheduler-lock-and-fetch");
+
+  /** What figures are drawn of, in every round; the others round off the picture. */
+  static final List<Entrant> FIGURES = List.of(TWIN, OURS, TUNED, BEST_PEER);
+
   static final List<Entrant> PEERS =
       List.of(
-          Entrant.peer("peers", "db-scheduler-lock-and-fetch"),
+          BEST_PEER,
           Entrant.peer("peers", "db-scheduler-fetch"),
           Entrant.peer("peers", "transaction-outbox"),
           Entrant.peer("peers", "jobrunr"),

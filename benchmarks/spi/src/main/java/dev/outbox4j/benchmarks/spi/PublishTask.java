@@ -35,8 +35,7 @@ final class PublishTask {
     Latencies latencies = new Latencies(4_000_000);
     ExecutorService threads = Executors.newFixedThreadPool(writers);
     try (HikariDataSource pool = bench.pool(writers)) {
-      transactions(
-          pool, publisher, writers, batch, bytes, 3, business, threads, null, messages);
+      transactions(pool, publisher, writers, batch, bytes, 3, business, threads, null, messages);
       messages.set(0);
       ProcessMeter meter = new ProcessMeter();
       transactions(
