@@ -15,6 +15,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
@@ -398,6 +399,102 @@ class EngineFaultsTest {
     await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
     assertThat(tries).hasValue(3);
     assertThat(lost).hasValue(1);
+  }
+
+  @Test
+  void claimThatHangsLeavesOneConnectionToRenewals() {
+    CountDownLatch network = new CountDownLatch(1);
+    CountDownLatch claimHangs = new CountDownLatch(1);
+    CountDownLatch running = new CountDownLatch(1);
+    CountDownLatch finish = new CountDownLatch(1);
+    AtomicInteger renewed = new AtomicInteger();
+    AtomicInteger acksSent = new AtomicInteger();
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("claim") && running.getCount() == 0) {
+            claimHangs.countDown();
+            awaitIgnoringInterrupts(network);
+          } else if (operation.equals("ack")) {
+            acksSent.incrementAndGet();
+            awaitIgnoringInterrupts(network);
+          }
+        });
+    publish("t");
+    start(
+        builder()
+            .workers(2)
+            .lease(Duration.ofMillis(800))
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void renewed(String name, int rows) {
+                    renewed.addAndGet(rows);
+                  }
+                })
+            .on(
+                "t",
+                delivery -> {
+                  running.countDown();
+                  finish.await();
+                }));
+    try {
+      await().until(() -> claimHangs.getCount() == 0);
+      await().until(() -> renewed.get() >= 1); // so the claim has hung for half a lease
+      finish.countDown();
+      // the lease outlives the outage: the row stays this subscriber's for several leases
+      await().until(() -> renewed.get() >= 6);
+      assertThat(acksSent).hasValue(0);
+    } finally {
+      network.countDown();
+    }
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    assertThat(acksSent).hasValue(1);
+  }
+
+  @Test
+  void stopIsBoundedThoughTheStoreAnswersNothing() throws Exception {
+    CountDownLatch network = new CountDownLatch(1);
+    CountDownLatch running = new CountDownLatch(1);
+    CountDownLatch finish = new CountDownLatch(1);
+    AtomicBoolean dark = new AtomicBoolean();
+    store.beforeEach(
+        operation -> {
+          if (dark.get()) {
+            awaitIgnoringInterrupts(network);
+          }
+        });
+    for (int i = 0; i < 3; i++) {
+      publish("t");
+    }
+    start(
+        builder()
+            .workers(1)
+            .lease(Duration.ofSeconds(2))
+            .on(
+                "t",
+                delivery -> {
+                  running.countDown();
+                  finish.await();
+                }));
+    await().until(() -> running.getCount() == 0);
+    await().until(() -> subscriber.health().inFlight() > 1);
+    dark.set(true);
+    finish.countDown();
+    try {
+      long begun = System.nanoTime();
+      CompletableFuture.runAsync(subscriber::stop).get(20, TimeUnit.SECONDS);
+      assertThat(Duration.ofNanos(System.nanoTime() - begun)).isLessThan(Duration.ofSeconds(5));
+      assertThat(subscriber.health().state()).isEqualTo(SubscriberState.STOPPED);
+    } finally {
+      network.countDown();
+    }
+    // what hung ends behind the stop: the ack is written, the other rows are given back
+    await()
+        .untilAsserted(
+            () ->
+                assertThat(store.rows())
+                    .hasSize(2)
+                    .allSatisfy(row -> assertThat(row.leaseUntil()).isNull()));
   }
 
   private static void awaitIgnoringInterrupts(CountDownLatch latch) {

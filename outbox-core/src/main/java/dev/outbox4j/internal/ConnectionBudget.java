@@ -1,21 +1,180 @@
 package dev.outbox4j.internal;
 
-import java.util.concurrent.Semaphore;
+import dev.outbox4j.spi.StoreException;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 
 /**
- * Keeps a subscriber at two pooled connections, whichever of its threads ask. Thread-safe and fair,
- * so that claims, writes and renewals all get their turn.
+ * Keeps a subscriber at two pooled connections, whichever of its threads ask. Thread-safe.
+ *
+ * <p>Renewals come first: nothing else is begun while one waits. And while statements hang, one of
+ * the two connections is kept for renewals: a claim and a write that both wait for an answer would
+ * let every lease run out meanwhile. Everything else gets its turn in the order of asking, and no
+ * one waits without end.
  */
 final class ConnectionBudget {
-  private final Semaphore permits = new Semaphore(DefaultSubscriber.CONNECTIONS, true);
+  private static final long LONGEST_PROMPT = TimeUnit.SECONDS.toNanos(2);
+  private static final Duration PATIENCE = Duration.ofSeconds(10);
 
-  <T> T spend(Supplier<T> statement) {
-    permits.acquireUninterruptibly(); // bounded by the statements that hold the permits
-    try {
-      return statement.get();
-    } finally {
-      permits.release();
+  /** A statement that takes longer is taken to hang. */
+  private final long promptNanos;
+
+  /** How long one connection is kept for renewals after a statement hung and failed. */
+  private final long carefulNanos;
+
+  private final ReentrantLock lock = new ReentrantLock();
+  private final Condition changed = lock.newCondition();
+
+  // guarded by the lock
+  private final Deque<Use> queue = new ArrayDeque<>();
+  private final List<Use> others = new ArrayList<>(DefaultSubscriber.CONNECTIONS);
+  private int renewals;
+  private int waitingRenewals;
+  private long carefulUntil = System.nanoTime();
+
+  /** A statement that waits or runs. */
+  private static final class Use {
+    private final boolean renewal;
+    private long since;
+
+    Use(boolean renewal) {
+      this.renewal = renewal;
     }
+  }
+
+  ConnectionBudget(Duration lease) {
+    this.promptNanos = Math.min(LONGEST_PROMPT, lease.toNanos() / 8);
+    this.carefulNanos = lease.toNanos() / 2;
+  }
+
+  /** Runs a claim or a write. */
+  <T> T spend(Supplier<T> statement) {
+    return run(new Use(false), PATIENCE.toNanos(), statement);
+  }
+
+  /** Runs a renewal, which goes before everything that has not begun. */
+  <T> T spendOnRenewal(long longestWait, Supplier<T> statement) {
+    return run(new Use(true), longestWait, statement);
+  }
+
+  private <T> T run(Use use, long longestWait, Supplier<T> statement) {
+    begin(use, longestWait);
+    boolean failed = true;
+    try {
+      T result = statement.get();
+      failed = false;
+      return result;
+    } finally {
+      end(use, failed);
+    }
+  }
+
+  private void begin(Use use, long longestWait) {
+    boolean interrupted = false;
+    lock.lock();
+    try {
+      long until = System.nanoTime() + longestWait;
+      enqueue(use);
+      try {
+        while (!mayBegin(use)) {
+          long left = until - System.nanoTime();
+          if (left <= 0) {
+            throw busy(use, longestWait);
+          }
+          try {
+            changed.awaitNanos(left);
+          } catch (InterruptedException e) {
+            interrupted = true; // whoever interrupts an engine thread means: look again
+          }
+        }
+        use.since = System.nanoTime();
+        if (use.renewal) {
+          renewals++;
+        } else {
+          others.add(use);
+        }
+      } finally {
+        dequeue(use);
+        changed.signalAll(); // the next in the queue may have a turn as well
+      }
+    } finally {
+      lock.unlock();
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private void enqueue(Use use) {
+    if (use.renewal) {
+      waitingRenewals++;
+    } else {
+      queue.addLast(use);
+    }
+  }
+
+  private void dequeue(Use use) {
+    if (use.renewal) {
+      waitingRenewals--;
+    } else {
+      queue.remove(use);
+    }
+  }
+
+  private boolean mayBegin(Use use) {
+    if (others.size() + renewals >= DefaultSubscriber.CONNECTIONS) {
+      return false;
+    }
+    return use.renewal
+        || (waitingRenewals == 0 && queue.peekFirst() == use && (others.isEmpty() || prompt()));
+  }
+
+  /** Tells whether no statement hangs, or has lately. */
+  private boolean prompt() {
+    long now = System.nanoTime();
+    for (Use other : others) {
+      if (now - other.since > promptNanos) {
+        return false;
+      }
+    }
+    return now - carefulUntil >= 0;
+  }
+
+  private void end(Use use, boolean failed) {
+    lock.lock();
+    try {
+      long now = System.nanoTime();
+      if (failed && now - use.since > promptNanos) {
+        carefulUntil = now + carefulNanos;
+      }
+      if (use.renewal) {
+        renewals--;
+      } else {
+        others.remove(use);
+      }
+      changed.signalAll();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private static StoreException busy(Use use, long waited) {
+    return new StoreException(
+        (use.renewal ? "Both connections" : "The connections")
+            + " of this subscriber have been in use for "
+            + TimeUnit.NANOSECONDS.toMillis(waited)
+            + " ms"
+            + (use.renewal ? "" : ", one being kept for renewals while statements hang")
+            + "; look at the server, the network and the pool",
+        StoreException.Fault.TRANSIENT,
+        false,
+        null);
   }
 }

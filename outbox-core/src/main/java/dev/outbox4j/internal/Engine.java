@@ -2,11 +2,7 @@ package dev.outbox4j.internal;
 
 import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.SubscriberState;
-import dev.outbox4j.internal.Vitals.Operation;
-import dev.outbox4j.spi.LeaseRef;
-import dev.outbox4j.spi.OutboxStore;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -20,14 +16,17 @@ import org.slf4j.LoggerFactory;
 final class Engine {
   private static final Logger log = LoggerFactory.getLogger(Engine.class);
 
-  /** What writing the last outcomes may take beyond the graceful timeout. */
+  /** What writing the last outcomes and giving rows back may take beyond the graceful timeout. */
   private static final long FLUSH_NANOS = TimeUnit.SECONDS.toNanos(2);
+
+  /** What the renewal under way may take after that. */
+  private static final long LAST_RENEWAL_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   private final SubscriberSettings settings;
   private final String owner;
   private final GuardedEvents events;
   private final Vitals vitals;
-  private final ConnectionBudget connections = new ConnectionBudget();
+  private final ConnectionBudget connections;
   private final InFlightRegistry registry = new InFlightRegistry();
   private final Buffer buffer = new Buffer();
   private final DeadLetterDesk deadLetters;
@@ -43,6 +42,7 @@ final class Engine {
   Engine(SubscriberSettings settings, String owner) {
     this.settings = settings;
     this.owner = owner;
+    this.connections = new ConnectionBudget(settings.claiming().lease());
     this.events = new GuardedEvents(settings.name(), settings.observers());
     this.vitals = new Vitals(settings.name(), events);
     Wakeup wakeup = new Wakeup();
@@ -104,15 +104,15 @@ final class Engine {
     }
   }
 
-  /** Drains; returns true if nothing was left behind. */
+  /**
+   * Drains; returns true if nothing was left behind. Each wait is bounded, so that a database which
+   * does not answer cannot hold up the stop; what hangs then ends behind it.
+   */
   boolean drain() {
     long deadline = System.nanoTime() + settings.stopping().gracefulTimeout().toNanos();
     fetcher.stop();
     LockSupport.unpark(fetcherThread); // a wake-up may be pending already, unheard in a pause
-    List<InFlight> unstarted = buffer.close();
-    boolean fetcherEnded = join(fetcherThread, deadline + FLUSH_NANOS);
-    unstarted.addAll(buffer.close()); // what a claim under way brought in after all
-    release(unstarted);
+    Thread handBack = handBack(buffer.close());
     boolean quiet = pool.awaitQuiet(deadline);
     if (!quiet) {
       completer.acksOnly();
@@ -124,64 +124,48 @@ final class Engine {
       completer.giveUp();
       completerThread.interrupt();
     }
+    boolean handedBack = join(handBack, deadline + FLUSH_NANOS);
     keeper.stop();
-    join(keeperThread, System.nanoTime() + FLUSH_NANOS);
+    join(keeperThread, System.nanoTime() + LAST_RENEWAL_NANOS);
     listening.close();
-    if (fetcherEnded && flushed) { // else a connection may still be in use
-      forgetOwner();
-    }
     int left = registry.rows() + deadLetters.waiting();
-    boolean clean = fetcherEnded && quiet && flushed && left == 0;
+    boolean clean = handedBack && quiet && flushed && left == 0;
     if (!clean) {
       log.warn(
           "[{}] drain ended with {} row(s) left to the end of their lease ({}); handlers finished: {},"
-              + " outcomes written: {}, graceful timeout {}",
+              + " outcomes written: {}, rows given back: {}, graceful timeout {}",
           settings.name(),
           left,
           settings.claiming().lease(),
           quiet,
           flushed,
+          handedBack,
           settings.stopping().gracefulTimeout());
-      if (!quiet || !flushed) {
+      if (!quiet || !flushed || !handedBack) {
         events.tell(observer -> observer.drainTimedOut(settings.name(), left));
       }
     }
     return clean;
   }
 
-  private void release(List<InFlight> unstarted) {
-    List<InFlight> rows = new ArrayList<>();
-    for (InFlight row : unstarted) {
-      if (row.withdraw()) {
-        rows.add(row);
-      }
-    }
-    if (rows.isEmpty()) {
-      return;
-    }
-    List<LeaseRef> leases = rows.stream().map(InFlight::lease).toList();
+  private Thread handBack(List<InFlight> unstarted) {
+    HandBack work =
+        new HandBack(
+            settings,
+            owner,
+            connections,
+            registry,
+            vitals,
+            fetcherThread,
+            new HandBack.Rows(unstarted, buffer::close));
+    Thread thread = new Thread(work, "outbox-" + settings.name() + "-hand-back");
+    thread.setDaemon(true); // it keeps no process from ending: leases end by themselves
     try {
-      int released = connections.spend(() -> settings.store().release(leases)).size();
-      vitals.succeeded(Operation.RELEASE);
-      events.tell(observer -> observer.released(settings.name(), released));
-      log.debug("[{}] released {} of {} rows", settings.name(), released, rows.size());
-    } catch (RuntimeException failure) {
-      vitals.failed(Operation.RELEASE, failure);
-      log.warn(
-          "[{}] {} unstarted rows could not be released; they are claimable when their lease ends",
-          settings.name(),
-          rows.size());
+      thread.start();
+    } catch (Error noThread) { // the machine has no more of them
+      work.run();
     }
-    rows.forEach(registry::settle);
-  }
-
-  private void forgetOwner() {
-    OutboxStore store = settings.store();
-    try {
-      store.forget(owner);
-    } catch (RuntimeException harmless) {
-      log.debug("[{}] the sleeper's announcement runs out by itself", settings.name(), harmless);
-    }
+    return thread;
   }
 
   private static boolean join(Thread thread, long deadline) {

@@ -6,6 +6,7 @@ import dev.outbox4j.spi.ClaimRequest.Idle;
 import dev.outbox4j.spi.ClaimResult;
 import dev.outbox4j.spi.OutboxStore;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
@@ -160,8 +161,11 @@ final class Fetcher implements Runnable {
             () -> {
               sentAt[0] =
                   System.nanoTime(); // the lease begins after this, whatever the wait before
-              return store.claim(request);
+              return stopping ? new ClaimResult(List.of(), null) : store.claim(request);
             });
+    if (stopping && result.rows().isEmpty()) {
+      return; // the stop came while others held the connections, and nothing was sent
+    }
     long answeredAt = System.nanoTime();
     backoff.reset();
     vitals.claimed();

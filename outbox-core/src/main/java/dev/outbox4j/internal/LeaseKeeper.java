@@ -38,6 +38,10 @@ final class LeaseKeeper implements Runnable {
   private final Duration lease;
   private final @Nullable Duration handlerTimeout;
   private final long tick;
+
+  /** For a connection: handlers past their timeout must not wait for long. */
+  private final long longestWait;
+
   private volatile @Nullable Thread thread;
   private volatile boolean stopping;
 
@@ -57,6 +61,7 @@ final class LeaseKeeper implements Runnable {
     this.vitals = vitals;
     this.lease = settings.claiming().lease();
     this.handlerTimeout = settings.work().handlerTimeout();
+    this.longestWait = Math.min(LONGEST_TICK, lease.toNanos() / 8);
     long finest =
         handlerTimeout == null
             ? lease.toNanos() / 8
@@ -129,7 +134,7 @@ final class LeaseKeeper implements Runnable {
         due.add(batch);
         for (int i = 0; i < batch.size(); i++) {
           InFlight row = batch.at(i);
-          if (row != null && row.state() != State.SETTLED && !row.knownLost()) {
+          if (row != null && wanted(row)) {
             rows.add(row);
           }
         }
@@ -144,26 +149,43 @@ final class LeaseKeeper implements Runnable {
     long sentAt = System.nanoTime();
     try {
       for (int from = 0; from < rows.size(); from += MAX_RENEW) {
+        if (stopping) {
+          return;
+        }
         renew(rows.subList(from, Math.min(rows.size(), from + MAX_RENEW)));
       }
       vitals.succeeded(Operation.RENEW);
       due.forEach(batch -> batch.renewed(sentAt, lease.toNanos()));
     } catch (RuntimeException failure) {
       vitals.failed(Operation.RENEW, failure);
-      long again = System.nanoTime() + Math.min(LONGEST_TICK, lease.toNanos() / 8);
+      long again = System.nanoTime() + longestWait;
       due.forEach(batch -> batch.renewLater(again));
     }
   }
 
+  private static boolean wanted(InFlight row) {
+    return row.state() != State.SETTLED && !row.knownLost();
+  }
+
   private void renew(List<InFlight> rows) {
-    List<LeaseRef> leases = rows.stream().map(InFlight::lease).toList();
-    Set<Long> held = connections.spend(() -> store.renew(leases, lease));
-    vitals.tell(observer -> observer.renewed(subscriber, held.size()));
-    if (held.size() == rows.size()) {
+    List<InFlight> sent = new ArrayList<>(rows.size());
+    Set<Long> held =
+        connections.spendOnRenewal(
+            longestWait,
+            () -> {
+              // asked again after the wait: a row given back meanwhile must stay given back
+              rows.stream().filter(LeaseKeeper::wanted).forEach(sent::add);
+              List<LeaseRef> leases = sent.stream().map(InFlight::lease).toList();
+              return leases.isEmpty() ? Set.of() : store.renew(leases, lease);
+            });
+    if (!held.isEmpty()) {
+      vitals.tell(observer -> observer.renewed(subscriber, held.size()));
+    }
+    if (held.size() == sent.size()) {
       return;
     }
-    Predicate<InFlight> renewed = Completer.among(rows, held);
-    for (InFlight row : rows) {
+    Predicate<InFlight> renewed = Completer.among(sent, held);
+    for (InFlight row : sent) {
       if (!renewed.test(row)) {
         missing(row);
       }

@@ -14,6 +14,7 @@ import dev.outbox4j.SubscriberState;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TcpProxy;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.SubscriberEvents.Phase;
 import java.time.Duration;
@@ -33,6 +34,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.postgresql.ds.PGSimpleDataSource;
 
 @ExtendWith(PostgresExtension.class)
 class LifecycleIT {
@@ -151,6 +153,43 @@ class LifecycleIT {
     await().untilTrue(interrupted);
     assertThat(leased()).isEqualTo(1);
     assertThat(engine.events.retried).isEmpty();
+  }
+
+  @Test
+  void stopIsBoundedInABlackHoledNetwork() throws Exception {
+    CountDownLatch running = new CountDownLatch(1);
+    CountDownLatch finish = new CountDownLatch(1);
+    PGSimpleDataSource source = database.plain();
+    try (TcpProxy network =
+            new TcpProxy(source.getServerNames()[0], source.getPortNumbers()[0]);
+        HikariDataSource pool = new HikariDataSource()) {
+      source.setServerNames(new String[] {network.host()});
+      source.setPortNumbers(new int[] {network.port()});
+      pool.setDataSource(source); // its connectionTimeout is 30 s, the store's networkTimeout 15 s
+      pool.setMaximumPoolSize(2);
+      OutboxSubscriber subscriber =
+          engine.start(
+              engine
+                  .subscriber(queue)
+                  .store(PostgresOutbox.store(pool, database.table()))
+                  .workers(1)
+                  .gracefulTimeout(Duration.ofMillis(500))
+                  .on(
+                      "t",
+                      delivery -> {
+                        running.countDown();
+                        finish.await();
+                      }));
+      engine.publish(queue, "t", 5);
+      running.await();
+      network.blackhole();
+      finish.countDown();
+      long begun = System.nanoTime();
+      CompletableFuture.runAsync(subscriber::stop).get(60, TimeUnit.SECONDS);
+      assertThat(Duration.ofNanos(System.nanoTime() - begun)).isLessThan(Duration.ofMillis(5_500));
+    }
+    assertThat(engine.events.drainTimeouts).hasValue(1);
+    assertThat(engine.rows(queue)).isEqualTo(5);
   }
 
   @Test
