@@ -38,7 +38,7 @@ final class MoveStatement {
       ), deleted as (
         delete from {outbox} o using entry e
         where o.queue = any(cast(? as text[])) and o.queue = e.queue
-          and o.id = e.id and o.lease_token = e.token
+          and o.id = e.id and o.lease_token = e.token and o.lease_until is not null
         returning o.id, o.queue, o.type, o.ordering_key, o.payload, o.headers, o.deliveries_count,
                   o.created_at, o.timer_id, e.reason, e.attempts, e.exception
       ), inserted as (

@@ -159,8 +159,9 @@ class DeadLetterConnectionIT {
       List<Long> ids =
           database.list(
               Long.class,
-              "insert into outbox (queue, payload, lease_token)"
-                  + " select 'orders', '', ? from generate_series(1, 300) returning id",
+              "insert into outbox (queue, payload, lease_token, lease_until)"
+                  + " select 'orders', '', ?, now() + interval '1 hour'"
+                  + " from generate_series(1, 300) returning id",
               Rows.TOKEN);
       List<DeadLetterEntry> entries =
           new ArrayList<>(ids.stream().map(id -> Rows.entry("orders", id)).toList());

@@ -115,6 +115,25 @@ class DeadLetterMoveIT {
   }
 
   @Test
+  void movesNothingUnderALeaseThatWasGivenUp() {
+    long id = rows.lease("orders");
+    database.update("update outbox set lease_until = null, leased_by = null where id = ?", id);
+
+    assertThat(writer.write(List.of(Rows.entry("orders", id)))).isEmpty();
+
+    assertThat(rows.gone(id)).isFalse();
+    assertThat(database.count("outbox_dlq")).isZero();
+  }
+
+  @Test
+  void movesUnderALeaseThatRanOutUnclaimed() {
+    long id = rows.lease("orders");
+    database.update("update outbox set lease_until = now() - interval '1 s' where id = ?", id);
+
+    assertThat(writer.write(List.of(Rows.entry("orders", id)))).containsExactly(id);
+  }
+
+  @Test
   void movesNothingForAnotherQueue() {
     long id = rows.lease("orders");
     long other = rows.lease("invoices");

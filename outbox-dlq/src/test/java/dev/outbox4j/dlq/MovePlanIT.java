@@ -47,10 +47,10 @@ class MovePlanIT {
       }
       run(
           session,
-          "insert into outbox (id, queue, payload, lease_token)"
+          "insert into outbox (id, queue, payload, lease_token, lease_until)"
               + " select n, 'orders', decode(repeat('ab', 256), 'hex'), "
               + Rows.TOKEN
-              + " from generate_series(1, "
+              + ", now() + interval '1 hour' from generate_series(1, "
               + ROWS
               + ") n");
 
