@@ -72,8 +72,9 @@ public interface Delivery {
 
   /**
    * Tells whether the lease is lost, or can no longer be shown to be held because it could not be
-   * renewed in time. Another subscriber may then have the message; whatever is decided here changes
-   * nothing. A long-running handler should look and give up.
+   * renewed in time, or no longer serves this run because the run went past the handler timeout.
+   * Another subscriber may then have the message; whatever is decided here changes nothing. A
+   * long-running handler should look and give up.
    *
    * @return true if another owner must be assumed
    */

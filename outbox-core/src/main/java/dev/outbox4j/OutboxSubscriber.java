@@ -50,8 +50,9 @@ public interface OutboxSubscriber extends AutoCloseable {
 
   /**
    * Drains: claims no more, gives back what no handler has begun, lets running handlers finish
-   * within the graceful timeout and writes their outcomes. Blocks until then. Does nothing if it is
-   * not running; a second caller waits for the first one's drain.
+   * within the graceful timeout and writes their outcomes. Blocks until then, at most 5 s longer
+   * than the graceful timeout. Does nothing if it is not running; a second caller waits for the
+   * first one's drain.
    *
    * <p>Not to be called by a handler, which would wait for itself until the graceful timeout and
    * then be interrupted; let another thread do it.
@@ -375,7 +376,9 @@ public interface OutboxSubscriber extends AutoCloseable {
     }
 
     /**
-     * Sets how long a handler may run; past it, its thread is interrupted and the message retried.
+     * Sets how long a handler may run; past it, its thread is interrupted and the message retried,
+     * in every {@link AckMode}, unless the retry policy gives it up. From then on {@link
+     * Delivery#leaseLost()} tells the handler that the message is no longer its own.
      *
      * @param timeout 1 ms to 24 h; unbounded by default
      * @return this builder

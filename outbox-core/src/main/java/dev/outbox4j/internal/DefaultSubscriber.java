@@ -72,7 +72,7 @@ public final class DefaultSubscriber implements OutboxSubscriber {
     }
     if (failing.ackMode() == AckMode.REJECT_ON_ERROR && failing.retryChosen()) {
       warn(
-          "ackMode REJECT_ON_ERROR dead-letters at the first exception; the retry policy serves only outcomes that ask for a retry");
+          "ackMode REJECT_ON_ERROR dead-letters at the first exception; the retry policy serves only outcomes that ask for a retry, and handlers that run past handlerTimeout");
     }
     if (failing.maxDeliveries() > 0 && failing.retry().maxAttempts() == 1) {
       warn(

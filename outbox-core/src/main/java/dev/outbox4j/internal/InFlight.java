@@ -43,6 +43,7 @@ final class InFlight implements Delivery {
   private final AtomicReference<State> state = new AtomicReference<>(State.BUFFERED);
 
   private volatile boolean lost;
+  private volatile boolean expired;
   private volatile long startedAt;
   private volatile @Nullable Thread runner;
   private volatile @Nullable Outcome decision;
@@ -110,6 +111,7 @@ final class InFlight implements Delivery {
       return false;
     }
     this.settlement = settlement;
+    expired = true; // before the interrupt, so that whoever is woken by it finds it so
     Thread thread = runner;
     if (thread != null) {
       thread.interrupt();
@@ -232,7 +234,7 @@ final class InFlight implements Delivery {
 
   @Override
   public boolean leaseLost() {
-    return leaseOver(System.nanoTime());
+    return expired || leaseOver(System.nanoTime());
   }
 
   @Override

@@ -88,10 +88,18 @@ final class LeaseKeeper implements Runnable {
       try {
         endOverdueHandlers(System.nanoTime());
       } catch (Throwable failure) {
-        log.error("[{}] a handler past its timeout could not be ended", subscriber, failure);
+        complain(failure);
       }
       LockSupport.parkNanos(this, tick);
       Thread.interrupted(); // whoever interrupts an engine thread means: look again
+    }
+  }
+
+  private void complain(Throwable failure) {
+    try {
+      log.error("[{}] a handler past its timeout could not be ended", subscriber, failure);
+    } catch (Throwable worse) { // the next tick tries again
+      vitals.noted("a handler past its timeout could not be ended");
     }
   }
 
@@ -113,9 +121,9 @@ final class LeaseKeeper implements Runnable {
   private void expire(InFlight row) {
     TimeoutException failure =
         new TimeoutException("the handler ran longer than handlerTimeout " + handlerTimeout);
-    if (row.expire(outcomes.threw(row, failure))) {
+    if (row.expire(outcomes.timedOut(row, failure))) {
       log.warn(
-          "[{}] the handler of {} ran longer than {}; it was interrupted and the message is retried",
+          "[{}] the handler of {} ran longer than {}; it was interrupted, and the run counts as a failed attempt",
           subscriber,
           row,
           handlerTimeout);

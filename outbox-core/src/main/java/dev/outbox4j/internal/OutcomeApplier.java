@@ -7,6 +7,7 @@ import dev.outbox4j.Outcome;
 import java.time.Duration;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -71,6 +72,11 @@ final class OutcomeApplier {
       return new Settlement.DeadLetter(
           FailureReason.REJECTED, delivery.attempt(), exceptionText(render(failure)));
     }
+    return failed(delivery, failure, render(failure), null);
+  }
+
+  /** The handler ran too long: it gave no verdict on its message, so no ack mode makes it one. */
+  Settlement timedOut(InFlight delivery, TimeoutException failure) {
     return failed(delivery, failure, render(failure), null);
   }
 

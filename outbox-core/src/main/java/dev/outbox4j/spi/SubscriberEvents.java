@@ -176,7 +176,8 @@ public interface SubscriberEvents {
   default void storeFailed(String subscriber, String operation, Throwable cause) {}
 
   /**
-   * A handler ran past its timeout, was interrupted, and its message is retried.
+   * A handler ran past its timeout and was interrupted. The run counts as a failed attempt: the
+   * message is retried, unless the retry policy gives it up.
    *
    * @param subscriber the subscriber's name
    * @param delivery the message

@@ -1,0 +1,96 @@
+package dev.outbox4j;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.testing.InMemoryStore;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/** What a run past {@code handlerTimeout} means to its handler and to its message. */
+class HandlerTimeoutTest {
+  private final InMemoryStore store = new InMemoryStore(Clock.systemUTC());
+  private OutboxSubscriber subscriber;
+
+  @AfterEach
+  void stop() {
+    subscriber.stop();
+  }
+
+  private OutboxSubscriber.Builder builder() {
+    return OutboxSubscriber.builder("orders")
+        .store(store)
+        .deadLetters(store.deadLetters())
+        .workers(1)
+        .handlerTimeout(Duration.ofMillis(50))
+        .maxDeliveries(50);
+  }
+
+  private void start(OutboxSubscriber.Builder builder) {
+    store.publish(OutboxMessage.to("orders").type("t").body("x").build());
+    subscriber = builder.build();
+    subscriber.start();
+  }
+
+  @Test
+  void handlerThatIgnoresTheInterruptFindsItsLeaseLost() {
+    AtomicBoolean before = new AtomicBoolean(true);
+    AtomicBoolean told = new AtomicBoolean();
+    AtomicBoolean first = new AtomicBoolean(true);
+    start(
+        builder()
+            .lease(Duration.ofMinutes(10))
+            .retry(RetryPolicy.constant(Duration.ofMillis(10)))
+            .on(
+                "t",
+                delivery -> {
+                  if (first.compareAndSet(true, false)) {
+                    before.set(delivery.leaseLost());
+                    while (!delivery.leaseLost()) {
+                      Thread.onSpinWait();
+                    }
+                    told.set(true);
+                  }
+                }));
+    await().untilTrue(told);
+    assertThat(before).isFalse();
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+  }
+
+  @Test
+  void messageIsRetriedInAckModeRejectOnErrorToo() {
+    AtomicInteger runs = new AtomicInteger();
+    CountDownLatch never = new CountDownLatch(1);
+    start(
+        builder()
+            .ackMode(AckMode.REJECT_ON_ERROR)
+            .retry(RetryPolicy.constant(Duration.ofMillis(10)).attempts(3))
+            .on(
+                "t",
+                delivery -> {
+                  if (runs.incrementAndGet() == 1) {
+                    never.await(); // and throws when it is interrupted
+                  }
+                }));
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    assertThat(store.deadRows()).isEmpty();
+    assertThat(runs).hasValue(2);
+  }
+
+  @Test
+  void messageIsDeadLetteredOnceThePolicyGivesUpInAckModeRejectOnErrorToo() {
+    CountDownLatch never = new CountDownLatch(1);
+    start(
+        builder()
+            .ackMode(AckMode.REJECT_ON_ERROR)
+            .retry(RetryPolicy.none())
+            .on("t", delivery -> never.await()));
+    await().untilAsserted(() -> assertThat(store.deadRows()).hasSize(1));
+    assertThat(store.deadRows().get(0).reason()).isEqualTo(FailureReason.RETRY_TERMINAL);
+  }
+}
