@@ -452,6 +452,156 @@ class EngineFaultsTest {
   }
 
   @Test
+  void rowLeftToItsLeaseByATimedOutDrainIsNotRenewedOnceMore() {
+    CountDownLatch running = new CountDownLatch(2);
+    CountDownLatch finish = new CountDownLatch(1);
+    CountDownLatch never = new CountDownLatch(1);
+    CountDownLatch ackSent = new CountDownLatch(1);
+    CountDownLatch renewedAlone = new CountDownLatch(1);
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("ack")) { // keeps the drain waiting, and its own row renewed
+            ackSent.countDown();
+            awaitIgnoringInterrupts(renewedAlone);
+          }
+        });
+    publish("acked");
+    publish("interrupted"); // in the same claim, so that one statement renews both
+    start(
+        builder()
+            .workers(2)
+            .lease(Duration.ofMillis(200))
+            .gracefulTimeout(Duration.ofMillis(300))
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void renewed(String name, int rows) {
+                    if (rows == 1) {
+                      renewedAlone.countDown();
+                    }
+                  }
+                })
+            .on(
+                "acked",
+                delivery -> {
+                  running.countDown();
+                  finish.await();
+                })
+            .on(
+                "interrupted",
+                delivery -> {
+                  running.countDown();
+                  never.await();
+                }));
+    await().until(() -> running.getCount() == 0);
+    finish.countDown();
+    await().until(() -> ackSent.getCount() == 0);
+    subscriber.stop();
+    assertThat(renewedAlone.getCount()).isZero();
+    assertThat(store.rows()).singleElement().extracting("type").isEqualTo("interrupted");
+    assertThat(store.rows()).singleElement().extracting("attempts").isEqualTo(0);
+  }
+
+  @Test
+  void failuresThatCannotEvenBeToldEndNoThread() {
+    AtomicInteger claims = new AtomicInteger(3);
+    AtomicInteger acks = new AtomicInteger(3);
+    AtomicInteger renewals = new AtomicInteger(3);
+    AtomicInteger renewed = new AtomicInteger();
+    store.beforeEach(
+        operation -> {
+          AtomicInteger failures =
+              operation.equals("claim") ? claims : operation.equals("ack") ? acks : renewals;
+          if (failures.getAndDecrement() > 0) {
+            throw new SpeechlessException();
+          }
+        });
+    publish("t");
+    start(
+        builder()
+            .lease(Duration.ofMillis(300))
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void renewed(String name, int rows) {
+                    renewed.addAndGet(rows);
+                  }
+                })
+            .on("t", delivery -> await().until(() -> renewed.get() > 0)));
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    await().untilAsserted(() -> assertThat(subscriber.health().failing()).isFalse());
+    assertThat(subscriber.health().lastFailure())
+        .get()
+        .asString()
+        .contains(SpeechlessException.class.getName());
+  }
+
+  /** As bad as a driver's exception can be. */
+  private static final class SpeechlessException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    public String getMessage() {
+      throw new IllegalStateException("no words");
+    }
+  }
+
+  @Test
+  void errorsOfTheStoreEndNoThread() {
+    AtomicInteger failures = new AtomicInteger(6);
+    store.beforeEach(
+        operation -> {
+          if ((operation.equals("claim") || operation.equals("ack"))
+              && failures.getAndDecrement() > 0) {
+            throw new NoClassDefFoundError("driver");
+          }
+        });
+    publish("t");
+    start(builder().on("t", delivery -> {}));
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    publish("t");
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    await().untilAsserted(() -> assertThat(subscriber.health().failing()).isFalse());
+  }
+
+  @Test
+  void outcomeThatTheServerRefusesIsTriedOncePerLeaseAndShownAndEndedByMaxDeliveries() {
+    AtomicInteger refused = new AtomicInteger();
+    AtomicInteger runs = new AtomicInteger();
+    AtomicInteger told = new AtomicInteger();
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("ack")) {
+            refused.incrementAndGet();
+            throw new StoreException("a trigger", StoreException.Fault.ROW, false, null);
+          }
+        });
+    publish("t");
+    long begun = System.nanoTime();
+    start(
+        builder()
+            .lease(Duration.ofMillis(300))
+            .poll(Duration.ofMillis(5), Duration.ofMillis(10))
+            .maxDeliveries(3)
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void storeFailed(String name, String operation, Throwable cause) {
+                    told.incrementAndGet();
+                  }
+                })
+            .on("t", delivery -> runs.incrementAndGet()));
+    await().untilAsserted(() -> assertThat(store.deadRows()).hasSize(1));
+    assertThat(Duration.ofNanos(System.nanoTime() - begun))
+        .isGreaterThan(Duration.ofMillis(3 * 300 - 50));
+    assertThat(runs).hasValue(3);
+    assertThat(refused).hasValue(6); // as a group and alone
+    assertThat(told).hasValue(6);
+    assertThat(subscriber.health().lastFailure()).get().asString().contains("a trigger");
+    assertThat(store.deadRows().get(0).reason()).isEqualTo(FailureReason.MAX_DELIVERIES);
+  }
+
+  @Test
   void stopIsBoundedThoughTheStoreAnswersNothing() throws Exception {
     CountDownLatch network = new CountDownLatch(1);
     CountDownLatch running = new CountDownLatch(1);
@@ -469,7 +619,6 @@ class EngineFaultsTest {
     start(
         builder()
             .workers(1)
-            .lease(Duration.ofSeconds(2))
             .on(
                 "t",
                 delivery -> {

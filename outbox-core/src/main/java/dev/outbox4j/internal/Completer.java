@@ -61,6 +61,7 @@ final class Completer implements Runnable {
   private volatile boolean acksOnly;
 
   // confined to the completer's thread
+  private @Nullable InFlight collected; // taken over and not sorted yet, oldest first
   private List<InFlight> acks = new ArrayList<>();
   private List<InFlight> retries = new ArrayList<>();
   private List<InFlight> reschedules = new ArrayList<>();
@@ -91,6 +92,7 @@ final class Completer implements Runnable {
   /** Takes a decided row over; from any thread. */
   void complete(InFlight delivery) {
     if (acksOnly && !(delivery.settlement() instanceof Settlement.Ack)) {
+      delivery.lose(); // so that its lease is not renewed once more, which would make others wait
       log.debug("[{}] {} is left to the end of its lease", subscriber, delivery);
       return;
     }
@@ -143,14 +145,23 @@ final class Completer implements Runnable {
         }
         park(wait);
       } catch (Throwable unexpected) { // the thread must not die: what is pending stays pending
-        vitals.failed(Operation.ACK, unexpected);
-        park(backoff.nextNanos());
+        survive(unexpected);
       }
+    }
+  }
+
+  private void survive(Throwable unexpected) {
+    try {
+      vitals.failed(Operation.ACK, unexpected);
+      park(backoff.nextNanos());
+    } catch (Throwable worse) { // such as no memory even for that
+      LockSupport.parkNanos(this, GATHER_NANOS);
     }
   }
 
   private boolean idle() {
     return completed.get() == null
+        && collected == null
         && acks.isEmpty()
         && retries.isEmpty()
         && reschedules.isEmpty()
@@ -188,20 +199,23 @@ final class Completer implements Runnable {
   }
 
   private int collect() {
+    int count = sortCollected(); // what an Error, such as OutOfMemoryError, left behind
     InFlight top = completed.getAndSet(null);
-    int count = 0;
-    InFlight oldestFirst = null;
     while (top != null) { // the stack gives the newest first
       InFlight next = top.nextCompleted;
-      top.nextCompleted = oldestFirst;
-      oldestFirst = top;
+      top.nextCompleted = collected;
+      collected = top;
       top = next;
     }
-    for (InFlight row = oldestFirst; row != null; count++) {
-      InFlight next = row.nextCompleted;
-      row.nextCompleted = null;
+    return count + sortCollected();
+  }
+
+  private int sortCollected() {
+    int count = 0;
+    for (InFlight row = collected; row != null; row = collected, count++) {
       sort(row);
-      row = next;
+      collected = row.nextCompleted; // only now: what is not sorted must not be forgotten
+      row.nextCompleted = null;
     }
     return count;
   }
@@ -354,7 +368,7 @@ final class Completer implements Runnable {
     return failure instanceof StoreException known
         ? known
         : new StoreException(
-            "The store failed: " + failure, StoreException.Fault.TRANSIENT, true, failure);
+            "The store failed: " + Vitals.words(failure), StoreException.Fault.TRANSIENT, true, failure);
   }
 
   private void settle(List<InFlight> rows, Set<Long> done, Phase phase, Consumer<InFlight> tell) {

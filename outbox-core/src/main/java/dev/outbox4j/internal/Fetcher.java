@@ -111,10 +111,18 @@ final class Fetcher implements Runnable {
         }
         holdings.pool().kick(holdings.buffer().size());
       } catch (Throwable failure) { // whatever it is, polling goes on
-        idle.unannounced();
-        vitals.failed(Operation.CLAIM, failure);
-        pause(backoff.nextNanos());
+        survive(failure);
       }
+    }
+  }
+
+  private void survive(Throwable failure) {
+    try {
+      idle.unannounced();
+      vitals.failed(Operation.CLAIM, failure);
+      pause(backoff.nextNanos());
+    } catch (Throwable worse) { // such as no memory even for that
+      pause(LONGEST_ROOM_WAIT);
     }
   }
 

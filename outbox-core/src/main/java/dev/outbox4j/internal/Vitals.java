@@ -65,18 +65,33 @@ final class Vitals {
       first = failing.add(operation);
       anyFailing = true;
     }
-    lastFailure = new Failure(Instant.now(), operation.verb() + ": " + cause.getMessage());
-    if (first) {
-      log.warn(
-          "[{}] {} failed and will be tried again: {}",
-          subscriber,
-          operation.verb(),
-          cause.getMessage(),
-          cause);
-    } else {
-      log.debug("[{}] {} failed again: {}", subscriber, operation.verb(), cause.getMessage());
-    }
+    String text = words(cause);
+    lastFailure = new Failure(Instant.now(), operation.verb() + ": " + text);
     events.tell(observer -> observer.storeFailed(subscriber, operation.verb(), cause));
+    if (first) {
+      warn(operation, text, cause);
+    } else {
+      log.debug("[{}] {} failed again: {}", subscriber, operation.verb(), text);
+    }
+  }
+
+  /** An exception of the store's or the pool's may fail even to say what it is. */
+  static String words(Throwable cause) {
+    try {
+      String message = cause.getMessage();
+      return message == null ? cause.getClass().getName() : message;
+    } catch (RuntimeException speechless) {
+      return cause.getClass().getName();
+    }
+  }
+
+  private void warn(Operation operation, String text, Throwable cause) {
+    String warning = "[{}] {} failed and will be tried again: {}";
+    try {
+      log.warn(warning, subscriber, operation.verb(), text, cause);
+    } catch (RuntimeException speechless) {
+      log.warn(warning, subscriber, operation.verb(), text);
+    }
   }
 
   /** Notes a failure that is not a statement's. */
