@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.spi.ClaimRequest;
+import dev.outbox4j.spi.PayloadCodec;
 import dev.outbox4j.spi.StoreException;
 import dev.outbox4j.spi.SubscriberEvents;
 import dev.outbox4j.testing.InMemoryStore;
@@ -379,6 +380,104 @@ class EngineFaultsTest {
   }
 
   @Test
+  void deadLettersThatRefuseEveryRowHoldUpAcksForAFewStatementsAtATime() {
+    AtomicInteger inARow = new AtomicInteger();
+    AtomicInteger most = new AtomicInteger();
+    AtomicBoolean broken = new AtomicBoolean(true);
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("ack")) {
+            inARow.set(0);
+          } else if (operation.equals("dead-letter") && broken.get()) {
+            most.accumulateAndGet(inARow.incrementAndGet(), Math::max);
+            throw new StoreException("refused", StoreException.Fault.ROW, false, null);
+          }
+        });
+    int poison = 900;
+    for (int i = 0; i < poison; i++) {
+      publish("poison");
+    }
+    start(
+        builder()
+            .workers(8)
+            .gracefulTimeout(Duration.ofSeconds(5))
+            .onOutcome("poison", Payload.class, (body, delivery) -> Outcome.reject("no"))
+            .on(
+                "healthy",
+                delivery -> {
+                  if (broken.get()) {
+                    publish("healthy"); // so that there is always something to ack
+                  }
+                }));
+    for (int i = 0; i < 4; i++) {
+      publish("healthy");
+    }
+    await()
+        .untilAsserted(
+            () -> assertThat(subscriber.health().deadLettersWaiting()).isEqualTo(poison));
+    await().until(() -> inARow.get() > 0);
+    assertThat(subscriber.health().failing()).isTrue();
+    assertThat(subscriber.health().lastFailure()).get().asString().contains("refused");
+    assertThat(most).hasValueLessThan(100);
+    broken.set(false);
+    await()
+        .atMost(Duration.ofSeconds(20))
+        .untilAsserted(() -> assertThat(store.deadRows()).hasSize(poison));
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    await().untilAsserted(() -> assertThat(subscriber.health().healthy()).isTrue());
+    await().untilAsserted(() -> assertThat(subscriber.health().inFlight()).isZero());
+  }
+
+  @Test
+  void deadLettersPutOffCountAnAttemptOnlyIfAHandlerRan() {
+    AtomicBoolean broken = new AtomicBoolean(true);
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("dead-letter") && broken.get()) {
+            throw new StoreException("no table", StoreException.Fault.SETUP, false, null);
+          }
+        });
+    for (int i = 0; i < 1_200; i++) {
+      publish(i < 600 ? "rejected" : "undecodable");
+    }
+    PayloadCodec codec =
+        new PayloadCodec() {
+          @Override
+          public String contentType() {
+            return "application/none";
+          }
+
+          @Override
+          public Payload encode(Object body) {
+            throw new UnsupportedOperationException();
+          }
+
+          @Override
+          public <T> T decode(Payload payload, Class<T> type) {
+            throw new IllegalArgumentException("not a number");
+          }
+        };
+    start(
+        builder()
+            .codec(codec)
+            .onOutcome("rejected", Payload.class, (body, delivery) -> Outcome.reject("no"))
+            .on("undecodable", Integer.class, (number, delivery) -> {}));
+    await()
+        .untilAsserted(
+            () ->
+                assertThat(store.rows())
+                    .filteredOn(row -> row.lastError() != null)
+                    .hasSize(200)
+                    .allSatisfy(
+                        row ->
+                            assertThat(row.attempts())
+                                .isEqualTo("rejected".equals(row.type()) ? 1 : 0)));
+    broken.set(false);
+    await().untilAsserted(() -> assertThat(store.deadRows()).hasSize(1_000));
+    assertThat(store.deadRows()).extracting("attempts").contains(0, 1);
+  }
+
+  @Test
   void outageWhileRowsAreWrittenOneByOneLeavesNoneOfThemBehind() {
     AtomicInteger tries = new AtomicInteger();
     AtomicInteger lost = new AtomicInteger();
@@ -606,9 +705,13 @@ class EngineFaultsTest {
     CountDownLatch network = new CountDownLatch(1);
     CountDownLatch running = new CountDownLatch(1);
     CountDownLatch finish = new CountDownLatch(1);
+    CountDownLatch givingBack = new CountDownLatch(1);
     AtomicBoolean dark = new AtomicBoolean();
     store.beforeEach(
         operation -> {
+          if (operation.equals("release")) {
+            givingBack.countDown();
+          }
           if (dark.get()) {
             awaitIgnoringInterrupts(network);
           }
@@ -628,10 +731,12 @@ class EngineFaultsTest {
     await().until(() -> running.getCount() == 0);
     await().until(() -> subscriber.health().inFlight() > 1);
     dark.set(true);
-    finish.countDown();
     try {
       long begun = System.nanoTime();
-      CompletableFuture.runAsync(subscriber::stop).get(20, TimeUnit.SECONDS);
+      CompletableFuture<Void> stopped = CompletableFuture.runAsync(subscriber::stop);
+      await().until(() -> givingBack.getCount() == 0);
+      finish.countDown();
+      stopped.get(20, TimeUnit.SECONDS);
       assertThat(Duration.ofNanos(System.nanoTime() - begun)).isLessThan(Duration.ofSeconds(5));
       assertThat(subscriber.health().state()).isEqualTo(SubscriberState.STOPPED);
     } finally {

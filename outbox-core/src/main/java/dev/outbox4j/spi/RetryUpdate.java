@@ -3,11 +3,23 @@ package dev.outbox4j.spi;
 import java.time.Duration;
 
 /**
- * A failed attempt to write: the row is due again after the delay, its lease is given up and its
- * attempts grow by one.
+ * A failure to write: the row is due again after the delay and its lease is given up.
  *
  * @param lease the fence
  * @param delay zero or more, added to the server's clock
  * @param error what went wrong, bounded and storable
+ * @param counted true if a handler's run failed: then attempts grow by one
  */
-public record RetryUpdate(LeaseRef lease, Duration delay, String error) {}
+public record RetryUpdate(LeaseRef lease, Duration delay, String error, boolean counted) {
+
+  /**
+   * A failed run of a handler.
+   *
+   * @param lease the fence
+   * @param delay zero or more, added to the server's clock
+   * @param error what went wrong, bounded and storable
+   */
+  public RetryUpdate(LeaseRef lease, Duration delay, String error) {
+    this(lease, delay, error, true);
+  }
+}

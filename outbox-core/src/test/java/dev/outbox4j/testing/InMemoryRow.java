@@ -4,6 +4,7 @@ import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.Payload;
 import dev.outbox4j.spi.ClaimedRow;
 import dev.outbox4j.spi.LeaseRef;
+import dev.outbox4j.spi.RetryUpdate;
 import dev.outbox4j.spi.ScanBound;
 import java.time.Duration;
 import java.time.Instant;
@@ -72,13 +73,15 @@ final class InMemoryRow {
         && message.queue().equals(lease.queue());
   }
 
-  void retry(Instant now, Duration delay, String error) {
+  void retry(Instant now, RetryUpdate update) {
     unlease();
-    availableAt = now.plus(delay);
-    attempts++;
-    firstAttemptAt = firstAttemptAt == null ? now : firstAttemptAt;
-    lastAttemptAt = now;
-    lastError = error;
+    availableAt = now.plus(update.delay());
+    lastError = update.error();
+    if (update.counted()) {
+      attempts++;
+      firstAttemptAt = firstAttemptAt == null ? now : firstAttemptAt;
+      lastAttemptAt = now;
+    }
   }
 
   void reschedule(Instant now, Duration delay) {

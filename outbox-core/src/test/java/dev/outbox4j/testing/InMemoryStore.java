@@ -243,7 +243,7 @@ public final class InMemoryStore implements OutboxStore {
         "retry",
         updates,
         RetryUpdate::lease,
-        (row, update) -> row.retry(now(), update.delay(), update.error()));
+        (row, update) -> row.retry(now(), update));
   }
 
   @Override

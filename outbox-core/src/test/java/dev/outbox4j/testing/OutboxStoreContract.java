@@ -245,6 +245,29 @@ public abstract class OutboxStoreContract {
   }
 
   @Test
+  void aRetryWithoutARunIsDueAfterItsDelayAndCountsNoAttempt() {
+    publish("orders", 2);
+    List<LeaseRef> leases = leases(claim(2, "orders"));
+    Duration delay = Duration.ofSeconds(30);
+
+    assertThat(
+            store()
+                .retry(
+                    List.of(
+                        new RetryUpdate(leases.get(0), delay, "put off", false),
+                        new RetryUpdate(leases.get(1), delay, "failed", true))))
+        .hasSize(2);
+
+    assertThat(claim(2, "orders").rows()).isEmpty();
+    pass(Duration.ofSeconds(40));
+    List<ClaimedRow> again = claim(2, "orders").rows();
+    assertThat(again).extracting(ClaimedRow::attempts).containsExactly(0, 1);
+    assertThat(again).extracting(ClaimedRow::deliveries).containsExactly(2, 2);
+    assertThat(again.get(0).sinceFirstAttempt()).isZero();
+    assertThat(again.get(1).sinceFirstAttempt()).isPositive();
+  }
+
+  @Test
   void aRetryIsDueAfterItsDelayAndCountsTheAttempt() {
     LeaseRef lease = only(claim(1, publishOne())).lease();
 

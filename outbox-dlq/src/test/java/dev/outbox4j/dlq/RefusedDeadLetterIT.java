@@ -69,6 +69,34 @@ class RefusedDeadLetterIT {
     assertThat(database.count("outbox")).isZero();
   }
 
+  @Test
+  void movesWhatTheTableTakesFromAmongMuchThatItRefuses() {
+    int pairs = 100;
+    database.update(
+        "alter table outbox_dlq add constraint no_bad check (ordering_key is distinct from 'bad')");
+    try {
+      database.update(
+          "insert into outbox (queue, type, payload, ordering_key)"
+              + " select 'orders', 'poison', '', case when n % 2 = 0 then 'bad' end"
+              + " from generate_series(1, ?) n",
+          2 * pairs);
+      start(builder());
+
+      awaitDeadLetters(pairs);
+      assertThat(database.list(String.class, "select distinct ordering_key from outbox"))
+          .containsExactly("bad");
+      await().atMost(PATIENCE).until(() -> subscriber.health().deadLettersWaiting() == pairs);
+      assertThat(subscriber.health().failing()).isTrue();
+      assertThat(subscriber.health().lastFailure()).get().asString().contains("no_bad");
+    } finally {
+      database.update("alter table outbox_dlq drop constraint no_bad");
+    }
+
+    awaitDeadLetters(2 * pairs);
+    assertThat(database.count("outbox")).isZero();
+    await().atMost(PATIENCE).until(() -> subscriber.health().healthy());
+  }
+
   private OutboxSubscriber.Builder builder() {
     return OutboxSubscriber.builder("orders")
         .store(PostgresOutbox.store(pool, database.table()))

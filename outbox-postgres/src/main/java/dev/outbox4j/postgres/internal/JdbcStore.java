@@ -78,7 +78,8 @@ public final class JdbcStore implements PostgresStore {
                 parameters,
                 asked,
                 seconds(asked, RetryUpdate::delay),
-                asked.updates().stream().map(RetryUpdate::error).toArray(String[]::new)));
+                asked.updates().stream().map(RetryUpdate::error).toArray(String[]::new),
+                asked.updates().stream().mapToInt(update -> update.counted() ? 1 : 0).toArray()));
   }
 
   @Override

@@ -151,17 +151,19 @@ final class StoreSql {
       """
           + guarded("");
 
-  /** Parameters: queues, ids, tokens, delays in seconds, errors, how many. */
+  /** Parameters: queues, ids, tokens, delays in seconds, errors, failed runs, how many. */
   static final String RETRY =
       """
       with done as (
         update {outbox} o
         set available_at = now() + make_interval(secs => a.delay), lease_until = null,
-          leased_by = null, attempts_count = o.attempts_count + 1,
-          first_attempt_at = coalesce(o.first_attempt_at, now()), last_attempt_at = now(),
+          leased_by = null, attempts_count = o.attempts_count + a.runs,
+          first_attempt_at = case when a.runs = 0 then o.first_attempt_at
+            else coalesce(o.first_attempt_at, now()) end,
+          last_attempt_at = case when a.runs = 0 then o.last_attempt_at else now() end,
           last_error = a.error
-        from unnest(?::text[], ?::bigint[], ?::int[], ?::float8[], ?::text[])
-          as a (queue, id, token, delay, error)
+        from unnest(?::text[], ?::bigint[], ?::int[], ?::float8[], ?::text[], ?::int[])
+          as a (queue, id, token, delay, error, runs)
         where {fence}
         returning o.id)
       """
