@@ -368,7 +368,10 @@ final class Completer implements Runnable {
     return failure instanceof StoreException known
         ? known
         : new StoreException(
-            "The store failed: " + Vitals.words(failure), StoreException.Fault.TRANSIENT, true, failure);
+            "The store failed: " + Vitals.words(failure),
+            StoreException.Fault.TRANSIENT,
+            true,
+            failure);
   }
 
   private void settle(List<InFlight> rows, Set<Long> done, Phase phase, Consumer<InFlight> tell) {

@@ -27,8 +27,9 @@ import org.slf4j.LoggerFactory;
  * #waiting()}.
  *
  * <p>A table that refuses single rows must hold back no other, and must not keep the thread from
- * acks either. So the group that is tried is halved until what is refused stands alone, by a bounded
- * number of statements, and the search goes on a while later with the rows that are still untried.
+ * acks either. So the group that is tried is halved until what is refused stands alone, by a
+ * bounded number of statements, and the search goes on a while later with the rows that are still
+ * untried.
  */
 final class DeadLetterDesk {
   private static final Logger log = LoggerFactory.getLogger(DeadLetterDesk.class);
@@ -102,8 +103,7 @@ final class DeadLetterDesk {
 
   /** Tells whether nothing is left to write; when stopping, one more try of each row is enough. */
   boolean idle(boolean stopping) {
-    return fresh.isEmpty()
-        && (held() == 0 || (stopping && triedWhileStopping && !searching));
+    return fresh.isEmpty() && (held() == 0 || (stopping && triedWhileStopping && !searching));
   }
 
   private int held() {
@@ -301,10 +301,10 @@ final class DeadLetterDesk {
   private void putOff(List<InFlight> rows) {
     List<RetryUpdate> updates = new ArrayList<>(rows.size());
     for (InFlight row : rows) {
-      boolean handled = ((Settlement.DeadLetter) row.settlement()).attempts() > row.row().attempts();
+      boolean handled =
+          ((Settlement.DeadLetter) row.settlement()).attempts() > row.row().attempts();
       updates.add(
-          new RetryUpdate(
-              row.lease(), PUT_OFF, "the dead letters are broken; put off", handled));
+          new RetryUpdate(row.lease(), PUT_OFF, "the dead letters are broken; put off", handled));
     }
     try {
       connections.spend(() -> store.retry(updates));

@@ -63,6 +63,7 @@ final class Engine {
         new WorkerPool(
             settings.name(),
             settings.work(),
+            settings.claiming().lease(),
             buffer,
             new DeliveryTask(settings, outcomes, completer, events),
             this::roomMayBeFree);

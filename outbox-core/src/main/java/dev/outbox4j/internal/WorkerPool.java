@@ -1,5 +1,8 @@
 package dev.outbox4j.internal;
 
+import java.time.Duration;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -7,6 +10,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
@@ -24,6 +28,8 @@ import org.slf4j.LoggerFactory;
 final class WorkerPool {
   private static final Logger log = LoggerFactory.getLogger(WorkerPool.class);
 
+  private static final long LONGEST_PATIENCE = TimeUnit.SECONDS.toNanos(30);
+
   private final String subscriber;
   private final int workers;
   private final Buffer buffer;
@@ -35,9 +41,18 @@ final class WorkerPool {
   private volatile @Nullable Thread stopper;
   private volatile boolean rejecting;
 
+  /** Given to a user's executor and not begun, so never more than there are permits. */
+  private final Queue<Runner> offered = new ConcurrentLinkedQueue<>();
+
+  /** How long the executor may take to begin a runner before it is offered again. */
+  private final long patienceNanos;
+
+  private volatile boolean dropping;
+
   WorkerPool(
       String subscriber,
       SubscriberSettings.Work settings,
+      Duration lease,
       Buffer buffer,
       DeliveryTask task,
       Runnable onTaken) {
@@ -47,6 +62,7 @@ final class WorkerPool {
     this.task = task;
     this.onTaken = onTaken;
     this.permits = new AtomicInteger(workers);
+    this.patienceNanos = Math.min(LONGEST_PATIENCE, lease.toNanos() / 2);
     Executor given = settings.executor();
     this.own = given == null ? ownExecutor(subscriber, settings) : null;
     this.executor = given == null ? java.util.Objects.requireNonNull(own) : given;
@@ -73,9 +89,16 @@ final class WorkerPool {
 
   /** Starts runners for so many new rows, as far as permits go. */
   void kick(int rows) {
+    if (own == null) {
+      takeBack(System.nanoTime() - patienceNanos);
+    }
     for (int i = 0; i < rows && tryAcquire(); i++) {
       try {
-        executor.execute(this::runRows);
+        if (own == null) {
+          offer();
+        } else {
+          executor.execute(this::runRows);
+        }
         rejecting = false;
       } catch (RuntimeException | Error refused) { // rejected, or no thread to be had
         release();
@@ -87,6 +110,61 @@ final class WorkerPool {
               refused.toString());
         }
         return;
+      }
+    }
+  }
+
+  private void offer() {
+    Runner runner = new Runner();
+    offered.add(runner);
+    try {
+      executor.execute(runner);
+    } catch (RuntimeException | Error refused) {
+      offered.remove(runner);
+      if (runner.taken.compareAndSet(false, true)) { // else it ran, and gave its permit back
+        throw refused;
+      }
+    }
+  }
+
+  /**
+   * Takes back the permits of runners that the executor was given before an instant and has not
+   * begun: it may have dropped them without a word, as some saturation policies do. One that is
+   * only late finds its permit gone and does nothing.
+   */
+  private void takeBack(long givenBefore) {
+    int takenBack = 0;
+    for (Runner runner = offered.peek();
+        runner != null && runner.givenAt - givenBefore <= 0;
+        runner = offered.peek()) {
+      offered.remove(runner);
+      if (runner.taken.compareAndSet(false, true)) {
+        release();
+        takenBack++;
+      }
+    }
+    if (takenBack > 0 && !dropping && stopper == null) {
+      dropping = true;
+      log.warn(
+          "[{}] the executor has not begun {} handler(s) within {} ms: it is busy, or drops tasks"
+              + " without rejecting them; they are offered again",
+          subscriber,
+          takenBack,
+          TimeUnit.NANOSECONDS.toMillis(patienceNanos));
+    }
+  }
+
+  /** A task for the executor; holds a permit from its making on. */
+  private final class Runner implements Runnable {
+    private final long givenAt = System.nanoTime();
+    private final AtomicBoolean taken = new AtomicBoolean();
+
+    @Override
+    public void run() {
+      if (taken.compareAndSet(false, true)) {
+        offered.remove(this);
+        dropping = false;
+        runRows();
       }
     }
   }
@@ -163,6 +241,7 @@ final class WorkerPool {
     boolean interrupted = false;
     try {
       while (running() > 0) {
+        takeBack(System.nanoTime()); // nothing is left for runners that were not begun
         long left = deadline - System.nanoTime();
         if (left <= 0) {
           return false;

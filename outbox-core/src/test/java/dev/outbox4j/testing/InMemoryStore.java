@@ -239,11 +239,7 @@ public final class InMemoryStore implements OutboxStore {
 
   @Override
   public Set<Long> retry(List<RetryUpdate> updates) {
-    return write(
-        "retry",
-        updates,
-        RetryUpdate::lease,
-        (row, update) -> row.retry(now(), update));
+    return write("retry", updates, RetryUpdate::lease, (row, update) -> row.retry(now(), update));
   }
 
   @Override

@@ -160,8 +160,7 @@ class LifecycleIT {
     CountDownLatch running = new CountDownLatch(1);
     CountDownLatch finish = new CountDownLatch(1);
     PGSimpleDataSource source = database.plain();
-    try (TcpProxy network =
-            new TcpProxy(source.getServerNames()[0], source.getPortNumbers()[0]);
+    try (TcpProxy network = new TcpProxy(source.getServerNames()[0], source.getPortNumbers()[0]);
         HikariDataSource pool = new HikariDataSource()) {
       source.setServerNames(new String[] {network.host()});
       source.setPortNumbers(new int[] {network.port()});
