@@ -4,6 +4,18 @@ import java.util.Objects;
 
 /** Writes the least that each role needs. */
 final class Grants {
+  private static final String MESSAGE =
+      "queue, type, ordering_key, payload, headers, available_at, timer_id";
+
+  /** What claims and outcomes write; a message itself is never changed. */
+  private static final String DELIVERY =
+      "available_at, lease_until, lease_token, leased_by, deliveries_count, attempts_count, "
+          + "first_attempt_at, last_attempt_at, last_error";
+
+  private static final String DEAD_LETTER =
+      "original_id, queue, type, ordering_key, payload, headers, deliveries_count, "
+          + "attempts_count, created_at, failure_reason, last_exception, timer_id";
+
   private final Names names;
   private final StringBuilder sql = new StringBuilder();
 
@@ -15,8 +27,8 @@ final class Grants {
     String to = to("publisher role", role);
     sql.append("-- publishes\n");
     usage(names.schema(), to);
-    grant("insert, select (id, queue, timer_id, available_at)", outbox(), to);
-    grant("select", sleepers(), to);
+    grant("insert (" + MESSAGE + "), select (id, queue, timer_id, available_at)", outbox(), to);
+    grant("select (queue, wake_at)", sleepers(), to);
     grant("execute", "function " + names.qualified(names.table() + "_publish"), to);
     return this;
   }
@@ -33,10 +45,10 @@ final class Grants {
     String to = to("subscriber role", role);
     sql.append("-- subscribes\n");
     usage(names.schema(), to);
-    grant("select, update, delete", outbox(), to);
-    grant("select, insert, update, delete", sleepers(), to);
+    grant("select, update (" + DELIVERY + "), delete", outbox(), to);
+    grant("select, insert, update (wake_at), delete", sleepers(), to);
     usage(names.deadLetterSchema(), to);
-    grant("insert, select (id, original_id)", names.deadLetterName(), to);
+    grant("insert (" + DEAD_LETTER + ")", names.deadLetterName(), to);
     return this;
   }
 
@@ -44,10 +56,13 @@ final class Grants {
     String to = to("operator role", role);
     sql.append("-- operates: looks at the queue, works on dead letters\n");
     usage(names.schema(), to);
-    grant("select, insert", outbox(), to);
+    grant("select, insert (" + MESSAGE + ")", outbox(), to);
     grant("select", sleepers(), to);
     usage(names.deadLetterSchema(), to);
-    grant("select, update, delete", names.deadLetterName(), to);
+    grant(
+        "select, update (redriven_at, redriven_by, redriven_id), delete",
+        names.deadLetterName(),
+        to);
     return this;
   }
 

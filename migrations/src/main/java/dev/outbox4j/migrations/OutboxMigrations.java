@@ -144,9 +144,10 @@ public final class OutboxMigrations {
    *
    * <ul>
    *   <li>The publisher inserts messages and sees no payload.
-   *   <li>The subscriber claims, settles and dead-letters; it cannot publish, nor read dead
-   *       letters.
-   *   <li>The operator looks at the queue, and browses, redrives and purges dead letters.
+   *   <li>The subscriber claims, settles and dead-letters; it cannot publish, change a message, nor
+   *       read dead letters.
+   *   <li>The operator looks at the queue, and browses, redrives and purges dead letters; it cannot
+   *       change what they hold.
    * </ul>
    *
    * <p>The right to call the publishing function is taken from everyone else.

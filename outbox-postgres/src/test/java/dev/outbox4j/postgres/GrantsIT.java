@@ -1,75 +1,103 @@
 package dev.outbox4j.postgres;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.ClaimRequest;
+import dev.outbox4j.spi.ClaimRequest.Idle;
+import dev.outbox4j.spi.ClaimedRow;
+import dev.outbox4j.spi.LeaseRef;
+import dev.outbox4j.spi.OutboxStore;
+import dev.outbox4j.spi.RescheduleUpdate;
+import dev.outbox4j.spi.RetryUpdate;
+import dev.outbox4j.spi.StoreException;
+import io.r2dbc.postgresql.PostgresqlConnectionConfiguration;
+import io.r2dbc.postgresql.PostgresqlConnectionFactory;
+import io.r2dbc.postgresql.api.PostgresqlConnection;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.time.Duration;
+import java.util.List;
 import java.util.Locale;
 import java.util.UUID;
 import java.util.stream.Stream;
+import org.assertj.core.api.ThrowableAssert;
+import org.jooq.SQLDialect;
+import org.jooq.impl.DSL;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.postgresql.ds.PGSimpleDataSource;
+import reactor.core.publisher.Mono;
 
 /** Each role can do its job and nothing else; the dead letters are in a schema of their own. */
 @ExtendWith(PostgresExtension.class)
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class GrantsIT {
+  private static final OutboxTable TABLE = OutboxTable.named("outbox").inSchema("box");
+
   private static final String PUBLISH =
-      """
-      insert into box.outbox (queue, type, ordering_key, payload, headers, available_at, timer_id)
-      values ('orders', 't', 'k', 'x', '{}', now(), 'timer-1')
-      on conflict (queue, timer_id) where timer_id is not null do nothing returning id, available_at
-      """;
+      "insert into box.outbox (queue, payload) values ('orders', 'x')";
+  private static final String PUBLISH_LEASED =
+      "insert into box.outbox (queue, payload, lease_until) values ('orders', 'x', 'infinity')";
+  private static final String PUBLISH_AS_ID =
+      "insert into box.outbox (queue, payload, id) values ('orders', 'x', 1)";
   private static final String READ_PAYLOAD = "select payload from box.outbox";
-  private static final String CLAIM =
-      """
-      with picked as materialized (
-        select id from box.outbox where queue = 'orders' and available_at <= now()
-        order by available_at, id limit 1 for update skip locked)
-      update box.outbox o set lease_until = now(), lease_token = lease_token + 1 from picked
-      where o.id = picked.id returning o.*
-      """;
-  private static final String ACK =
-      "delete from box.outbox where id = -1 and lease_token = 1 returning id";
-  private static final String CANCEL =
-      "delete from box.outbox where queue = 'q' and timer_id = 'x' and (lease_until is null or lease_until < now())";
-  private static final String DEAD_LETTER =
-      """
-      with deleted as (delete from box.outbox where id = -1 returning *)
-      insert into dead.letters (original_id, queue, type, ordering_key, payload, headers, deliveries_count,
-        attempts_count, created_at, failure_reason, last_exception, timer_id)
-      select id, queue, type, ordering_key, payload, headers, deliveries_count, attempts_count, created_at, 'rejected',
-        null, timer_id from deleted returning original_id
-      """;
-  private static final String SLEEP =
-      """
-      insert into box.outbox_sleepers values ('orders', 's', now())
-      on conflict (queue, subscriber) do update set wake_at = excluded.wake_at
-      """;
+  private static final String READ_HEADERS = "select headers from box.outbox";
+  private static final String LOCK_ROW = "select id from box.outbox for update";
+  private static final String CLAIM = "update box.outbox set lease_token = lease_token + 1";
+  private static final String FORGE = "update box.outbox set payload = 'forged'";
+  private static final String REROUTE = "update box.outbox set queue = 'other', type = 'other'";
+  private static final String ACK = "delete from box.outbox where id = -1";
+  private static final String SLEEP = "insert into box.outbox_sleepers values ('q', 's', now())";
   private static final String WAKE = "delete from box.outbox_sleepers where subscriber = 's'";
-  private static final String GATE = "select from box.outbox_sleepers where wake_at > now()";
-  private static final String BROWSE = "select * from dead.letters";
-  private static final String REDRIVE =
+  private static final String STAY_AWAKE = "update box.outbox_sleepers set wake_at = now()";
+  private static final String WHO_SLEEPS = "select subscriber from box.outbox_sleepers";
+  private static final String BROWSE = "select id from dead.letters";
+  private static final String BURY =
       """
-      with gone as (delete from dead.letters where id = -1 returning *)
-      insert into box.outbox (queue, payload) select queue, payload from gone returning id
+      insert into dead.letters (original_id, queue, payload, deliveries_count, attempts_count,
+        created_at, failure_reason) values (1, 'q', 'x', 1, 1, now(), 'rejected')
+      """;
+  private static final String BURY_REDRIVEN =
+      """
+      insert into dead.letters (original_id, queue, payload, deliveries_count, attempts_count,
+        created_at, failure_reason, redriven_at) values (1, 'q', 'x', 1, 1, now(), 'rejected', now())
       """;
   private static final String MARK = "update dead.letters set redriven_by = 'me'";
-  private static final String EMPTY = "truncate box.outbox";
-  private static final String SPOIL = "alter table box.outbox add column x int";
-  private static final String FUNCTION =
-      "select box.outbox_publish('orders', 'x'::bytea, timer_id => 'timer-2')";
+  private static final String REWRITE = "update dead.letters set payload = 'x'";
+  private static final String PURGE = "delete from dead.letters where id = -1";
+  private static final String FUNCTION = "select box.outbox_publish('orders', 'x'::bytea)";
+
+  /** What none of them may. */
+  private static final String[] OWNERS = {
+    "truncate box.outbox",
+    "truncate box.outbox_sleepers",
+    "truncate dead.letters",
+    "alter table box.outbox add column x int",
+    "alter table dead.letters disable trigger all",
+    "drop table box.outbox",
+    "drop function box.outbox_publish",
+    "drop index box.outbox_claim_idx",
+    "create table box.mine (x int)",
+    "create index on box.outbox (type)",
+    "create trigger mine before insert on box.outbox for each row execute function"
+        + " suppress_redundant_updates_trigger()",
+    "select setval('box.outbox_id_seq', 1)",
+    "select * from box.outbox_schema_history",
+    "set role postgres"
+  };
 
   private final TestDatabase database;
   private final String suffix = UUID.randomUUID().toString().substring(0, 8);
@@ -132,40 +160,178 @@ class GrantsIT {
                         SQLException.class, e -> assertThat(e.getSQLState()).isEqualTo("42501")));
   }
 
+  /** By the publisher itself, in each of its ways. */
+  private List<Published> publish(String role, NotifyMode mode, OutboxMessage... messages)
+      throws SQLException {
+    try (Connection connection = as(role).getConnection()) {
+      connection.setAutoCommit(false);
+      List<Published> published =
+          PostgresOutbox.publisher(TABLE)
+              .notify(mode)
+              .build()
+              .publish(connection, List.of(messages));
+      connection.commit();
+      return published;
+    }
+  }
+
+  private static OutboxMessage message(String queue) {
+    return OutboxMessage.to(queue).type("t").orderingKey("k").header("h", "v").body("x").build();
+  }
+
+  @ParameterizedTest
+  @EnumSource(NotifyMode.class)
+  void thePublisherPublishes(NotifyMode mode) throws SQLException {
+    OutboxMessage keyed = OutboxMessage.to("timed").timerId(mode.name()).body("x").build();
+    List<Published> published =
+        publish(
+            "pub",
+            mode,
+            message("orders"),
+            keyed,
+            OutboxMessage.to("orders").deliverIn(Duration.ofHours(1)).build());
+    assertThat(published).allMatch(each -> each.rowId().isPresent());
+    assertThat(publish("pub", mode, keyed)).noneMatch(each -> each.rowId().isPresent());
+  }
+
   @Test
-  void thePublisherPublishesAndSeesNoPayload() throws SQLException {
-    may("pub", PUBLISH, PUBLISH, GATE, FUNCTION, FUNCTION);
-    mayNot("pub", READ_PAYLOAD, CLAIM, ACK, CANCEL, SLEEP, WAKE, BROWSE, DEAD_LETTER, EMPTY, SPOIL);
+  void thePublisherPublishesByOthersMeansToo() throws SQLException {
+    DSL.using(as("pub"), SQLDialect.POSTGRES)
+        .transaction(tx -> PostgresOutbox.publisher(TABLE).build().publish(tx, message("by-jooq")));
+    ReactiveOutboxPublisher reactive = PostgresOutbox.publisher(TABLE).buildReactive();
+    Mono.usingWhen(
+            r2dbc("pub").create(),
+            connection ->
+                connection
+                    .beginTransaction()
+                    .then(Mono.from(reactive.publish(connection, message("by-r2dbc"))))
+                    .then(connection.commitTransaction()),
+            PostgresqlConnection::close)
+        .block(Duration.ofSeconds(30));
+    may("pub", FUNCTION);
+    assertThat(count("select count(*) from box.outbox where queue like 'by-%'")).isEqualTo(2);
+  }
+
+  private PostgresqlConnectionFactory r2dbc(String role) {
+    return new PostgresqlConnectionFactory(
+        PostgresqlConnectionConfiguration.builder()
+            .host(database.server().host())
+            .port(database.server().port())
+            .database(database.name())
+            .username(role(role))
+            .password("secret")
+            .build());
+  }
+
+  private long count(String sql) {
+    return database.one(Long.class, sql);
+  }
+
+  @Test
+  void thePublisherDoesNothingElse() {
+    mayNot("pub", OWNERS);
+    mayNot("pub", READ_PAYLOAD, READ_HEADERS, LOCK_ROW, CLAIM, FORGE, REROUTE, ACK);
+    mayNot("pub", PUBLISH_LEASED, PUBLISH_AS_ID);
+    mayNot("pub", SLEEP, WAKE, STAY_AWAKE, WHO_SLEEPS, BROWSE, BURY, MARK, PURGE);
+    OutboxStore store = PostgresOutbox.store(as("pub"), TABLE);
+    refused(() -> store.claim(claim("orders", Idle.UNCHANGED)));
+    refused(() -> store.ack(List.of(new LeaseRef("orders", 1, 1))));
+    refused(() -> cancel("pub", "orders", "t"));
+    refused(() -> PostgresOutbox.depths(as("pub"), TABLE, List.of("orders")));
   }
 
   @Test
   void whoCancelsTimersDeletesAndNothingElse() throws SQLException {
-    may("can", CANCEL);
-    mayNot("can", PUBLISH, READ_PAYLOAD, CLAIM, FUNCTION, SLEEP, BROWSE, EMPTY, SPOIL);
+    publish("pub", NotifyMode.NEVER, OutboxMessage.to("cancelled").timerId("t").build());
+    assertThat(cancel("can", "cancelled", "t")).isTrue();
+    mayNot("can", OWNERS);
+    mayNot("can", PUBLISH, READ_PAYLOAD, CLAIM, FORGE, FUNCTION, SLEEP, BROWSE);
+    refused(() -> publish("can", NotifyMode.NEVER, message("cancelled")));
+  }
+
+  private boolean cancel(String role, String queue, String timerId) throws SQLException {
+    try (Connection connection = as(role).getConnection()) {
+      connection.setAutoCommit(false);
+      boolean cancelled =
+          PostgresOutbox.publisher(TABLE).build().cancelTimer(connection, queue, timerId);
+      connection.commit();
+      return cancelled;
+    }
   }
 
   @Test
-  void theSubscriberClaimsSettlesAndDeadLetters() throws SQLException {
-    may("sub", CLAIM, ACK, DEAD_LETTER, SLEEP, SLEEP, WAKE, GATE, READ_PAYLOAD);
-    mayNot("sub", PUBLISH, FUNCTION, BROWSE, REDRIVE, MARK, EMPTY, SPOIL);
+  void theSubscriberClaimsAndSettles() throws SQLException {
+    for (int i = 0; i < 5; i++) {
+      publish("pub", NotifyMode.AUTO, message("claimed"));
+    }
+    OutboxStore store = PostgresOutbox.store(as("sub"), TABLE);
+    store.claim(claim("nothing", Idle.sleep(Duration.ofSeconds(1))));
+    store.claim(claim("nothing", Idle.LOOK_AHEAD));
+    List<LeaseRef> leases =
+        store.claim(claim("claimed", Idle.AWAKE)).rows().stream().map(ClaimedRow::lease).toList();
+    assertThat(leases).hasSize(5);
+    assertThat(store.renew(leases, Duration.ofSeconds(30))).hasSize(5);
+    assertThat(store.ack(leases.subList(0, 1))).hasSize(1);
+    assertThat(store.retry(List.of(new RetryUpdate(leases.get(1), Duration.ZERO, "no"))))
+        .hasSize(1);
+    assertThat(store.reschedule(List.of(new RescheduleUpdate(leases.get(2), Duration.ZERO))))
+        .hasSize(1);
+    assertThat(store.release(leases.subList(3, 5))).hasSize(2);
+    assertThatCode(() -> store.forget("s")).doesNotThrowAnyException();
+    assertThat(PostgresOutbox.depths(as("sub"), TABLE, List.of("claimed")).get(0).ready())
+        .isEqualTo(4);
   }
 
   @Test
-  void theOperatorBrowsesAndRedrives() throws SQLException {
-    may("ops", BROWSE, REDRIVE, MARK, PUBLISH, GATE, READ_PAYLOAD);
-    mayNot("ops", CLAIM, ACK, DEAD_LETTER, SLEEP, WAKE, FUNCTION, EMPTY, SPOIL);
+  void theSubscriberDoesNothingElse() {
+    mayNot("sub", OWNERS);
+    mayNot("sub", PUBLISH, FUNCTION, FORGE, REROUTE);
+    mayNot("sub", BROWSE, BURY_REDRIVEN, MARK, REWRITE, PURGE);
+    refused(() -> publish("sub", NotifyMode.NEVER, message("orders")));
+  }
+
+  @Test
+  void theOperatorLooksAndRedrives() throws SQLException {
+    may("ops", BROWSE, MARK, PURGE, PUBLISH, READ_PAYLOAD, WHO_SLEEPS);
+    assertThat(PostgresOutbox.depths(as("ops"), TABLE, List.of("orders"))).hasSize(1);
+  }
+
+  @Test
+  void theOperatorDoesNothingElse() {
+    mayNot("ops", OWNERS);
+    mayNot("ops", LOCK_ROW, CLAIM, FORGE, ACK, PUBLISH_LEASED, PUBLISH_AS_ID, FUNCTION);
+    mayNot("ops", SLEEP, WAKE, STAY_AWAKE, BURY, REWRITE);
+    OutboxStore store = PostgresOutbox.store(as("ops"), TABLE);
+    refused(() -> store.claim(claim("orders", Idle.UNCHANGED)));
   }
 
   @Test
   void anyoneElseDoesNothing() {
-    mayNot("none", PUBLISH, READ_PAYLOAD, FUNCTION, BROWSE, GATE);
+    mayNot("none", OWNERS);
+    mayNot("none", PUBLISH, READ_PAYLOAD, ACK, WHO_SLEEPS, BROWSE, BURY, FUNCTION);
+    refused(() -> publish("none", NotifyMode.NEVER, message("orders")));
+    refused(() -> PostgresOutbox.store(as("none"), TABLE).claim(claim("orders", Idle.UNCHANGED)));
+  }
+
+  private static ClaimRequest claim(String queue, Idle idle) {
+    return new ClaimRequest(
+        List.of(new ClaimRequest.QueueScan(queue, null)), 10, Duration.ofSeconds(30), "s", idle);
+  }
+
+  private static void refused(ThrowableAssert.ThrowingCallable work) {
+    assertThatThrownBy(work)
+        .isInstanceOfSatisfying(
+            StoreException.class,
+            e -> {
+              assertThat(e.fault()).isEqualTo(StoreException.Fault.SETUP);
+              assertThat(((SQLException) e.getCause()).getSQLState()).isEqualTo("42501");
+            });
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"pub", "sub", "ops"})
   void theValidatorAgrees(String role) {
-    OutboxTable table = OutboxTable.named("outbox").inSchema("box");
-    SchemaValidator validator = PostgresOutbox.validator(as(role), table).checkPublishFunction();
+    SchemaValidator validator = PostgresOutbox.validator(as(role), TABLE).checkPublishFunction();
     validator = role.equals("pub") ? validator : validator.deadLetters("dead", "letters");
 
     for (OutboxRole asked : OutboxRole.values()) {

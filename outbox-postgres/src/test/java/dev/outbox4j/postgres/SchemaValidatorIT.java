@@ -27,6 +27,9 @@ import org.postgresql.ds.PGSimpleDataSource;
 /** Each test has a schema {@code t} of its own, with an outbox, in which something is changed. */
 @ExtendWith(PostgresExtension.class)
 class SchemaValidatorIT {
+  private static final String DEAD_LETTER =
+      "original_id, queue, type, ordering_key, payload, headers, deliveries_count, attempts_count, created_at, failure_reason, last_exception, timer_id";
+
   private static final OutboxTable TABLE = OutboxTable.named("outbox").inSchema("t");
 
   private final TestDatabase database;
@@ -385,7 +388,8 @@ class SchemaValidatorIT {
             "grant on function t.outbox_publish: expected execute for role nobody, found none; to mend it: grant execute on function \"t\".\"outbox_publish\" to \"nobody\"",
             "grant on t.outbox: expected insert (queue, type, ordering_key, payload, headers, available_at, timer_id) for role nobody, found none for type, ordering_key, headers, available_at, timer_id; to mend it: grant insert (queue, type, ordering_key, payload, headers, available_at, timer_id) on \"t\".\"outbox\" to \"nobody\"",
             "grant on t.outbox: expected delete for role nobody, found none; to mend it: grant delete on \"t\".\"outbox\" to \"nobody\"",
-            "grant on dead.letters: expected insert for role nobody, found none; to mend it: grant insert on \"dead\".\"letters\" to \"nobody\"")
+            "grant on dead.letters: expected insert (%s) for role nobody, found none; to mend it: grant insert (%s) on \"dead\".\"letters\" to \"nobody\""
+                .formatted(DEAD_LETTER, DEAD_LETTER))
         .noneMatch(fault -> fault.startsWith("grant on t.outbox: expected select"));
   }
 

@@ -1,0 +1,192 @@
+package dev.outbox4j.dlq.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import com.zaxxer.hikari.HikariConfig;
+import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.Outcome;
+import dev.outbox4j.RetryPolicy;
+import dev.outbox4j.dlq.DeadLetterQueue;
+import dev.outbox4j.migrations.OutboxMigrations;
+import dev.outbox4j.postgres.OutboxRole;
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.List;
+import java.util.UUID;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.postgresql.ds.PGSimpleDataSource;
+
+/**
+ * A publisher and a subscriber with the grants of their roles and no others, from the first message
+ * to the last; the dead letters are in a schema of their own.
+ */
+@ExtendWith(PostgresExtension.class)
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
+class RolesIT {
+  private static final OutboxTable TABLE = OutboxTable.named("outbox").inSchema("box");
+
+  private final TestDatabase database;
+  private final String suffix = UUID.randomUUID().toString().substring(0, 8);
+  private final OutboxMigrations migrations =
+      OutboxMigrations.of("box", "outbox").deadLetters("dead", "letters");
+
+  RolesIT(TestDatabase database) {
+    this.database = database;
+  }
+
+  @BeforeAll
+  void grant() {
+    migrations.migrate(database.plain());
+    for (String role : List.of("pub", "sub", "ops")) {
+      database.update("create role \"%s\" login password 'secret'".formatted(role(role)));
+    }
+    database.update(migrations.grantsSql(role("pub"), role("sub"), role("ops")));
+  }
+
+  @AfterAll
+  void revoke() {
+    for (String role : List.of("pub", "sub", "ops")) {
+      database.update("drop owned by \"%s\"".formatted(role(role)));
+      database.update("drop role \"%s\"".formatted(role(role)));
+    }
+  }
+
+  @Test
+  void theSubscriberDeliversRetriesDeadLettersAndReleases() throws Exception {
+    RecordedEvents events = new RecordedEvents();
+    CountDownLatch started = new CountDownLatch(1);
+    CountDownLatch go = new CountDownLatch(1);
+    AtomicBoolean sent = new AtomicBoolean();
+    try (HikariDataSource pool = pool("sub")) {
+      OutboxSubscriber subscriber =
+          OutboxSubscriber.builder("orders")
+              .store(PostgresOutbox.store(pool, TABLE))
+              .listen(PgjdbcListen.on(as("sub")))
+              .deadLetters(DeadLetterQueue.in("dead", "letters"))
+              .retry(RetryPolicy.constant(Duration.ofMillis(1)).attempts(2))
+              .maxDeliveries(100)
+              .workers(1)
+              .observe(events)
+              .on("ok", delivery -> {})
+              .on(
+                  "bad",
+                  delivery -> {
+                    throw new IllegalStateException("no");
+                  })
+              .onOutcome(
+                  "later",
+                  String.class,
+                  (body, delivery) ->
+                      sent.getAndSet(true)
+                          ? Outcome.ack()
+                          : Outcome.reschedule(Duration.ofMillis(1)))
+              .on(
+                  "slow",
+                  delivery -> {
+                    started.countDown();
+                    go.await();
+                  })
+              .build();
+      subscriber.start();
+      await().until(() -> subscriber.health().healthy());
+
+      publish("ok", "bad", "later");
+      await().untilAsserted(() -> assertThat(events.acked).hasValue(2));
+      await()
+          .untilAsserted(() -> assertThat(events.deadLettered).containsExactly("retry_terminal"));
+      assertThat(events.retried).hasSize(1);
+      assertThat(events.rescheduled).hasSize(1);
+
+      publish("slow", "slow", "slow");
+      assertThat(started.await(10, TimeUnit.SECONDS)).isTrue();
+      Thread stopping = new Thread(subscriber::stop, "stopping");
+      stopping.start();
+      await().untilAsserted(() -> assertThat(events.released).hasPositiveValue());
+      go.countDown();
+      stopping.join();
+    }
+    assertThat(events.storeFailed).isEmpty();
+    assertThat(events.acked).hasValue(3);
+    assertThat(database.count("box.outbox where lease_until is null")).isEqualTo(2);
+    assertThat(database.count("dead.letters")).isEqualTo(1);
+    assertThat(database.count("box.outbox_sleepers")).isZero();
+  }
+
+  @Test
+  void eachRoleMayLookWhetherItsSchemaIsRight() {
+    for (OutboxRole role : OutboxRole.values()) {
+      String name = List.of("pub", "sub", "ops").get(role.ordinal());
+      assertThat(
+              PostgresOutbox.validator(as(name), TABLE)
+                  .checkStorage()
+                  .checkGrants(role)
+                  .validateSchema())
+          .hasToString("valid");
+    }
+    assertThat(
+            PostgresOutbox.validator(as("sub"), TABLE)
+                .deadLetters("dead", "letters")
+                .checkGrants(OutboxRole.SUBSCRIBER)
+                .validateSchema())
+        .hasToString("valid");
+    assertThat(
+            PostgresOutbox.healthCheck(
+                    as("ops"),
+                    TABLE,
+                    PostgresOutbox.validator(as("ops"), TABLE)
+                        .deadLetters("dead", "letters")
+                        .checkGrants(OutboxRole.OPERATOR),
+                    List.of("orders"))
+                .check()
+                .healthy())
+        .isTrue();
+  }
+
+  private void publish(String... types) throws SQLException {
+    try (Connection connection = as("pub").getConnection()) {
+      connection.setAutoCommit(false);
+      for (String type : types) {
+        PostgresOutbox.publisher(TABLE)
+            .build()
+            .publish(
+                connection,
+                OutboxMessage.to("orders").type(type).header("h", "v").body("x").build());
+      }
+      connection.commit();
+    }
+  }
+
+  private String role(String name) {
+    return name + " " + suffix;
+  }
+
+  private PGSimpleDataSource as(String role) {
+    PGSimpleDataSource source = database.plain();
+    source.setUser(role(role));
+    source.setPassword("secret");
+    return source;
+  }
+
+  private HikariDataSource pool(String role) {
+    HikariConfig config = new HikariConfig();
+    config.setDataSource(as(role));
+    config.setMaximumPoolSize(3);
+    return new HikariDataSource(config);
+  }
+}
