@@ -57,7 +57,11 @@ final class DeliveryTask {
     } catch (
         Throwable unexpected) { // such as OutOfMemoryError in our own code: the row must not hang
       end(delivery, AFTER_TROUBLE); // first, since in such trouble logging may fail as well
-      log.error("[{}] {} could not be handled; it is retried", subscriber, delivery, unexpected);
+      log.error(
+          "[{}] {} could not be handled; it is retried",
+          subscriber,
+          delivery,
+          WithoutWords.of(unexpected));
       return true;
     } finally {
       delivery.awaitInterrupt();
@@ -83,7 +87,7 @@ final class DeliveryTask {
           "[{}] {} of type {} does not decode: {}",
           subscriber,
           delivery,
-          delivery.type(),
+          OneLine.of(delivery.type()),
           undecodable.getClass().getName());
       end(delivery, outcomes.undecodable(delivery, undecodable));
       return true;
@@ -137,7 +141,10 @@ final class DeliveryTask {
           } catch (Throwable unexpected) { // swallowed by the stage: the row must not hang
             end(delivery, AFTER_TROUBLE);
             log.error(
-                "[{}] {} could not be settled; it is retried", subscriber, delivery, unexpected);
+                "[{}] {} could not be settled; it is retried",
+                subscriber,
+                delivery,
+                WithoutWords.of(unexpected));
           } finally {
             doneOnce.run();
           }
@@ -146,8 +153,12 @@ final class DeliveryTask {
   }
 
   private void handled(InFlight delivery, @Nullable Throwable failure) {
-    if (failure != null) {
-      log.debug("[{}] the handler failed on {}", subscriber, delivery, failure);
+    if (failure != null && log.isDebugEnabled()) {
+      log.debug(
+          "[{}] the handler failed on {}; what it said is kept with the row",
+          subscriber,
+          delivery,
+          WithoutWords.of(failure));
     }
     if (!events.isEmpty()) {
       Duration took = Duration.ofNanos(System.nanoTime() - delivery.startedAt());

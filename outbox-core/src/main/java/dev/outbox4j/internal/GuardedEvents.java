@@ -32,7 +32,7 @@ final class GuardedEvents {
               subscriber,
               observer.getClass().getName(),
               failures.get(),
-              thrown);
+              WithoutWords.of(thrown));
         }
       }
     }

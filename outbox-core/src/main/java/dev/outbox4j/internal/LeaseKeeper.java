@@ -97,7 +97,10 @@ final class LeaseKeeper implements Runnable {
 
   private void complain(Throwable failure) {
     try {
-      log.error("[{}] a handler past its timeout could not be ended", subscriber, failure);
+      log.error(
+          "[{}] a handler past its timeout could not be ended",
+          subscriber,
+          WithoutWords.of(failure));
     } catch (Throwable worse) { // the next tick tries again
       vitals.noted("a handler past its timeout could not be ended");
     }

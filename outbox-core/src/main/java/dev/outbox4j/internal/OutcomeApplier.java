@@ -37,7 +37,7 @@ final class OutcomeApplier {
           "[{}] the handler of type {} returned without deciding {} in ack mode MANUAL; it is retried."
               + " Call delivery.decide(...) or return an outcome",
           subscriber,
-          delivery.type(),
+          OneLine.of(delivery.type()),
           delivery);
       return failed(
           delivery, null, "the handler returned without deciding in ack mode MANUAL", null);
@@ -116,7 +116,7 @@ final class OutcomeApplier {
           subscriber,
           delivery,
           FALLBACK_DELAY,
-          broken);
+          WithoutWords.of(broken));
       return new Settlement.Retry(FALLBACK_DELAY, Utf8.bounded(text, MAX_ERROR_BYTES));
     }
   }
@@ -133,7 +133,9 @@ final class OutcomeApplier {
       }
     } catch (RuntimeException | Error broken) {
       log.warn(
-          "[{}] the exception renderer failed; only the class name is kept", subscriber, broken);
+          "[{}] the exception renderer failed; only the class name is kept",
+          subscriber,
+          WithoutWords.of(broken));
     }
     return failure.getClass().getName();
   }

@@ -35,4 +35,17 @@ public record ClaimedRow(
     int deliveries,
     int attempts,
     Duration sinceFirstAttempt,
-    Duration age) {}
+    Duration age) {
+
+  /** {@return the lease and the counts; neither payload nor headers, which may hold secrets} */
+  @Override
+  public String toString() {
+    return "ClaimedRow[lease="
+        + lease
+        + ", deliveries="
+        + deliveries
+        + ", attempts="
+        + attempts
+        + "]";
+  }
+}

@@ -12,4 +12,11 @@ import org.jspecify.annotations.Nullable;
  * @param exception the rendered exception or the handler's own words, bounded and storable; or null
  */
 public record DeadLetterEntry(
-    LeaseRef lease, FailureReason reason, int attempts, @Nullable String exception) {}
+    LeaseRef lease, FailureReason reason, int attempts, @Nullable String exception) {
+
+  /** {@return the lease and the reason; not the exception's words, which may quote a payload} */
+  @Override
+  public String toString() {
+    return "DeadLetterEntry[lease=" + lease + ", reason=" + reason + ", attempts=" + attempts + "]";
+  }
+}

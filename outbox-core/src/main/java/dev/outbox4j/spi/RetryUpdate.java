@@ -22,4 +22,10 @@ public record RetryUpdate(LeaseRef lease, Duration delay, String error, boolean 
   public RetryUpdate(LeaseRef lease, Duration delay, String error) {
     this(lease, delay, error, true);
   }
+
+  /** {@return the lease and the delay; not the error's words, which may quote a payload} */
+  @Override
+  public String toString() {
+    return "RetryUpdate[lease=" + lease + ", delay=" + delay + "]";
+  }
 }

@@ -20,6 +20,7 @@ import org.jspecify.annotations.Nullable;
 final class MoveStatement {
   // in the error of a statement that deleted more rows than it was asked to
   private static final String TOO_MANY = "outbox4j deleted too many rows: ";
+  private static final String BAD_NUMBER = "22P02";
 
   // The settings end with the implicit transaction that both statements share. They hold the plan
   // to one probe of the primary key per entry, whatever the statistics say.
@@ -114,7 +115,8 @@ final class MoveStatement {
       statement.execute();
     } catch (SQLException e) {
       String message = e.getMessage();
-      if (message != null && message.contains(TOO_MANY)) {
+      // by its state, too: a row that is refused may say the same words
+      if (BAD_NUMBER.equals(e.getSQLState()) && message != null && message.contains(TOO_MANY)) {
         throw new StoreException(
             "Moving "
                 + rows

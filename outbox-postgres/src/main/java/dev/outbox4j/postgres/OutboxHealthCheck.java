@@ -27,7 +27,7 @@ public final class OutboxHealthCheck {
     this.dataSource = Objects.requireNonNull(dataSource, "dataSource");
     this.table = Objects.requireNonNull(table, "table");
     this.validator = Objects.requireNonNull(validator, "validator");
-    this.queues = List.copyOf(queues);
+    this.queues = QueueDepths.checked(queues);
     this.depths = new QueueDepths(table);
   }
 

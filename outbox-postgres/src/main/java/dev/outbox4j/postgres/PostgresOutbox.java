@@ -139,6 +139,7 @@ public final class PostgresOutbox {
    * @param queues the queues, of which some may be empty or unknown
    * @return one depth for each, in the same order
    * @throws dev.outbox4j.spi.StoreException if the statement fails
+   * @throws IllegalArgumentException if a queue's name is one that no message can have
    */
   public static List<QueueDepth> depths(
       DataSource dataSource, OutboxTable table, Collection<String> queues) {
@@ -155,7 +156,8 @@ public final class PostgresOutbox {
    * @param countLimit where to stop counting, from 1 to 10,000,000
    * @return one depth for each, in the same order
    * @throws dev.outbox4j.spi.StoreException if the statement fails
-   * @throws IllegalArgumentException if the limit is out of range
+   * @throws IllegalArgumentException if the limit is out of range, or a queue's name is one that no
+   *     message can have
    */
   public static List<QueueDepth> depths(
       DataSource dataSource, OutboxTable table, Collection<String> queues, int countLimit) {
@@ -170,6 +172,7 @@ public final class PostgresOutbox {
    * @param validator what to compare, such as {@link #validator} with the dead letters
    * @param queues the queues to count; may be empty
    * @return the check
+   * @throws IllegalArgumentException if a queue's name is one that no message can have
    */
   public static OutboxHealthCheck healthCheck(
       DataSource dataSource,

@@ -1,5 +1,8 @@
 package dev.outbox4j.postgres;
 
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.postgres.internal.Redaction;
+import dev.outbox4j.postgres.internal.SqlFaults;
 import dev.outbox4j.spi.StoreException;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -62,12 +65,19 @@ final class QueueDepths {
     return statement;
   }
 
+  /** {@return the names, by the rules that publishing has} */
+  static List<String> checked(Collection<String> queues) {
+    List<String> names = List.copyOf(queues);
+    names.forEach(OutboxMessage::to);
+    return names;
+  }
+
   List<QueueDepth> read(DataSource dataSource, Collection<String> queues, int limit) {
     if (limit < 1 || limit > MAX_COUNT_LIMIT) {
       throw new IllegalArgumentException(
           "count limit is %d; it must be from 1 to %d".formatted(limit, MAX_COUNT_LIMIT));
     }
-    List<String> names = List.copyOf(queues);
+    List<String> names = checked(queues);
     if (names.isEmpty()) {
       return List.of();
     }
@@ -81,6 +91,8 @@ final class QueueDepths {
       }
     } catch (SQLException e) {
       throw failure(e);
+    } catch (RuntimeException e) {
+      throw failure(new SQLException(e)); // a pool may throw what it likes for want of a server
     }
   }
 
@@ -121,7 +133,7 @@ final class QueueDepths {
   }
 
   private static StoreException failure(SQLException e) {
-    String state = String.valueOf(e.getSQLState());
+    String state = String.valueOf(SqlFaults.state(e));
     boolean setUp = state.startsWith("42") || state.startsWith("3F");
     return new StoreException(
         "The queues could not be counted (SQLSTATE %s); %s"
@@ -132,6 +144,6 @@ final class QueueDepths {
                     : "the database or the pool did not answer in time"),
         setUp ? StoreException.Fault.SETUP : StoreException.Fault.TRANSIENT,
         false,
-        e);
+        Redaction.redact(e));
   }
 }

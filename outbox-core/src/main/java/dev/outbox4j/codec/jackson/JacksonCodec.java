@@ -8,11 +8,13 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.ObjectReader;
 import com.fasterxml.jackson.databind.ObjectWriter;
 import com.fasterxml.jackson.databind.SerializationFeature;
+import com.fasterxml.jackson.databind.exc.UnrecognizedPropertyException;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.Payload;
 import dev.outbox4j.spi.PayloadCodec;
 import java.io.IOException;
+import java.util.Map;
 import java.util.Objects;
 
 /**
@@ -124,9 +126,33 @@ public final class JacksonCodec implements PayloadCodec {
           .append(", column ")
           .append(location.getColumnNr());
     }
-    if (e instanceof JsonMappingException mapping && !mapping.getPath().isEmpty()) {
-      text.append(", in ").append(mapping.getPathReference());
+    if (e instanceof JsonMappingException mapping) {
+      String path = path(mapping);
+      text.append(path.isEmpty() ? "" : ", in ").append(path);
     }
     return new OutboxException(text.toString());
+  }
+
+  /**
+   * The properties and places that lead to the fault: names of ours, none that the payload chose.
+   */
+  private static String path(JsonMappingException fault) {
+    StringBuilder path = new StringBuilder();
+    for (JsonMappingException.Reference step : fault.getPath()) {
+      String name = step.getFieldName();
+      if (name == null) {
+        path.append('[').append(step.getIndex()).append(']');
+      } else if (step.getFrom() instanceof Map || isUnknown(name, fault)) {
+        path.append("[…]");
+      } else {
+        path.append("[\"").append(name).append("\"]");
+      }
+    }
+    return path.toString();
+  }
+
+  private static boolean isUnknown(String name, JsonMappingException fault) {
+    return fault instanceof UnrecognizedPropertyException unknown
+        && name.equals(unknown.getPropertyName());
   }
 }

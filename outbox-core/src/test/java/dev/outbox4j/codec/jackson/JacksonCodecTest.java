@@ -11,6 +11,7 @@ import dev.outbox4j.OutboxException;
 import dev.outbox4j.Payload;
 import java.util.Date;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -94,6 +95,24 @@ class JacksonCodecTest {
         .hasMessageContaining("[\"items\"]")
         .hasMessageContaining("[\"count\"]");
   }
+
+  @Test
+  void namesNoPropertyThatThePayloadChose() {
+    JacksonCodec strict = JacksonCodec.of(new ObjectMapper());
+    assertThatThrownBy(
+            () -> strict.decode(Payload.ofText("{\"name\":\"a\",\"secret\":1}"), Item.class))
+        .hasMessageContaining("UnrecognizedPropertyException")
+        .hasMessageEndingWith(", in […]")
+        .hasNoCause();
+    assertThatThrownBy(
+            () ->
+                codec.decode(
+                    Payload.ofText("{\"byName\":{\"secret\":{\"count\":\"x\"}}}"), Stock.class))
+        .hasMessageEndingWith(", in [\"byName\"][…][\"count\"]")
+        .hasNoCause();
+  }
+
+  private record Stock(Map<String, Item> byName) {}
 
   @Test
   void throwsWhatJacksonThrowsIfABodyCannotBeEncoded() {

@@ -13,6 +13,7 @@ import java.sql.SQLTimeoutException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.postgresql.util.PSQLException;
 import org.postgresql.util.ServerErrorMessage;
 
@@ -115,6 +116,45 @@ class SqlFaultsTest {
     StoreException e = explain(server);
 
     assertThat(printed(e)).doesNotContain("SECRET").contains("invalid input syntax for type json");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "invalid input syntax for type json: \"a\"SECRET\"b\"",
+        "invalid input syntax for type json: \"a\nSECRET\"",
+        "ungültige Eingabesyntax für Typ json: »SECRET«",
+        "syntaxe en entrée invalide pour le type json : « SECRET »"
+      })
+  void aQuotedValueIsLeftOutWhateverItHoldsAndInWhateverLanguage(String words) {
+    PSQLException server = new PSQLException(new ServerErrorMessage(fields("22P02", words, null)));
+
+    assertThat(printed(explain(server))).doesNotContain("SECRET").contains("json");
+    assertThat(printed(explain(new SQLException(words, "22P02")))).doesNotContain("SECRET");
+  }
+
+  @Test
+  void whatWasSuppressedTellsNoMore() {
+    SQLException e = new SQLException("lost", "08006");
+    e.addSuppressed(new SQLException("closing jdbc:postgresql://db/app?password=SECRET"));
+
+    assertThat(printed(explain(e))).doesNotContain("SECRET").contains("lost");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "No driver for jdbc:postgresql://db/app?password=my SECRET",
+        "r2dbcs:postgresql://me:SECRET@db/app is bad",
+        "nobody is called me:SECRET@db",
+        "bad properties: user=me, password=SECRET",
+        "PASSWORD: SECRET"
+      })
+  void anAddressOrAPasswordIsNotRepeated(String words) {
+    assertThat(printed(explain(new SQLException(words, "08001")))).doesNotContain("SECRET");
+    assertThat(
+            printed(Redaction.redact(new RuntimeException("x", new IllegalStateException(words)))))
+        .doesNotContain("SECRET");
   }
 
   @Test

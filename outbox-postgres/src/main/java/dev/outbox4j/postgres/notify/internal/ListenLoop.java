@@ -1,8 +1,12 @@
 package dev.outbox4j.postgres.notify.internal;
 
 import dev.outbox4j.OutboxException;
+import dev.outbox4j.postgres.internal.Redaction;
 import java.time.Duration;
+import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
@@ -197,10 +201,11 @@ final class ListenLoop implements Runnable {
     tell(LinkState.up());
   }
 
-  private void lost(Throwable cause) {
+  private void lost(Throwable thrown) {
     if (isStopped()) {
       return;
     }
+    Throwable cause = withReason(Redaction.redact(thrown));
     if (inOutage) {
       LOG.debug("LISTEN on channel {} by {} is still out", channel, driver.name(), cause);
     } else {
@@ -213,6 +218,20 @@ final class ListenLoop implements Runnable {
       LOG.debug("LISTEN on channel {} by {} is out because", channel, driver.name(), cause);
     }
     tell(LinkState.down(cause));
+  }
+
+  /** Drivers keep the reason deep down, and the log and health show one line. */
+  private static Throwable withReason(Throwable cause) {
+    Set<Throwable> seen = Collections.newSetFromMap(new IdentityHashMap<>());
+    Throwable root = cause;
+    while (root.getCause() != null && seen.add(root)) {
+      root = root.getCause();
+    }
+    String told = String.valueOf(cause.getMessage());
+    String reason = root.getMessage();
+    return reason == null || told.contains(reason)
+        ? cause
+        : new OutboxException(told + ": " + reason, cause);
   }
 
   private void tell(LinkState news) {

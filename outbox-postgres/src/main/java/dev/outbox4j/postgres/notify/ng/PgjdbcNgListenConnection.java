@@ -2,6 +2,7 @@ package dev.outbox4j.postgres.notify.ng;
 
 import com.impossibl.postgres.api.jdbc.PGConnection;
 import com.impossibl.postgres.api.jdbc.PGNotificationListener;
+import dev.outbox4j.postgres.internal.Redaction;
 import dev.outbox4j.postgres.notify.internal.ConnectionLostException;
 import dev.outbox4j.postgres.notify.internal.EndSignal;
 import dev.outbox4j.postgres.notify.internal.JdbcSession;
@@ -77,7 +78,7 @@ final class PgjdbcNgListenConnection implements ListenConnection {
       connection.setNetworkTimeout(Runnable::run, Math.toIntExact(CLOSE_LIMIT.toMillis()));
       connection.close();
     } catch (SQLException e) {
-      LOG.debug("Closing the LISTEN connection failed; it was closed already", e);
+      LOG.debug("Closing the LISTEN connection failed; it was closed already", Redaction.redact(e));
     }
   }
 }

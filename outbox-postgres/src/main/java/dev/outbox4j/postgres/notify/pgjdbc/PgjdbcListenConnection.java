@@ -1,5 +1,6 @@
 package dev.outbox4j.postgres.notify.pgjdbc;
 
+import dev.outbox4j.postgres.internal.Redaction;
 import dev.outbox4j.postgres.notify.internal.ConnectionLostException;
 import dev.outbox4j.postgres.notify.internal.JdbcSession;
 import dev.outbox4j.postgres.notify.internal.ListenConnection;
@@ -82,7 +83,7 @@ final class PgjdbcListenConnection implements ListenConnection {
     try {
       connection.abort(Runnable::run);
     } catch (SQLException e) {
-      LOG.debug("Aborting the LISTEN connection failed", e);
+      LOG.debug("Aborting the LISTEN connection failed", Redaction.redact(e));
     }
   }
 
@@ -92,7 +93,7 @@ final class PgjdbcListenConnection implements ListenConnection {
       connection.setNetworkTimeout(Runnable::run, Math.toIntExact(CLOSE_LIMIT.toMillis()));
       connection.close();
     } catch (SQLException e) {
-      LOG.debug("Closing the LISTEN connection failed; it was closed already", e);
+      LOG.debug("Closing the LISTEN connection failed; it was closed already", Redaction.redact(e));
     }
   }
 }

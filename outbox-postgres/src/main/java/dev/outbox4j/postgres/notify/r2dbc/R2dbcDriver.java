@@ -1,5 +1,6 @@
 package dev.outbox4j.postgres.notify.r2dbc;
 
+import dev.outbox4j.postgres.internal.Redaction;
 import dev.outbox4j.postgres.notify.internal.ListenConnection;
 import dev.outbox4j.postgres.notify.internal.ListenDriver;
 import dev.outbox4j.postgres.notify.internal.Pools;
@@ -70,7 +71,8 @@ final class R2dbcDriver implements ListenDriver {
   private static void close(Connection connection) {
     Mono.from(connection.close())
         .subscribe(
-            nothing -> {}, e -> LOG.debug("Closing a connection that was not needed failed", e));
+            nothing -> {},
+            e -> LOG.debug("Closing a connection that was not needed failed", Redaction.redact(e)));
   }
 
   private static PostgresqlConnection driverConnection(Connection connection) {

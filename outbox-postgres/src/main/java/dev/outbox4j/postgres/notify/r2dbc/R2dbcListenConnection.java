@@ -1,5 +1,6 @@
 package dev.outbox4j.postgres.notify.r2dbc;
 
+import dev.outbox4j.postgres.internal.Redaction;
 import dev.outbox4j.postgres.notify.internal.ConnectionLostException;
 import dev.outbox4j.postgres.notify.internal.EndSignal;
 import dev.outbox4j.postgres.notify.internal.ListenConnection;
@@ -64,7 +65,7 @@ final class R2dbcListenConnection implements ListenConnection {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     } catch (Exception e) { // it is given up either way
-      LOG.debug("Closing the LISTEN connection failed", e);
+      LOG.debug("Closing the LISTEN connection failed", Redaction.redact(e));
     }
   }
 

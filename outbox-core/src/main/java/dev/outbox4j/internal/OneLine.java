@@ -1,0 +1,16 @@
+package dev.outbox4j.internal;
+
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+
+/** Makes what others chose fit for a log: it cannot begin a line of its own. */
+final class OneLine {
+  private static final Pattern BREAKING =
+      Pattern.compile("[\\p{Cntrl}\\u0080-\\u009f\\u2028\\u2029]");
+
+  private OneLine() {}
+
+  static String of(@Nullable String text) {
+    return text == null ? "null" : BREAKING.matcher(text).replaceAll("?");
+  }
+}
