@@ -89,6 +89,13 @@ public final class PostgresServer {
   }
 
   private static PostgresServer embedded() {
+    EmbeddedPostgres server = startEmbedded();
+    Runtime.getRuntime().addShutdownHook(new Thread(() -> close(server)));
+    return new PostgresServer("localhost", server.getPort(), "postgres", "postgres");
+  }
+
+  /** Starts a server from the binaries; it trusts whoever connects. */
+  static EmbeddedPostgres startEmbedded() {
     try {
       EmbeddedPostgres.Builder builder =
           EmbeddedPostgres.builder()
@@ -102,9 +109,7 @@ public final class PostgresServer {
       if (!binaries.isEmpty()) {
         builder.setPgBinaryResolver((system, architecture) -> binary(Path.of(binaries)));
       }
-      EmbeddedPostgres server = builder.start();
-      Runtime.getRuntime().addShutdownHook(new Thread(() -> close(server)));
-      return new PostgresServer("localhost", server.getPort(), "postgres", "postgres");
+      return builder.start();
     } catch (IOException e) {
       throw new UncheckedIOException("Embedded PostgreSQL did not start", e);
     }
