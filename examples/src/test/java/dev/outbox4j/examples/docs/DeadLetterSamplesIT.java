@@ -8,11 +8,17 @@ import dev.outbox4j.ExceptionRenderer;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.dlq.DeadLetterQueue;
+import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.io.IOException;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.List;
+import java.util.UUID;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -122,6 +128,32 @@ class DeadLetterSamplesIT {
 
     database.update("update outbox_dlq set redriven_at = now() - interval '31 days' where id < 4");
     assertThat(database.update(sql("purge"))).isEqualTo(3);
+  }
+
+  @Test
+  void theGrantsOfTheOperatorSufficeForThat() throws IOException, SQLException {
+    String suffix = UUID.randomUUID().toString().substring(0, 8);
+    List<String> roles = List.of("pub " + suffix, "sub " + suffix, "ops " + suffix);
+    roles.forEach(role -> database.update("create role \"" + role + "\""));
+    database.update(
+        OutboxMigrations.standard().grantsSql(roles.get(0), roles.get(1), roles.get(2)));
+    database.update(
+        """
+        insert into outbox_dlq (id, original_id, queue, payload, headers, deliveries_count,
+          attempts_count, created_at, failure_reason)
+        values (7, 100, 'orders', 'body', '{}', 3, 2, now(), 'rejected')
+        """);
+    try (Connection connection = database.plain().getConnection();
+        Statement statement = connection.createStatement()) {
+      statement.execute("set role \"ops " + suffix + "\"");
+      for (String name : List.of("look", "count", "redrive", "purge")) {
+        statement.execute(sql(name));
+      }
+    } finally {
+      roles.forEach(role -> database.update("drop owned by \"" + role + "\""));
+      roles.forEach(role -> database.update("drop role \"" + role + "\""));
+    }
+    assertThat(database.one(String.class, "select queue from outbox")).isEqualTo("orders");
   }
 
   private static String sql(String name) throws IOException {

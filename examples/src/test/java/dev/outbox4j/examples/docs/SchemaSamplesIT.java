@@ -143,7 +143,11 @@ class SchemaSamplesIT {
     database.update(sql);
     assertThat(
             database.one(
-                Boolean.class, "select has_table_privilege('shop_subscriber', 'outbox', 'update')"))
+                Boolean.class,
+                """
+                select has_column_privilege('shop_subscriber', 'outbox', 'lease_until', 'update')
+                  and not has_column_privilege('shop_subscriber', 'outbox', 'payload', 'update')
+                """))
         .isTrue();
   }
 }
