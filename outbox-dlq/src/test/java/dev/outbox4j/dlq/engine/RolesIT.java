@@ -131,7 +131,12 @@ class RolesIT {
   @Test
   void eachRoleMayLookWhetherItsSchemaIsRight() {
     for (OutboxRole role : OutboxRole.values()) {
-      String name = List.of("pub", "sub", "ops").get(role.ordinal());
+      String name =
+          switch (role) {
+            case PUBLISHER -> "pub";
+            case SUBSCRIBER -> "sub";
+            case OPERATOR -> "ops";
+          };
       assertThat(
               PostgresOutbox.validator(as(name), TABLE)
                   .checkStorage()

@@ -231,7 +231,7 @@ final class ListenLoop implements Runnable {
     String reason = root.getMessage();
     return reason == null || told.contains(reason)
         ? cause
-        : new OutboxException(told + ": " + reason, cause);
+        : new OutboxException(told + " (" + reason + ")", cause);
   }
 
   private void tell(LinkState news) {
