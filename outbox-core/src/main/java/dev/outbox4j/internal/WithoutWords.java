@@ -34,6 +34,7 @@ final class WithoutWords extends Throwable {
 
   /** The class alone, as the first line of a stack trace. */
   @Override
+  @SuppressWarnings("OverrideThrowableToString") // the message is the other's class, not a message
   public String toString() {
     return String.valueOf(getMessage());
   }
