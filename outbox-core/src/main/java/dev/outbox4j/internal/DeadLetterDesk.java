@@ -73,6 +73,8 @@ final class DeadLetterDesk {
   private long nextTryAt;
   private boolean triedWhileStopping;
   private boolean searching;
+  private long tellPutOffsAt = System.nanoTime();
+  private int putOffsUntold;
   private volatile int waitingCount;
 
   DeadLetterDesk(
@@ -298,6 +300,21 @@ final class DeadLetterDesk {
     }
   }
 
+  /** Says it now and then: while the dead letters are broken it goes on with every failure. */
+  private void warnOfPutOffs(int rows) {
+    putOffsUntold += rows;
+    long now = System.nanoTime();
+    if (now - tellPutOffsAt >= 0) {
+      log.warn(
+          "[{}] {} more rows cannot be dead-lettered now and are put off by {}",
+          subscriber,
+          putOffsUntold,
+          PUT_OFF);
+      putOffsUntold = 0;
+      tellPutOffsAt = now + PUT_OFF.toNanos();
+    }
+  }
+
   private void putOff(List<InFlight> rows) {
     List<RetryUpdate> updates = new ArrayList<>(rows.size());
     for (InFlight row : rows) {
@@ -307,15 +324,16 @@ final class DeadLetterDesk {
           new RetryUpdate(row.lease(), PUT_OFF, "the dead letters are broken; put off", handled));
     }
     try {
-      connections.spend(() -> store.retry(updates));
-      log.warn(
-          "[{}] {} more rows cannot be dead-lettered now and are put off by {}",
-          subscriber,
-          rows.size(),
-          PUT_OFF);
+      Predicate<InFlight> written =
+          Completer.among(rows, connections.spend(() -> store.retry(updates)));
       for (InFlight row : rows) {
-        vitals.tell(observer -> observer.retried(subscriber, row, PUT_OFF));
+        if (written.test(row)) {
+          vitals.tell(observer -> observer.retried(subscriber, row, PUT_OFF));
+        } else {
+          Completer.reportMissing(vitals, subscriber, row, Phase.RETRY);
+        }
       }
+      warnOfPutOffs(rows.size());
     } catch (RuntimeException | Error failure) {
       vitals.failed(Operation.DEAD_LETTER, failure); // ends when the dead letters are mended
       log.warn("[{}] {} rows are left to the end of their lease", subscriber, rows.size());

@@ -71,7 +71,7 @@ class RefusedDeadLetterIT {
 
   @Test
   void movesWhatTheTableTakesFromAmongMuchThatItRefuses() {
-    int pairs = 100;
+    long pairs = 100;
     database.update(
         "alter table outbox_dlq add constraint no_bad check (ordering_key is distinct from 'bad')");
     try {
