@@ -76,7 +76,7 @@ final class JdbcOutboxPublisher implements OutboxPublisher {
 
   private Published insert(Connection connection, SingleMessage message) {
     try (PreparedStatement statement = connection.prepareStatement(sql.single())) {
-      statement.setBytes(1, message.payload());
+      statement.setBytes(1, message.payload().bytes());
       statement.setString(2, message.queue());
       statement.setString(3, message.type());
       statement.setString(4, message.orderingKey());

@@ -71,7 +71,7 @@ final class R2dbcOutboxPublisher implements ReactiveOutboxPublisher {
     Statement statement =
         connection
             .createStatement(sql.single())
-            .bind(0, message.payload())
+            .bind(0, message.payload().bytes())
             .bind(1, message.queue())
             .bind(4, message.headers())
             .bind(6, message.delayMicros());

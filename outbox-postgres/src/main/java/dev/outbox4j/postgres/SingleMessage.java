@@ -1,13 +1,14 @@
 package dev.outbox4j.postgres;
 
 import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.Payload;
 import java.util.List;
 import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
 /** A message without a timer id that is published alone, as the values of its statement. */
 record SingleMessage(
-    byte[] payload,
+    Payload payload,
     String queue,
     @Nullable String type,
     @Nullable String orderingKey,
@@ -25,7 +26,7 @@ record SingleMessage(
     PublishBatch.requireRoom(encoded.payload().size(), 1);
     Long delay = PublishTimes.delayMicros(message);
     return new SingleMessage(
-        encoded.payload().bytes(),
+        encoded.payload(),
         message.queue(),
         message.type(),
         message.orderingKey(),
