@@ -29,15 +29,19 @@ final class Database {
   /** A pool as a service would set it up, at short times so that faults heal quickly. */
   static HikariDataSource pool(int port, int size, String name, boolean pooler) {
     PGSimpleDataSource source = at(port);
-    source.setApplicationName(name);
     if (pooler) {
       source.setPrepareThreshold(0); // a transaction pooler keeps no prepared statements
     }
+    return pool(source, size, name);
+  }
+
+  static HikariDataSource pool(PGSimpleDataSource source, int size, String name) {
+    source.setApplicationName(name);
     HikariConfig config = new HikariConfig();
     config.setDataSource(source);
     config.setPoolName(name);
     config.setMaximumPoolSize(size);
-    config.setConnectionTimeout(3_000);
+    config.setConnectionTimeout(1_000); // also the longest pause between tries to connect
     config.setInitializationFailTimeout(-1);
     return new HikariDataSource(config);
   }

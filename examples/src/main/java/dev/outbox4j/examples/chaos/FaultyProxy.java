@@ -13,12 +13,15 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
-/** The network between the processes and the server: it can be cut, black-holed and slowed. */
+/**
+ * The network between the processes and the server: it can be cut, black-holed and slowed, both
+ * ways or one.
+ */
 final class FaultyProxy implements AutoCloseable {
-  /** What the network does to bytes, both ways. */
+  /** What the network does to bytes. */
   enum Weather {
     FINE,
-    /** Connections are closed and none is accepted. */
+    /** Connections are closed, at one end or both, and none is accepted. */
     CUT,
     /** Connections stay open and nothing gets through. */
     BLACK_HOLE,
@@ -26,12 +29,28 @@ final class FaultyProxy implements AutoCloseable {
     SLOW
   }
 
+  /** Which bytes it does it to. A cut one way is noticed at its far end only. */
+  enum Way {
+    TO_SERVER,
+    FROM_SERVER,
+    BOTH
+  }
+
+  /** A client's connection and its continuation to the server. */
+  private record Link(Socket client, Socket server) {
+    void close() {
+      closeQuietly(client);
+      closeQuietly(server);
+    }
+  }
+
   private static final long SLOWNESS = TimeUnit.MILLISECONDS.toNanos(50);
   private static final long LOOK_AGAIN = TimeUnit.MILLISECONDS.toNanos(20);
 
   private final ServerSocket listener;
   private final int target;
-  private final Set<Socket> sockets = ConcurrentHashMap.newKeySet();
+  private final Set<Link> links = ConcurrentHashMap.newKeySet();
+  private final Set<Link> halves = ConcurrentHashMap.newKeySet();
   private final ExecutorService pumps =
       Executors.newCachedThreadPool(
           task -> {
@@ -40,6 +59,7 @@ final class FaultyProxy implements AutoCloseable {
             return thread;
           });
   private volatile Weather weather = Weather.FINE;
+  private volatile Way way = Way.BOTH;
   private volatile boolean closed;
 
   FaultyProxy(int target) throws IOException {
@@ -52,12 +72,25 @@ final class FaultyProxy implements AutoCloseable {
     return listener.getLocalPort();
   }
 
-  void turn(Weather next) {
+  /** Turns the weather; when it is fine again, what a cut left half open is closed. */
+  void turn(Weather next, Way nextWay) {
+    way = nextWay;
     weather = next;
     if (next == Weather.CUT) {
-      sockets.forEach(FaultyProxy::closeQuietly);
-      sockets.clear();
+      links.forEach(this::cut);
+    } else if (next == Weather.FINE) {
+      halves.forEach(Link::close);
+      halves.clear();
     }
+  }
+
+  private void cut(Link link) {
+    if (way == Way.BOTH) {
+      link.close();
+      return;
+    }
+    halves.add(link); // before the close, so that no pump takes it for an end of both
+    closeQuietly(way == Way.TO_SERVER ? link.server() : link.client());
   }
 
   private void accept() {
@@ -75,49 +108,57 @@ final class FaultyProxy implements AutoCloseable {
 
   private void join(Socket client) {
     try {
-      awaitPassage();
+      awaitPassage(way); // the handshake takes both ways
       if (weather == Weather.CUT) {
         client.close();
         return;
       }
-      Socket server = new Socket(InetAddress.getLoopbackAddress(), target);
+      Link link = new Link(client, new Socket(InetAddress.getLoopbackAddress(), target));
       client.setTcpNoDelay(true);
-      server.setTcpNoDelay(true);
-      sockets.add(client);
-      sockets.add(server);
-      pumps.execute(() -> pump(client, server));
-      pump(server, client);
+      link.server().setTcpNoDelay(true);
+      links.add(link);
+      if (weather == Weather.CUT) {
+        link.close(); // the cut may have missed it
+      }
+      pumps.execute(() -> pump(link, client, link.server(), Way.TO_SERVER));
+      pump(link, link.server(), client, Way.FROM_SERVER);
     } catch (IOException refused) {
       closeQuietly(client); // the client sees what a refused connection looks like
     }
   }
 
-  private void pump(Socket from, Socket to) {
+  private void pump(Link link, Socket from, Socket to, Way direction) {
     byte[] bytes = new byte[16 * 1024];
-    try (InputStream in = from.getInputStream();
-        OutputStream out = to.getOutputStream()) {
+    try {
+      InputStream in = from.getInputStream();
+      OutputStream out = to.getOutputStream();
       for (int n = in.read(bytes); n >= 0; n = in.read(bytes)) {
-        awaitPassage();
+        awaitPassage(direction);
         out.write(bytes, 0, n);
         out.flush();
       }
     } catch (IOException ended) {
       // either end closed, or the network was cut: both ends learn of it below
     } finally {
-      closeQuietly(from);
-      closeQuietly(to);
-      sockets.remove(from);
-      sockets.remove(to);
+      links.remove(link);
+      if (!halves.contains(link)) {
+        link.close();
+      }
     }
   }
 
-  private void awaitPassage() {
-    if (weather == Weather.SLOW) {
+  private void awaitPassage(Way direction) {
+    if (weather == Weather.SLOW && concerns(direction)) {
       LockSupport.parkNanos(SLOWNESS);
     }
-    while (weather == Weather.BLACK_HOLE && !closed) {
+    while (weather == Weather.BLACK_HOLE && concerns(direction) && !closed) {
       LockSupport.parkNanos(LOOK_AGAIN);
     }
+  }
+
+  private boolean concerns(Way direction) {
+    Way now = way;
+    return now == Way.BOTH || now == direction;
   }
 
   private static void closeQuietly(Socket socket) {
@@ -132,7 +173,8 @@ final class FaultyProxy implements AutoCloseable {
   public void close() throws IOException {
     closed = true;
     listener.close();
-    sockets.forEach(FaultyProxy::closeQuietly);
+    links.forEach(Link::close);
+    halves.forEach(Link::close);
     pumps.shutdownNow();
   }
 }

@@ -1,95 +1,121 @@
 package dev.outbox4j.examples.chaos;
 
+import dev.outbox4j.examples.chaos.Worker.Stop;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 
 /** The processes of a run: four subscribers and two publishers, each replaced when it is killed. */
 final class Fleet {
   private static final int SUBSCRIBERS = 4;
   private static final int PUBLISHERS = 2;
-  private static final long NUMBERS_EACH = 1_000_000_000L;
-  private static final Path FAKETIME =
-      Path.of("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1");
+  private static final long LONGEST_STOP_SECONDS = 30;
+  private static final Duration LOOK_AGAIN = Duration.ofMillis(20);
 
   private final Path logs;
-  private final int poolPort;
-  private final int listenPort;
-  private final int poolerPort;
+  private final Routes routes;
   private final long leaseSeconds;
   private final int perSecond;
+  private final Optional<Path> fakeClocks;
   private final Worker[] subscribers = new Worker[SUBSCRIBERS];
   private final Worker[] publishers = new Worker[PUBLISHERS];
   private final List<String> problems = new ArrayList<>();
+  private int threadsLeft;
   private int incarnation;
+  private long startedAt;
 
-  /** Port 0 for the pooler means that there is none. */
-  Fleet(Path logs, int poolPort, int listenPort, int poolerPort, long leaseSeconds, int perSecond) {
+  /** Ports: what stands for the server on the way of each. Without a pooler, its port is 0. */
+  record Routes(int pools, int pooler, int listen, int effects) {
+    int pool(boolean pooled) {
+      return pooled ? pooler : pools;
+    }
+  }
+
+  Fleet(Path logs, Routes routes, long leaseSeconds, int perSecond, Optional<Path> fakeClocks) {
     this.logs = logs;
-    this.poolPort = poolPort;
-    this.listenPort = listenPort;
-    this.poolerPort = poolerPort;
+    this.routes = routes;
     this.leaseSeconds = leaseSeconds;
     this.perSecond = perSecond;
+    this.fakeClocks = fakeClocks;
   }
 
   void start() throws IOException {
     for (int i = 0; i < SUBSCRIBERS; i++) {
       startSubscriber(i);
     }
+    startedAt = System.currentTimeMillis();
     for (int i = 0; i < PUBLISHERS; i++) {
       startPublisher(i);
     }
   }
 
-  static boolean clocksCanBeFaked() {
-    return Files.exists(FAKETIME);
+  /** The library that makes a process's clock wrong, if it is installed. */
+  static Optional<Path> clockFaker() {
+    return Stream.of("x86_64", "aarch64")
+        .map(cpu -> Path.of("/usr/lib/" + cpu + "-linux-gnu/faketime/libfaketime.so.1"))
+        .filter(Files::exists)
+        .findFirst();
   }
 
   void startSubscriber(int slot) throws IOException {
-    boolean pooler = slot == 3 && poolerPort != 0;
+    String name = "s" + slot + "." + ++incarnation;
     subscribers[slot] =
         Worker.start(
-            "s" + slot + "." + ++incarnation,
+            name,
             logs,
             Subscriber.class,
             skew(slot),
-            "s" + slot + "." + incarnation,
-            Integer.toString(pooler ? poolerPort : poolPort),
-            Integer.toString(listenPort),
+            name,
+            Integer.toString(routes.pool(pooled(slot))),
+            Integer.toString(routes.listen()),
+            Integer.toString(routes.effects()),
             Long.toString(leaseSeconds),
-            Boolean.toString(pooler));
+            Boolean.toString(pooled(slot)));
+  }
+
+  /** Every other process goes through the pooler, so that each fault meets both. */
+  private boolean pooled(int slot) {
+    return routes.pooler() != 0 && slot % 2 == 1;
   }
 
   /** The second subscriber's clock is ten minutes fast, the third one's ten minutes slow. */
-  private static Map<String, String> skew(int slot) {
-    if (!clocksCanBeFaked() || (slot != 1 && slot != 2)) {
+  private Map<String, String> skew(int slot) {
+    if (fakeClocks.isEmpty() || (slot != 1 && slot != 2)) {
       return Map.of();
     }
     return Map.of(
         "LD_PRELOAD",
-        FAKETIME.toString(),
+        fakeClocks.get().toString(),
         "FAKETIME",
         slot == 1 ? "+600s" : "-600s",
         "FAKETIME_DONT_FAKE_MONOTONIC",
         "1",
-        "DONT_FAKE_MONOTONIC",
-        "1");
+        "DONT_FAKE_MONOTONIC", // the name before 0.9.10
+        "1",
+        "FAKETIME_FORCE_MONOTONIC_FIX", // which would make every timed wait of a JVM end at once
+        "0");
   }
 
   void startPublisher(int slot) throws IOException {
     publishers[slot] =
         Worker.start(
-            "publisher-" + slot + "-" + ++incarnation,
+            "publisher-" + slot + "." + ++incarnation,
             logs,
             Publisher.class,
             Map.of(),
-            Integer.toString(poolPort),
-            Long.toString(incarnation * NUMBERS_EACH),
-            Integer.toString(perSecond / PUBLISHERS));
+            Integer.toString(routes.pool(pooled(slot))),
+            Boolean.toString(pooled(slot)),
+            Integer.toString(slot),
+            Integer.toString(incarnation),
+            Integer.toString(perSecond / PUBLISHERS),
+            Long.toString(startedAt));
   }
 
   Worker subscriber(int slot) {
@@ -106,6 +132,21 @@ final class Fleet {
 
   int publisherCount() {
     return PUBLISHERS;
+  }
+
+  void orderSubscribers(String order) throws IOException {
+    for (Worker subscriber : subscribers) {
+      subscriber.order(order);
+    }
+  }
+
+  /** What each subscriber last said of its health; those that said nothing yet are left out. */
+  List<String> health() throws IOException {
+    List<String> said = new ArrayList<>();
+    for (Worker subscriber : subscribers) {
+      subscriber.health().ifPresent(said::add);
+    }
+    return said;
   }
 
   /** Subscribers that ended although nobody stopped or killed them. */
@@ -125,11 +166,18 @@ final class Fleet {
     }
   }
 
+  /** Stops one gracefully, once it runs: before, it has nothing to stop by. */
   void stopSubscriber(int slot) throws IOException, InterruptedException {
     Worker subscriber = subscribers[slot];
-    if (!subscriber.stopGracefully(30)) {
-      problems.add(subscriber.name() + " did not stop cleanly");
-      subscriber.kill();
+    long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(LONGEST_STOP_SECONDS);
+    while (subscriber.health().isEmpty() && System.nanoTime() < until) {
+      Watch.pause(LOOK_AGAIN);
+    }
+    Stop stop = subscriber.stop(LONGEST_STOP_SECONDS);
+    if (stop == Stop.NOT_IN_TIME) {
+      problems.add(subscriber.name() + " did not stop within " + LONGEST_STOP_SECONDS + " s");
+    } else if (stop == Stop.THREADS_LEFT) {
+      threadsLeft++;
     }
   }
 
@@ -148,5 +196,10 @@ final class Fleet {
 
   List<String> problems() {
     return problems;
+  }
+
+  /** How many subscribers stopped with threads of the framework left. */
+  int threadsLeft() {
+    return threadsLeft;
   }
 }

@@ -4,10 +4,12 @@ import java.io.File;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.net.Socket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -22,7 +24,9 @@ final class Pooler implements AutoCloseable {
     this.port = port;
   }
 
-  static @Nullable Pooler startIfInstalled(Path directory, int target) throws IOException {
+  /** Returns null if it is not installed, or does not run here. */
+  static @Nullable Pooler startIfInstalled(Path directory, int target)
+      throws IOException, InterruptedException {
     Path binary = Path.of("/usr/sbin/pgbouncer");
     if (!Files.isExecutable(binary)) {
       return null;
@@ -45,7 +49,7 @@ final class Pooler implements AutoCloseable {
             auth_type = trust
             auth_file = %s
             pool_mode = transaction
-            default_pool_size = 4
+            default_pool_size = 8
             server_login_retry = 1
             query_timeout = 10
             ignore_startup_parameters = extra_float_digits
@@ -59,7 +63,22 @@ final class Pooler implements AutoCloseable {
     File log = directory.resolve("pooler.log").toFile();
     Process process =
         new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(log).start();
+    if (!listens(process, port)) {
+      process.destroyForcibly();
+      return null;
+    }
     return new Pooler(process, port);
+  }
+
+  private static boolean listens(Process process, int port) throws InterruptedException {
+    for (int i = 0; i < 100 && process.isAlive(); i++) {
+      try (Socket probe = new Socket(InetAddress.getLoopbackAddress(), port)) {
+        return true;
+      } catch (IOException notYet) {
+        TimeUnit.MILLISECONDS.sleep(100);
+      }
+    }
+    return false;
   }
 
   int port() {

@@ -19,43 +19,60 @@ import java.util.concurrent.locks.LockSupport;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** A process that publishes until it is killed: domain row and message in one transaction. */
+/**
+ * A process that publishes until it is killed: domain row and message in one transaction. It keeps
+ * to the messages that are due since the start of the run, and catches up on what it owes, be it
+ * its own debt or that of the process it replaces.
+ */
 final class Publisher {
   private static final Logger log = LoggerFactory.getLogger(Publisher.class);
   private static final int BATCH = 20;
   private static final Duration DELAY = Duration.ofSeconds(2);
 
+  /** How many times as fast as asked it goes to catch up. */
+  private static final double HURRY = 2;
+
+  private static final long SLOT = 1_000_000_000_000L;
+  private static final long INCARNATION = 1_000_000_000L;
+
   private final HikariDataSource pool;
   private final OutboxPublisher publisher =
       PostgresOutbox.publisher(OutboxTable.named("outbox")).build();
-  private final long first;
+  private final int slot;
   private final int perSecond;
+  private final long startedAt;
   private final Random random = new Random();
 
-  private Publisher(HikariDataSource pool, long first, int perSecond) {
+  private Publisher(HikariDataSource pool, int slot, int perSecond, long startedAt) {
     this.pool = pool;
-    this.first = first;
+    this.slot = slot;
     this.perSecond = perSecond;
+    this.startedAt = startedAt;
   }
 
-  /** Arguments: port, number of the first message, messages per second. */
+  /**
+   * Arguments: port, whether it is a pooler's, slot, incarnation, messages per second, when the run
+   * started in milliseconds of the epoch.
+   */
   public static void main(String[] arguments) {
+    int slot = Integer.parseInt(arguments[2]);
+    long incarnation = Long.parseLong(arguments[3]);
     HikariDataSource pool =
-        Database.pool(Integer.parseInt(arguments[0]), 2, "chaos-publisher", false);
-    new Publisher(pool, Long.parseLong(arguments[1]), Integer.parseInt(arguments[2])).run();
+        Database.pool(
+            Integer.parseInt(arguments[0]),
+            2,
+            "publisher-" + slot + "." + incarnation,
+            Boolean.parseBoolean(arguments[1]));
+    Orders.follow(order -> {});
+    new Publisher(pool, slot, Integer.parseInt(arguments[4]), Long.parseLong(arguments[5]))
+        .run(slot * SLOT + incarnation * INCARNATION);
   }
 
-  private void run() {
-    long no = first;
-    long begun = System.nanoTime();
-    while (true) {
-      long ahead =
-          (no - first) * TimeUnit.SECONDS.toNanos(1) / perSecond - (System.nanoTime() - begun);
-      if (ahead > 0) {
-        LockSupport.parkNanos(ahead);
-      } else if (ahead < -TimeUnit.SECONDS.toNanos(2)) {
-        begun -= ahead; // after an outage, go on at the same rate and not faster
-      }
+  private void run(long first) {
+    long done = committed();
+    long pace = (long) (BATCH * TimeUnit.SECONDS.toNanos(1) / (perSecond * HURRY));
+    for (long no = first; true; no += BATCH) { // never used again, whatever became of it
+      long begun = System.nanoTime();
       try (Connection connection = pool.getConnection()) {
         connection.setAutoCommit(false);
         publish(connection, no);
@@ -63,58 +80,69 @@ final class Publisher {
           connection.rollback();
         } else {
           connection.commit();
+          done += BATCH;
         }
       } catch (SQLException | RuntimeException outage) {
         log.info("a transaction failed: {}", outage.getMessage());
         LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(100));
       }
-      no += BATCH; // never used again, whatever became of the transaction
+      long early = (done - due()) * TimeUnit.SECONDS.toNanos(1) / perSecond;
+      LockSupport.parkNanos(Math.max(early, pace - (System.nanoTime() - begun)));
+    }
+  }
+
+  private long due() {
+    return (System.currentTimeMillis() - startedAt) * perSecond / 1_000;
+  }
+
+  /** What this one and those it replaces have committed. */
+  private long committed() {
+    while (true) {
+      try {
+        return Database.number(
+            pool,
+            "select count(*) from committed where no >= ? and no < ?",
+            slot * SLOT,
+            (slot + 1) * SLOT);
+      } catch (SQLException outage) {
+        log.info("cannot see what was committed: {}", outage.getMessage());
+        LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(100));
+      }
     }
   }
 
   private void publish(Connection connection, long no) throws SQLException {
-    List<Kind> kinds = new ArrayList<>();
+    Long[] numbers = new Long[BATCH];
+    String[] kinds = new String[BATCH];
+    Double[] delays = new Double[BATCH];
     List<OutboxMessage> messages = new ArrayList<>();
     for (int i = 0; i < BATCH; i++) {
-      Kind kind = kind();
-      kinds.add(kind);
+      Kind kind = Kind.drawn(random);
+      numbers[i] = no + i;
+      kinds[i] = kind.name();
+      delays[i] = kind == Kind.DELAYED ? DELAY.toMillis() / 1e3 : 0;
       OutboxMessage.Builder message =
           OutboxMessage.to("chaos").type(kind.name()).body(Long.toString(no + i));
       messages.add(kind == Kind.DELAYED ? message.deliverIn(DELAY).build() : message.build());
     }
-    List<Published> rows = publisher.publish(connection, messages);
+    Long[] rows =
+        publisher.publish(connection, messages).stream()
+            .map(Publisher::rowId)
+            .toArray(Long[]::new);
     try (PreparedStatement domain =
         connection.prepareStatement(
             "insert into committed (no, kind, outbox_id, due_at)"
-                + " values (?, ?, ?, now() + make_interval(secs => ?))")) {
-      for (int i = 0; i < BATCH; i++) {
-        domain.setLong(1, no + i);
-        domain.setString(2, kinds.get(i).name());
-        domain.setLong(3, rows.get(i).rowId().orElseThrow());
-        domain.setDouble(4, kinds.get(i) == Kind.DELAYED ? DELAY.toMillis() / 1e3 : 0);
-        domain.addBatch();
-      }
-      domain.executeBatch();
+                + " select no, kind, row, now() + make_interval(secs => delay)"
+                + " from unnest(?, ?, ?, ?) as t(no, kind, row, delay)")) {
+      domain.setArray(1, connection.createArrayOf("int8", numbers));
+      domain.setArray(2, connection.createArrayOf("text", kinds));
+      domain.setArray(3, connection.createArrayOf("int8", rows));
+      domain.setArray(4, connection.createArrayOf("float8", delays));
+      domain.executeUpdate();
     }
   }
 
-  private Kind kind() {
-    int lot = random.nextInt(10_000);
-    if (lot < 200) {
-      return Kind.FLAKY;
-    }
-    if (lot < 300) {
-      return Kind.POISON;
-    }
-    if (lot < 350) {
-      return Kind.ERROR;
-    }
-    if (lot < 450) {
-      return Kind.SLOW;
-    }
-    if (lot < 452) {
-      return Kind.STUBBORN;
-    }
-    return lot < 550 ? Kind.DELAYED : Kind.NORMAL;
+  private static Long rowId(Published published) {
+    return published.rowId().orElseThrow();
   }
 }

@@ -1,5 +1,6 @@
 package dev.outbox4j.examples.chaos;
 
+import com.zaxxer.hikari.HikariDataSource;
 import io.zonky.test.db.postgres.embedded.EmbeddedPostgres;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -8,12 +9,14 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
+import javax.sql.DataSource;
 import org.postgresql.ds.PGSimpleDataSource;
 
 /** A durable PostgreSQL of the harness's own, which can be crashed and started again. */
 final class Server implements AutoCloseable {
   private final Path directory;
   private final EmbeddedPostgres postgres;
+  private final HikariDataSource direct;
 
   Server(Path directory) throws IOException {
     this.directory = directory;
@@ -26,9 +29,13 @@ final class Server implements AutoCloseable {
             .setServerConfig("max_connections", "200")
             .setServerConfig("shared_buffers", "256MB")
             .setServerConfig("max_wal_size", "4GB")
+            .setServerConfig("work_mem", "64MB") // for the sums at the end
             .setServerConfig("fsync", "on")
             .setServerConfig("synchronous_commit", "on")
             .start();
+    PGSimpleDataSource source = Database.at(port());
+    source.setSocketTimeout(600); // the sums at the end take long
+    this.direct = Database.pool(source, 4, "harness");
   }
 
   int port() {
@@ -36,8 +43,8 @@ final class Server implements AutoCloseable {
   }
 
   /** Connections past the proxy, for the harness itself. */
-  PGSimpleDataSource direct() {
-    return Database.at(port());
+  DataSource direct() {
+    return direct;
   }
 
   /** Kills every server process at once and starts the server, which recovers from its log. */
@@ -95,6 +102,7 @@ final class Server implements AutoCloseable {
 
   @Override
   public void close() throws IOException {
+    direct.close();
     postgres.close();
   }
 }

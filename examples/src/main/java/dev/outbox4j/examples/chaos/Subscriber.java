@@ -4,6 +4,7 @@ import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.RetryPolicy;
+import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.SubscriberState;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.examples.chaos.Ledger.Kind;
@@ -17,6 +18,7 @@ import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.slf4j.Logger;
@@ -29,6 +31,11 @@ import org.slf4j.LoggerFactory;
 final class Subscriber {
   private static final Logger log = LoggerFactory.getLogger(Subscriber.class);
   static final Duration HANDLER_TIMEOUT = Duration.ofSeconds(4);
+  static final Duration RETRY_DELAY = Duration.ofMillis(200);
+  static final String STOPPED_CLEAN = "STOPPED CLEAN";
+  static final String HEALTH = "HEALTH ";
+
+  private static final int WORKERS = 8;
 
   private final String name;
   private final HikariDataSource effects;
@@ -39,28 +46,47 @@ final class Subscriber {
   }
 
   /**
-   * Arguments: name, port of the pool, port of LISTEN, lease in seconds, whether the pool is a
-   * pooler's.
+   * Arguments: name, ports of the pool, of LISTEN and of the effects, lease in seconds, whether the
+   * pool's port is a pooler's.
    */
   public static void main(String[] arguments) {
     String name = arguments[0];
-    int poolPort = Integer.parseInt(arguments[1]);
     int listenPort = Integer.parseInt(arguments[2]);
-    boolean pooler = Boolean.parseBoolean(arguments[4]);
-    HikariDataSource pool = Database.pool(poolPort, 3, name, pooler);
-    HikariDataSource effects = Database.pool(listenPort, 8, name + "-effects", false);
+    HikariDataSource pool =
+        Database.pool(
+            Integer.parseInt(arguments[1]), 3, name, Boolean.parseBoolean(arguments[5]));
+    HikariDataSource effects =
+        Database.pool(Integer.parseInt(arguments[3]), WORKERS, name + "-effects", false);
+    FlakyPool flaky = new FlakyPool(pool);
     OutboxSubscriber subscriber =
         new Subscriber(name, effects)
-            .build(pool, listenPort, Duration.ofSeconds(Long.parseLong(arguments[3])));
+            .build(flaky, listenPort, Duration.ofSeconds(Long.parseLong(arguments[4])));
     Runtime.getRuntime()
         .addShutdownHook(new Thread(() -> stop(subscriber, pool, effects), "chaos-stop"));
+    Orders.follow(order -> flaky.handOutDead(order.equals(Orders.DEAD_POOL)));
     subscriber.start();
+    String said = "";
     while (subscriber.health().state() == SubscriberState.RUNNING) {
-      LockSupport.parkNanos(TimeUnit.SECONDS.toNanos(1));
+      String health = describe(subscriber.health());
+      if (!health.equals(said)) {
+        log.info("{}{}", HEALTH, health);
+        said = health;
+      }
+      LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(500));
     }
   }
 
-  private OutboxSubscriber build(HikariDataSource pool, int listenPort, Duration lease) {
+  private static String describe(SubscriberHealth health) {
+    return health.healthy()
+        ? "up"
+        : "down: listener "
+            + health.listener()
+            + (health.deadLettersWaiting() > 0 ? ", dead letters wait" : "")
+            + ", "
+            + health.lastFailure().orElse("no failure");
+  }
+
+  private OutboxSubscriber build(FlakyPool pool, int listenPort, Duration lease) {
     OutboxSubscriber.Builder builder =
         OutboxSubscriber.builder("chaos")
             .name(name)
@@ -78,7 +104,7 @@ final class Subscriber {
                                 .build()))
                     .probe(Duration.ofSeconds(2), Duration.ofSeconds(2)))
             .deadLetters(DeadLetterQueue.in("outbox_dlq"))
-            .workers(8)
+            .workers(WORKERS)
             .lease(lease)
             .poll(Duration.ofMillis(10), Duration.ofSeconds(2))
             .handlerTimeout(HANDLER_TIMEOUT)
@@ -92,11 +118,12 @@ final class Subscriber {
     }
     return builder
         .retry(
-            RetryPolicy.constant(Duration.ofMillis(200)).attempts(1_000_000).giveUpOn(Poison.class))
+            RetryPolicy.constant(RETRY_DELAY).attempts(1_000_000).giveUpOn(Poison.class))
         .build();
   }
 
-  private void handle(Kind kind, long no, Delivery delivery) throws SQLException {
+  private void handle(Kind kind, long no, Delivery delivery)
+      throws SQLException, InterruptedException {
     boolean first = delivery.attempt() == 1;
     switch (kind) {
       case FLAKY -> {
@@ -111,6 +138,11 @@ final class Subscriber {
         }
       }
       case SLOW -> LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(50));
+      case HANGING -> {
+        if (first) {
+          new CountDownLatch(1).await();
+        }
+      }
       case STUBBORN -> {
         if (first) {
           ignoreInterrupts(HANDLER_TIMEOUT.plusSeconds(1));
@@ -159,7 +191,7 @@ final class Subscriber {
       left = threads();
     }
     if (left.isEmpty()) {
-      log.info("STOPPED CLEAN");
+      log.info(STOPPED_CLEAN);
     } else {
       log.error("STOPPED WITH THREADS {}", left);
     }

@@ -1,15 +1,25 @@
 package dev.outbox4j.examples.chaos;
 
 import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 
 /** A process of the harness, in a JVM of its own. */
 final class Worker {
+  /** How a process took being asked to stop. */
+  enum Stop {
+    CLEAN,
+    THREADS_LEFT,
+    NOT_IN_TIME
+  }
+
   private final String name;
   private final Process process;
   private final Path log;
@@ -27,8 +37,9 @@ final class Worker {
         new ArrayList<>(
             List.of(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-Xmx192m",
+                "-Xmx128m",
                 "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1", // many are started, none runs for long
                 "-cp",
                 System.getProperty("java.class.path"),
                 main.getName()));
@@ -56,12 +67,30 @@ final class Worker {
     new ProcessBuilder("kill", "-" + signal, Long.toString(process.pid())).start().waitFor();
   }
 
-  /** Asks the process to stop and returns whether it did, in time and without threads left. */
-  boolean stopGracefully(long seconds) throws IOException, InterruptedException {
-    process.destroy();
+  void order(String order) throws IOException {
+    OutputStream orders = process.getOutputStream();
+    orders.write((order + "\n").getBytes(StandardCharsets.UTF_8));
+    orders.flush();
+  }
+
+  /** Asks the process to stop, and kills it if it does not in time. */
+  Stop stop(long seconds) throws IOException, InterruptedException {
+    process.toHandle().destroy(); // of the process itself, this would close its input too
     if (!process.waitFor(seconds, TimeUnit.SECONDS)) {
-      return false;
+      kill();
+      return Stop.NOT_IN_TIME;
     }
-    return Files.readString(log).contains("STOPPED CLEAN");
+    return Files.readString(log).contains(Subscriber.STOPPED_CLEAN)
+        ? Stop.CLEAN
+        : Stop.THREADS_LEFT;
+  }
+
+  /** What the subscriber last said of its health, if anything. */
+  Optional<String> health() throws IOException {
+    String said = Files.readString(log);
+    int last = said.lastIndexOf(Subscriber.HEALTH);
+    return last < 0
+        ? Optional.empty()
+        : said.substring(last + Subscriber.HEALTH.length()).lines().findFirst();
   }
 }

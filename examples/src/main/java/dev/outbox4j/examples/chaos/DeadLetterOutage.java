@@ -1,0 +1,65 @@
+package dev.outbox4j.examples.chaos;
+
+import java.io.IOException;
+import java.sql.SQLException;
+import java.time.Duration;
+import javax.sql.DataSource;
+
+/**
+ * The dead-letter table is away for long: healthy messages must flow on, health must say what is
+ * wrong, and all must be well by itself once the table is back.
+ */
+final class DeadLetterOutage {
+  private static final double LEAST_SHARE = 0.5;
+
+  private final DataSource direct;
+  private final Fleet fleet;
+  private final Ledger ledger;
+  private final Watch watch;
+  private final Report report;
+
+  DeadLetterOutage(DataSource direct, Fleet fleet, Ledger ledger, Watch watch, Report report) {
+    this.direct = direct;
+    this.fleet = fleet;
+    this.ledger = ledger;
+    this.watch = watch;
+    this.report = report;
+  }
+
+  /** Returns the seconds until health was well everywhere. */
+  double last(Duration time) throws IOException, SQLException {
+    String before = watch.now();
+    Watch.pause(time.dividedBy(4));
+    String broken = watch.now();
+    Database.update(direct, "alter table outbox_dlq rename to outbox_dlq_away");
+    boolean said;
+    try {
+      Watch.pause(time);
+      said = fleet.health().stream().allMatch(DeadLetterOutage::saysWhatIsWrong);
+    } finally {
+      Database.update(direct, "alter table outbox_dlq_away rename to outbox_dlq");
+    }
+    long mended = System.nanoTime();
+    if (!said) {
+      report.breach("health did not say that the dead letters are broken: " + fleet.health());
+    }
+    double usual = ledger.handledPerSecond(before, broken);
+    double meanwhile = ledger.handledPerSecond(broken, watch.now());
+    report.healthyShare(meanwhile / usual);
+    if (meanwhile < LEAST_SHARE * usual) {
+      report.breach(
+          "healthy messages fell from %.0f to %.0f a second while the dead letters were broken"
+              .formatted(usual, meanwhile));
+    }
+    return watch.until(
+        () -> fleet.health().stream().allMatch("up"::equals),
+        "health to say that the dead letters are well again",
+        mended);
+  }
+
+  private static boolean saysWhatIsWrong(String health) {
+    return health.startsWith("down")
+        && health.contains("dead letters wait")
+        && health.contains("outbox_dlq");
+  }
+}

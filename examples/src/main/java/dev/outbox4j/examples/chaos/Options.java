@@ -1,0 +1,67 @@
+package dev.outbox4j.examples.chaos;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * What a run is asked to do, from system properties. A blank one counts as not given.
+ *
+ * @param seconds for how long faults are begun
+ * @param rate messages committed a second
+ * @param faults which ones
+ * @param seed fixes their order and victims
+ * @param slack what bounds on time are stretched by, for machines that are busy with other things
+ * @param pooler what goes through PgBouncer: {@code half} of the processes, or {@code none}
+ * @param clocks {@code skewed} for two of the subscribers, or {@code true}
+ * @param report where the figures go, if anywhere
+ */
+record Options(
+    long seconds,
+    int rate,
+    List<Fault> faults,
+    long seed,
+    Duration slack,
+    String pooler,
+    String clocks,
+    Optional<Path> report) {
+
+  static Options given() {
+    return new Options(
+        Long.parseLong(property("seconds", "60")),
+        Integer.parseInt(property("rate", "1000")),
+        faults(property("faults", "")),
+        Long.parseLong(property("seed", Long.toString(System.nanoTime()))),
+        Duration.ofSeconds(Long.parseLong(property("slack", "0"))),
+        oneOf("pooler", "half", "none"),
+        oneOf("clocks", "skewed", "true"),
+        Optional.of(property("report", "")).filter(name -> !name.isEmpty()).map(Path::of));
+  }
+
+  /** The figures of long runs are for the record; the short ones must be short. */
+  boolean isLong() {
+    return seconds >= 600;
+  }
+
+  private static List<Fault> faults(String names) {
+    return names.isEmpty()
+        ? List.of(Fault.values())
+        : Arrays.stream(names.split(",")).map(Fault::named).toList();
+  }
+
+  private static String oneOf(String name, String usual, String other) {
+    String value = property(name, usual);
+    if (!value.equals(usual) && !value.equals(other)) {
+      throw new IllegalArgumentException(
+          "chaos." + name + " is '" + value + "'; it must be " + usual + " or " + other);
+    }
+    return value;
+  }
+
+  private static String property(String name, String usual) {
+    String value = System.getProperty("chaos." + name, "").strip();
+    return value.isEmpty() ? usual : value;
+  }
+}
