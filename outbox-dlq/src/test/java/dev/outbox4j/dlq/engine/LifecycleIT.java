@@ -479,6 +479,7 @@ class LifecycleIT {
           .untilAsserted(() -> assertThat(subscriber.health().deadLettersWaiting()).isEqualTo(20));
       assertThat(subscriber.health().failing()).isTrue();
       assertThat(subscriber.health().healthy()).isFalse();
+      assertThat(subscriber.health().lastFailure()).get().asString().contains("outbox_dlq");
       engine.publish(queue, "healthy", 200);
       await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(200));
       assertThat(engine.rows(queue)).isEqualTo(20);

@@ -97,22 +97,28 @@ public final class PostgresServer {
   /** Starts a server from the binaries; it trusts whoever connects. */
   static EmbeddedPostgres startEmbedded() {
     try {
-      EmbeddedPostgres.Builder builder =
-          EmbeddedPostgres.builder()
-              .setOverrideWorkingDirectory(workingDirectory())
-              .setPGStartupWait(Duration.ofSeconds(60))
-              .setServerConfig("max_connections", "300")
-              .setServerConfig("shared_buffers", "256MB")
-              .setServerConfig("fsync", "off")
-              .setServerConfig("max_wal_size", "4GB");
-      String binaries = System.getProperty("outbox.test.binaries", "");
-      if (!binaries.isEmpty()) {
-        builder.setPgBinaryResolver((system, architecture) -> binary(Path.of(binaries)));
-      }
-      return builder.start();
+      return builder()
+          .setServerConfig("max_connections", "300")
+          .setServerConfig("shared_buffers", "256MB")
+          .setServerConfig("fsync", "off")
+          .setServerConfig("max_wal_size", "4GB")
+          .start();
     } catch (IOException e) {
       throw new UncheckedIOException("Embedded PostgreSQL did not start", e);
     }
+  }
+
+  /** What embedded servers have in common: where their binaries come from and go to. */
+  static EmbeddedPostgres.Builder builder() {
+    EmbeddedPostgres.Builder builder =
+        EmbeddedPostgres.builder()
+            .setOverrideWorkingDirectory(workingDirectory())
+            .setPGStartupWait(Duration.ofSeconds(60));
+    String binaries = System.getProperty("outbox.test.binaries", "");
+    if (!binaries.isEmpty()) {
+      builder.setPgBinaryResolver((system, architecture) -> binary(Path.of(binaries)));
+    }
+    return builder;
   }
 
   /** One for each user: what one has unpacked, another could not write to. */

@@ -1,0 +1,103 @@
+package dev.outbox4j.dlq.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import com.zaxxer.hikari.HikariConfig;
+import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.SubscriberHealth.Listener;
+import dev.outbox4j.migrations.OutboxMigrations;
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
+import dev.outbox4j.postgres.testing.RestartableServer;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.DisabledIfSystemProperty;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+
+/** The server crashes while handlers run, and comes back. */
+@EnabledOnOs({OS.LINUX, OS.MAC})
+@DisabledIfSystemProperty(
+    named = "outbox.test.postgres",
+    matches = "container|url",
+    disabledReason = "a server that is not ours cannot be crashed")
+class ServerCrashIT {
+  private static final OutboxTable TABLE = OutboxTable.named("outbox");
+  private static final Duration SOON = Duration.ofSeconds(3);
+
+  private final RecordedEvents events = new RecordedEvents();
+  private final AtomicInteger handled = new AtomicInteger();
+
+  @Test
+  void firstMessageComesWithinThreeSecondsOfTheServersReturn() throws Exception {
+    try (RestartableServer server = RestartableServer.start()) {
+      OutboxMigrations.standard().migrate(server.dataSource());
+      try (HikariDataSource pool = pool(server)) {
+        crashAndReturn(server, pool);
+      }
+    }
+  }
+
+  private void crashAndReturn(RestartableServer server, HikariDataSource pool) throws Exception {
+    CountDownLatch running = new CountDownLatch(1);
+    CountDownLatch crashed = new CountDownLatch(1);
+    try (OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("crash")
+            .store(PostgresOutbox.store(pool, TABLE))
+            .listen(PgjdbcListen.on(server.dataSource()))
+            .observe(events)
+            .on("plain", delivery -> handled.incrementAndGet())
+            .on(
+                "during",
+                delivery -> {
+                  running.countDown();
+                  crashed.await();
+                })
+            .build()) {
+      subscriber.start();
+      publish(server, "plain");
+      await().untilAsserted(() -> assertThat(handled).hasValue(1));
+      publish(server, "during");
+      running.await();
+
+      server.crash();
+      crashed.countDown(); // its ack finds no server
+      await().until(() -> subscriber.health().failing());
+      await().until(() -> subscriber.health().listener() == Listener.DOWN);
+      server.startAgain();
+      long back = System.nanoTime();
+      publish(server, "plain");
+      await().atMost(SOON).untilAsserted(() -> assertThat(handled).hasValue(2));
+      assertThat(Duration.ofNanos(System.nanoTime() - back)).isLessThan(SOON);
+
+      await().untilAsserted(() -> assertThat(events.acked).hasValue(3));
+      await().until(() -> subscriber.health().healthy());
+    }
+  }
+
+  private static HikariDataSource pool(RestartableServer server) {
+    HikariConfig config = new HikariConfig();
+    config.setDataSource(server.dataSource());
+    config.setMaximumPoolSize(3);
+    config.setConnectionTimeout(1_000); // also bounds the pause between tries to connect
+    return new HikariDataSource(config);
+  }
+
+  private static void publish(RestartableServer server, String type) throws SQLException {
+    try (Connection connection = server.dataSource().getConnection()) {
+      connection.setAutoCommit(false);
+      PostgresOutbox.publisher(TABLE)
+          .build()
+          .publish(connection, OutboxMessage.to("crash").type(type).body("x").build());
+      connection.commit();
+    }
+  }
+}

@@ -1,0 +1,291 @@
+package dev.outbox4j.dlq.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import com.zaxxer.hikari.HikariConfig;
+import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.SubscriberHealth.Listener;
+import dev.outbox4j.SubscriberState;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TcpProxy;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.SubscriberEvents.Phase;
+import java.time.Duration;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.postgresql.ds.PGSimpleDataSource;
+
+/** What operators rely on when subscribers stop, restart, and lose the network; with its bounds. */
+@ExtendWith(PostgresExtension.class)
+class SurvivalIT {
+  private static final AtomicInteger QUEUES = new AtomicInteger();
+
+  /** Longer than any test: a row that has to wait for it fails the test. */
+  private static final Duration LONG_LEASE = Duration.ofMinutes(1);
+
+  private final TestDatabase database;
+  private final CountDownLatch never = new CountDownLatch(1);
+  private EngineFixture engine;
+  private TcpProxy network;
+  private String queue;
+
+  SurvivalIT(TestDatabase database) {
+    this.database = database;
+  }
+
+  @BeforeEach
+  void setUp() {
+    engine = new EngineFixture(database, 10);
+    network = new TcpProxy(database.server().host(), database.server().port());
+    queue = "survival-" + QUEUES.incrementAndGet();
+  }
+
+  @AfterEach
+  void tearDown() {
+    engine.close();
+    network.close();
+  }
+
+  @Test
+  void rowsOfAStoppedSubscriberAreHandledElsewhereAtOnce() throws Exception {
+    CountDownLatch running = new CountDownLatch(1);
+    CountDownLatch go = new CountDownLatch(1);
+    OutboxSubscriber first =
+        engine.start(
+            named("first")
+                .workers(1)
+                .on(
+                    "t",
+                    delivery -> {
+                      running.countDown();
+                      go.await();
+                    }));
+    engine.publish(queue, "t", 30);
+    running.await();
+    await().untilAsserted(() -> assertThat(leased()).isGreaterThan(1));
+    Map<Long, Long> elsewhere = new ConcurrentHashMap<>();
+    OutboxSubscriber second =
+        engine.start(
+            named("second")
+                .listen(PgjdbcListen.on(database.plain()))
+                .poll(Duration.ofMillis(10), Duration.ofSeconds(50)) // so that no poll helps
+                .on("t", delivery -> elsewhere.put(delivery.id(), System.nanoTime())));
+    await().until(() -> second.health().listener() == Listener.UP);
+    await().until(() -> elsewhere.size() + leased() == 30 && engine.rows(queue) == leased());
+
+    CompletableFuture<Void> stopped = CompletableFuture.runAsync(first::stop);
+    await().until(() -> first.health().state() == SubscriberState.DRAINING);
+    long began = System.nanoTime();
+    await().atMost(Duration.ofSeconds(5)).until(() -> elsewhere.size() == 29);
+    assertThat(Duration.ofNanos(System.nanoTime() - began)).isLessThan(Duration.ofSeconds(2));
+    go.countDown();
+    stopped.get(10, TimeUnit.SECONDS);
+    await().untilAsserted(() -> assertThat(engine.rows(queue)).isZero());
+    assertThat(engine.events.acked).hasValue(30);
+  }
+
+  @Test
+  void aRollingRestartMakesNoMessageWaitAndNoneComeTwice() throws Exception {
+    Map<String, Integer> handled = new ConcurrentHashMap<>();
+    OutboxSubscriber[] subscribers = new OutboxSubscriber[4];
+    for (int i = 0; i < subscribers.length; i++) {
+      subscribers[i] = engine.start(counting(i, handled));
+    }
+    AtomicBoolean restarting = new AtomicBoolean(true);
+    CompletableFuture<Integer> load =
+        CompletableFuture.supplyAsync(
+            () -> {
+              int published = 0;
+              while (restarting.get()) {
+                published += engine.publish(queue, "t", 20).size();
+              }
+              return published;
+            });
+    for (int round = 0; round < 2; round++) {
+      for (int i = 0; i < subscribers.length; i++) {
+        int before = handled.size();
+        String name = "again-" + i;
+        await().until(() -> heldBy(name) > 0);
+        subscribers[i].stop();
+        assertThat(heldBy(name)).isZero();
+        subscribers[i] = engine.start(counting(i, handled));
+        await().until(() -> handled.size() > before);
+      }
+    }
+    restarting.set(false);
+    int published = load.get(10, TimeUnit.SECONDS);
+    // far less than a lease: whatever a stopped one held was given back
+    await()
+        .atMost(Duration.ofSeconds(20))
+        .untilAsserted(() -> assertThat(engine.events.acked).hasValue(published));
+    assertThat(handled).hasSize(published);
+    assertThat(handled.values()).containsOnly(1);
+    assertThat(engine.events.leaseLost).isEmpty();
+  }
+
+  private OutboxSubscriber.Builder counting(int number, Map<String, Integer> handled) {
+    return engine
+        .subscriber(queue)
+        .name("again-" + number)
+        .lease(LONG_LEASE)
+        .on(
+            "t",
+            delivery -> {
+              handled.merge(Long.toString(delivery.id()), 1, Integer::sum);
+              never.await(2, TimeUnit.MILLISECONDS); // so that rows are in hand at each stop
+            });
+  }
+
+  private long heldBy(String subscriber) {
+    return database.one(
+        Long.class, "select count(*) from outbox where leased_by like ?", subscriber + "/%");
+  }
+
+  @Test
+  void aStopLetsHundredHandlersFinishAndStartsNoOther() throws Exception {
+    CountDownLatch running = new CountDownLatch(100);
+    AtomicInteger started = new AtomicInteger();
+    OutboxSubscriber subscriber =
+        engine.start(
+            named("busy")
+                .workers(100)
+                .gracefulTimeout(Duration.ofSeconds(5))
+                .on(
+                    "t",
+                    delivery -> {
+                      started.incrementAndGet();
+                      running.countDown();
+                      never.await(1, TimeUnit.SECONDS);
+                    }));
+    engine.publish(queue, "t", 150);
+    running.await();
+    long began = System.nanoTime();
+    subscriber.stop();
+    Duration took = Duration.ofNanos(System.nanoTime() - began);
+    assertThat(started).hasValue(100);
+    assertThat(engine.events.acked).hasValue(100);
+    assertThat(took).isLessThan(Duration.ofSeconds(3));
+    assertThat(engine.rows(queue)).isEqualTo(50);
+    assertThat(leased()).isZero();
+    assertThat(engine.events.drainTimeouts).hasValue(0);
+  }
+
+  @Test
+  void aHandlerWhoseLeaseCannotBeRenewedIsToldAndItsAckChangesNothing() throws Exception {
+    CountDownLatch running = new CountDownLatch(1);
+    CountDownLatch told = new CountDownLatch(1);
+    CountDownLatch go = new CountDownLatch(1);
+    AtomicInteger elsewhere = new AtomicInteger();
+    RecordedEvents cutOff = new RecordedEvents();
+    HikariDataSource pool = proxiedPool();
+    OutboxSubscriber.Builder first =
+        OutboxSubscriber.builder(queue)
+            .name(queue + "-cut-off")
+            .store(PostgresOutbox.store(pool, database.table(), Duration.ofSeconds(1)))
+            .lease(Duration.ofMillis(800))
+            .observe(cutOff)
+            .on(
+                "t",
+                delivery -> {
+                  running.countDown();
+                  await().atMost(Duration.ofSeconds(10)).until(delivery::leaseLost);
+                  told.countDown();
+                  go.await();
+                });
+    OutboxSubscriber subscriber = engine.start(first);
+    long id = engine.publish(queue, "t", "x");
+    running.await();
+    network.blackhole();
+    CountDownLatch finish = new CountDownLatch(1);
+    engine.start(
+        named("second")
+            .on(
+                "t",
+                delivery -> {
+                  elsewhere.incrementAndGet();
+                  finish.await();
+                }));
+    assertThat(told.await(10, TimeUnit.SECONDS)).isTrue();
+    await().untilAsserted(() -> assertThat(elsewhere).hasValue(1));
+
+    network.resume();
+    await().until(() -> !subscriber.health().failing());
+    go.countDown();
+    await().untilAsserted(() -> assertThat(cutOff.leaseLost).contains(Phase.ACK));
+    assertThat(cutOff.acked).hasValue(0);
+    assertThat(engine.column(String.class, "leased_by", id)).startsWith("second");
+    finish.countDown();
+    await().untilAsserted(() -> assertThat(engine.rows(queue)).isZero());
+    assertThat(engine.events.acked).hasValue(1);
+    assertThat(elsewhere).hasValue(1);
+    subscriber.stop();
+    pool.close();
+  }
+
+  @Test
+  void aSilentListenConnectionIsFoundAndMessagesGoOnAtThePollInterval() {
+    Duration poll = Duration.ofMillis(500);
+    Map<Long, Long> handledAt = new ConcurrentHashMap<>();
+    PGSimpleDataSource listen = database.plain();
+    listen.setServerNames(new String[] {network.host()});
+    listen.setPortNumbers(new int[] {network.port()});
+    OutboxSubscriber subscriber =
+        engine.start(
+            engine
+                .subscriber(queue)
+                .listen(PgjdbcListen.on(listen)) // probes as it does unless told otherwise
+                .poll(Duration.ofMillis(10), poll)
+                .on("t", delivery -> handledAt.put(delivery.id(), System.nanoTime())));
+    await().until(() -> subscriber.health().listener() == Listener.UP);
+    network.blackhole();
+    long silent = System.nanoTime();
+    while (subscriber.health().listener() == Listener.UP) {
+      long published = System.nanoTime();
+      long id = engine.publish(queue, "t", "x");
+      await().pollInterval(Duration.ofMillis(20)).until(() -> handledAt.containsKey(id));
+      assertThat(Duration.ofNanos(handledAt.get(id) - published))
+          .isLessThan(poll.plusSeconds(1)); // the rest is the machine's
+      assertThat(Duration.ofNanos(System.nanoTime() - silent)).isLessThan(Duration.ofSeconds(30));
+    }
+    assertThat(handledAt).isNotEmpty();
+    network.resume();
+    await()
+        .atMost(Duration.ofSeconds(25))
+        .until(() -> subscriber.health().listener() == Listener.UP);
+  }
+
+  private OutboxSubscriber.Builder named(String name) {
+    return engine.subscriber(queue).name(name).lease(LONG_LEASE);
+  }
+
+  private HikariDataSource proxiedPool() {
+    PGSimpleDataSource source = database.plain();
+    source.setServerNames(new String[] {network.host()});
+    source.setPortNumbers(new int[] {network.port()});
+    HikariConfig config = new HikariConfig();
+    config.setDataSource(source);
+    config.setMaximumPoolSize(3);
+    config.setConnectionTimeout(1_000);
+    return new HikariDataSource(config);
+  }
+
+  private long leased() {
+    return database.one(
+        Long.class,
+        "select count(*) from outbox where queue = ? and lease_until is not null",
+        queue);
+  }
+}
