@@ -18,8 +18,8 @@ import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Runs the fault harness and exits non-zero for any breach. {@code docs/operations/fault-harness.md}
- * has its options, which are system properties.
+ * Runs the fault harness and exits non-zero for any breach. {@code
+ * docs/operations/fault-harness.md} has its options, which are system properties.
  */
 public final class Chaos {
   private static final Duration LEASE = Duration.ofSeconds(5);
@@ -65,8 +65,7 @@ public final class Chaos {
               pooler == null ? 0 : pooler.port(),
               listenNetwork.port(),
               server.port());
-      Fleet fleet =
-          new Fleet(directory, routes, LEASE.toSeconds(), options.rate(), clockFaker());
+      Fleet fleet = new Fleet(directory, routes, LEASE.toSeconds(), options.rate(), clockFaker());
       try {
         fleet.start();
         Watch watch = new Watch(server.direct(), report);
@@ -77,7 +76,8 @@ public final class Chaos {
                 network,
                 listenNetwork,
                 LEASE,
-                options.isLong() ? LONG_OUTAGE : SHORT_OUTAGE);
+                options.isLong() ? LONG_OUTAGE : SHORT_OUTAGE,
+                options.rate());
         Random random = new Random(options.seed());
         doFaults(
             new FaultRunner(setup, fleet, ledger, watch, report, random), fleet, ledger, random);
@@ -109,8 +109,7 @@ public final class Chaos {
   }
 
   private Optional<Path> clockFaker() {
-    Optional<Path> faker =
-        options.clocks().equals("true") ? Optional.empty() : Fleet.clockFaker();
+    Optional<Path> faker = options.clocks().equals("true") ? Optional.empty() : Fleet.clockFaker();
     if (faker.isEmpty() && !options.clocks().equals("true")) {
       report.breach("libfaketime is not there; install it, or do without by -Dchaos.clocks=true");
     }

@@ -17,13 +17,16 @@ final class DeadLetterOutage {
   private final Ledger ledger;
   private final Watch watch;
   private final Report report;
+  private final int rate;
 
-  DeadLetterOutage(DataSource direct, Fleet fleet, Ledger ledger, Watch watch, Report report) {
+  DeadLetterOutage(
+      DataSource direct, Fleet fleet, Ledger ledger, Watch watch, Report report, int rate) {
     this.direct = direct;
     this.fleet = fleet;
     this.ledger = ledger;
     this.watch = watch;
     this.report = report;
+    this.rate = rate;
   }
 
   /** Returns the seconds until health was well everywhere. */
@@ -43,7 +46,8 @@ final class DeadLetterOutage {
     if (!said) {
       report.breach("health did not say that the dead letters are broken: " + fleet.health());
     }
-    double usual = ledger.handledPerSecond(before, broken);
+    // what is made up for after an outage is no usual rate
+    double usual = Math.min(rate, ledger.handledPerSecond(before, broken));
     double meanwhile = ledger.handledPerSecond(broken, watch.now());
     report.healthyShare(meanwhile / usual);
     if (meanwhile < LEAST_SHARE * usual) {

@@ -4,7 +4,6 @@ import dev.outbox4j.examples.chaos.FaultyProxy.Way;
 import dev.outbox4j.examples.chaos.FaultyProxy.Weather;
 import java.util.Locale;
 import java.util.Optional;
-import org.jspecify.annotations.Nullable;
 
 /** What the harness does to the processes, the server and the network, one at a time. */
 enum Fault {
@@ -34,14 +33,18 @@ enum Fault {
   /** What happens to the network between the processes and the server, and for how long. */
   record Disturbance(Weather weather, Way way, int seconds) {}
 
-  private final @Nullable Disturbance network;
+  private final Weather weather;
+  private final Way way;
+  private final int seconds;
 
   Fault() {
-    this.network = null;
+    this(Weather.FINE, Way.BOTH, 0);
   }
 
   Fault(Weather weather, Way way, int seconds) {
-    this.network = new Disturbance(weather, way, seconds);
+    this.weather = weather;
+    this.way = way;
+    this.seconds = seconds;
   }
 
   static Fault named(String name) {
@@ -54,6 +57,8 @@ enum Fault {
 
   /** The network's part in it, if that is all there is to it. */
   Optional<Disturbance> network() {
-    return Optional.ofNullable(network);
+    return weather == Weather.FINE
+        ? Optional.empty()
+        : Optional.of(new Disturbance(weather, way, seconds));
   }
 }

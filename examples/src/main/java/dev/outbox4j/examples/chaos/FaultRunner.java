@@ -23,8 +23,7 @@ final class FaultRunner {
   private final Report report;
   private final Random random;
 
-  FaultRunner(
-      Setup setup, Fleet fleet, Ledger ledger, Watch watch, Report report, Random random) {
+  FaultRunner(Setup setup, Fleet fleet, Ledger ledger, Watch watch, Report report, Random random) {
     this.setup = setup;
     this.direct = setup.server().direct();
     this.fleet = fleet;
@@ -40,7 +39,8 @@ final class FaultRunner {
       FaultyProxy network,
       FaultyProxy listenNetwork,
       Duration lease,
-      Duration deadLetterOutage) {}
+      Duration deadLetterOutage,
+      int rate) {}
 
   void run(Fault fault) throws IOException, InterruptedException, SQLException {
     long begun = System.nanoTime();
@@ -72,7 +72,7 @@ final class FaultRunner {
               "alter table outbox_dlq rename column failure_reason to why",
               "alter table outbox_dlq rename column why to failure_reason");
       case BROKEN_DEAD_LETTERS ->
-          new DeadLetterOutage(direct, fleet, ledger, watch, report)
+          new DeadLetterOutage(direct, fleet, ledger, watch, report, setup.rate())
               .last(setup.deadLetterOutage());
       case DROP_COLUMN ->
           schema(

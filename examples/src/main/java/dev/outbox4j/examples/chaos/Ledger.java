@@ -140,7 +140,8 @@ final class Ledger {
         Database.texts(
             direct, "select kind || ' ' || count(*) from committed group by kind order by kind")) {
       int gap = line.indexOf(' ');
-      kinds.put(line.substring(0, gap).toLowerCase(Locale.ROOT), Long.valueOf(line.substring(gap + 1)));
+      kinds.put(
+          line.substring(0, gap).toLowerCase(Locale.ROOT), Long.valueOf(line.substring(gap + 1)));
     }
     return kinds;
   }

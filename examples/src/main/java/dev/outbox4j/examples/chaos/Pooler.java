@@ -72,7 +72,8 @@ final class Pooler implements AutoCloseable {
 
   private static boolean listens(Process process, int port) throws InterruptedException {
     for (int i = 0; i < 100 && process.isAlive(); i++) {
-      try (Socket probe = new Socket(InetAddress.getLoopbackAddress(), port)) {
+      try {
+        new Socket(InetAddress.getLoopbackAddress(), port).close();
         return true;
       } catch (IOException notYet) {
         TimeUnit.MILLISECONDS.sleep(100);

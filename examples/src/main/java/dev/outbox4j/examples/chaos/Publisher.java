@@ -126,9 +126,7 @@ final class Publisher {
       messages.add(kind == Kind.DELAYED ? message.deliverIn(DELAY).build() : message.build());
     }
     Long[] rows =
-        publisher.publish(connection, messages).stream()
-            .map(Publisher::rowId)
-            .toArray(Long[]::new);
+        publisher.publish(connection, messages).stream().map(Publisher::rowId).toArray(Long[]::new);
     try (PreparedStatement domain =
         connection.prepareStatement(
             "insert into committed (no, kind, outbox_id, due_at)"

@@ -41,11 +41,13 @@ final class Report {
   }
 
   /** Adds the figures that were gathered fault by fault, and holds them to their bounds. */
-  void judgeRecoveries(double killLimit, double serverLimit) {
+  void judgeRecoveries(long killLimit, long serverLimit) {
     figure("worst_recovery_after_kill_s", round(worstAfterKill));
     figure("worst_recovery_after_server_s", round(worstAfterServer));
     if (faults.containsKey(Fault.BROKEN_DEAD_LETTERS)) {
-      figure("least_healthy_share_with_broken_dead_letters", round(leastHealthyShare));
+      figure(
+          "least_healthy_share_with_broken_dead_letters",
+          Math.round(leastHealthyShare * 100) / 100.0);
     }
     if (worstAfterKill > killLimit) {
       breach("rows of a killed subscriber waited longer than " + killLimit + " s");
@@ -81,14 +83,12 @@ final class Report {
     Map<String, Object> all = new LinkedHashMap<>(figures);
     Map<String, Object> byFault = new LinkedHashMap<>();
     faults.forEach(
-        (fault, recoveries) ->
-            byFault.put(fault.label(), new Recoveries(recoveries).figures()));
+        (fault, recoveries) -> byFault.put(fault.label(), new Recoveries(recoveries).figures()));
     all.put("faults", byFault);
     all.put("breaches", breaches);
     new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT).writeValue(file.toFile(), all);
     String name = file.getFileName().toString();
-    Files.writeString(
-        file.resolveSibling(name.replaceFirst("(\\.json)?$", ".md")), markdown(name));
+    Files.writeString(file.resolveSibling(name.replaceFirst("(\\.json)?$", ".md")), markdown(name));
   }
 
   private String markdown(String json) {

@@ -35,7 +35,7 @@ final class Server implements AutoCloseable {
             .start();
     PGSimpleDataSource source = Database.at(port());
     source.setSocketTimeout(600); // the sums at the end take long
-    this.direct = Database.pool(source, 4, "harness");
+    this.direct = Database.pool(source, 2, "harness");
   }
 
   int port() {
@@ -50,6 +50,7 @@ final class Server implements AutoCloseable {
   /** Kills every server process at once and starts the server, which recovers from its log. */
   void crash() throws IOException, InterruptedException {
     pgCtl("stop", "-m", "immediate");
+    direct.getHikariPoolMXBean().softEvictConnections(); // they are dead
   }
 
   void startAgain() throws IOException, InterruptedException {

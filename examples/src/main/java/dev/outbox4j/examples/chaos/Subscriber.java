@@ -53,8 +53,7 @@ final class Subscriber {
     String name = arguments[0];
     int listenPort = Integer.parseInt(arguments[2]);
     HikariDataSource pool =
-        Database.pool(
-            Integer.parseInt(arguments[1]), 3, name, Boolean.parseBoolean(arguments[5]));
+        Database.pool(Integer.parseInt(arguments[1]), 3, name, Boolean.parseBoolean(arguments[5]));
     HikariDataSource effects =
         Database.pool(Integer.parseInt(arguments[3]), WORKERS, name + "-effects", false);
     FlakyPool flaky = new FlakyPool(pool);
@@ -117,8 +116,7 @@ final class Subscriber {
           (text, delivery) -> handle(kind, Long.parseLong(text), delivery));
     }
     return builder
-        .retry(
-            RetryPolicy.constant(RETRY_DELAY).attempts(1_000_000).giveUpOn(Poison.class))
+        .retry(RetryPolicy.constant(RETRY_DELAY).attempts(1_000_000).giveUpOn(Poison.class))
         .build();
   }
 
