@@ -85,11 +85,11 @@ final class FaultRunner {
   private double killSubscriber() throws IOException, InterruptedException, SQLException {
     int slot = random.nextInt(fleet.size());
     String victim = fleet.subscriber(slot).name();
+    String held = "leased_by like '" + victim + "/%'";
     ledger.killed(victim);
+    List<String> rows = freezeWithRows(fleet.subscriber(slot), held);
     fleet.subscriber(slot).kill();
     long killed = System.nanoTime();
-    String held = "leased_by like '" + victim + "/%'";
-    List<String> rows = Database.texts(direct, "select id::text from outbox where " + held);
     double recovery =
         watch.until(
             () ->
@@ -106,6 +106,20 @@ final class FaultRunner {
     report.recoveryAfterKill(recovery);
     fleet.startSubscriber(slot);
     return recovery;
+  }
+
+  /** Stops a process at a moment at which it holds rows, if there is one soon. */
+  private List<String> freezeWithRows(Worker victim, String held)
+      throws IOException, InterruptedException, SQLException {
+    for (int tries = 1; true; tries++) {
+      victim.signal("STOP");
+      List<String> rows = Database.texts(direct, "select id::text from outbox where " + held);
+      if (!rows.isEmpty() || tries == 100) {
+        return rows;
+      }
+      victim.signal("CONT");
+      Watch.pause(Duration.ofMillis(20));
+    }
   }
 
   private double killPublisher() throws IOException, InterruptedException {
