@@ -19,9 +19,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -196,6 +198,52 @@ class DeliveryIT {
       subscriber.stop();
     }
     assertThat(counting.executions()).isLessThanOrEqualTo(60);
+  }
+
+  @Test
+  void sixtyFourWorkersTakeTwoPooledConnectionsAndOneForListen() {
+    CountingDataSource counting = new CountingDataSource(engine.pool);
+    AtomicInteger running = new AtomicInteger();
+    AtomicInteger mostRunning = new AtomicInteger();
+    OutboxSubscriber subscriber =
+        engine
+            .subscriber(queue)
+            .store(PostgresOutbox.store(counting, database.table()))
+            .listen(listen())
+            .workers(64)
+            .lease(Duration.ofMillis(500)) // renewed meanwhile, too
+            .on(
+                "t",
+                delivery -> {
+                  mostRunning.accumulateAndGet(running.incrementAndGet(), Math::max);
+                  long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(20);
+                  while (System.nanoTime() < until) {
+                    LockSupport.parkNanos(until - System.nanoTime());
+                  }
+                  running.decrementAndGet();
+                })
+            .build();
+    long before = listeners();
+    subscriber.start();
+    try {
+      for (int i = 0; i < 20; i++) {
+        engine.publish(queue, "t", 250);
+      }
+      await()
+          .atMost(Duration.ofMinutes(1))
+          .untilAsserted(() -> assertThat(engine.events.acked).hasValue(5_000));
+      assertThat(mostRunning).hasValue(64);
+      assertThat(listeners() - before).isEqualTo(1);
+    } finally {
+      subscriber.stop();
+    }
+    assertThat(counting.mostLent()).isBetween(1, 2);
+  }
+
+  private long listeners() {
+    return database.one(
+        Long.class,
+        "select count(*) from pg_stat_activity where datname = current_database() and query ilike 'listen%'");
   }
 
   @Test

@@ -37,6 +37,7 @@ final class Plans extends SingleConnection implements AutoCloseable {
           set auto_explain.log_min_duration = 0;
           set auto_explain.log_analyze = on;
           set auto_explain.log_buffers = on;
+          set auto_explain.log_wal = on;
           set auto_explain.log_timing = off;
           set auto_explain.log_format = 'json';
           set auto_explain.log_level = 'notice'
@@ -140,6 +141,11 @@ final class Plans extends SingleConnection implements AutoCloseable {
     /** The shared buffers that the whole statement touched. */
     long buffers() {
       return number(root, "Shared Hit Blocks") + number(root, "Shared Read Blocks");
+    }
+
+    /** What the statement wrote to the log, images of pages first touched since a checkpoint included. */
+    long walBytes() {
+      return number(root, "WAL Bytes");
     }
 
     /** The rows that a node gave, over all its loops. */

@@ -8,14 +8,20 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.logging.Logger;
 import javax.sql.DataSource;
 
-/** Counts the JDBC executions, each one round trip, on the connections of a data source. */
+/**
+ * Counts the JDBC executions, each one round trip, on the connections of a data source, and how
+ * many of these are lent at once.
+ */
 public final class CountingDataSource implements DataSource {
   private final DataSource target;
   private final AtomicLong executions = new AtomicLong();
+  private final AtomicInteger lent = new AtomicInteger();
+  private final AtomicInteger mostLent = new AtomicInteger();
 
   public CountingDataSource(DataSource target) {
     this.target = target;
@@ -25,14 +31,23 @@ public final class CountingDataSource implements DataSource {
     return executions.get();
   }
 
+  public int mostLent() {
+    return mostLent.get();
+  }
+
   @Override
   public Connection getConnection() throws SQLException {
-    return counted(Connection.class, target.getConnection());
+    return lend(target.getConnection());
   }
 
   @Override
   public Connection getConnection(String user, String password) throws SQLException {
-    return counted(Connection.class, target.getConnection(user, password));
+    return lend(target.getConnection(user, password));
+  }
+
+  private Connection lend(Connection connection) {
+    mostLent.accumulateAndGet(lent.incrementAndGet(), Math::max);
+    return counted(Connection.class, connection);
   }
 
   private <T> T counted(Class<T> type, T real) {
@@ -40,6 +55,11 @@ public final class CountingDataSource implements DataSource {
         (proxy, method, arguments) -> {
           if (method.getName().startsWith("execute")) {
             executions.incrementAndGet();
+          }
+          if (type == Connection.class
+              && method.getName().equals("close")
+              && !((Connection) real).isClosed()) {
+            lent.decrementAndGet();
           }
           try {
             Object result = method.invoke(real, arguments);

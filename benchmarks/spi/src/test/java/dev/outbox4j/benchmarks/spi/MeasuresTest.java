@@ -1,0 +1,98 @@
+package dev.outbox4j.benchmarks.spi;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.outbox4j.benchmarks.spi.Sink.Verdict;
+import org.junit.jupiter.api.Test;
+
+/** What the figures are made of. */
+class MeasuresTest {
+
+  @Test
+  void percentilesAreValuesThatWereMeasured() {
+    Latencies latencies = new Latencies(1_000);
+    for (int i = 100; i >= 1; i--) {
+      latencies.record(i * 1_000_000L);
+    }
+    assertThat(latencies.summary(new Numbers(), "latency").values())
+        .containsEntry("latency_p50_ms", 50.0)
+        .containsEntry("latency_p95_ms", 95.0)
+        .containsEntry("latency_p99_ms", 99.0)
+        .containsEntry("latency_max_ms", 100.0);
+  }
+
+  @Test
+  void slopeIsThatOfTheStraightLine() {
+    BacklogSlope slope = new BacklogSlope();
+    for (int second = 0; second < 10; second++) {
+      slope.sample(second, 7 + 3 * second);
+    }
+    assertThat(slope.perSecond()).isCloseTo(3, within(1e-9));
+    assertThat(slope.max()).isEqualTo(34);
+  }
+
+  @Test
+  void slopeOfABacklogThatOnlySwingsIsNone() {
+    BacklogSlope slope = new BacklogSlope();
+    for (int sample = 0; sample < 1_000; sample++) {
+      slope.sample(sample / 10.0, sample % 2 == 0 ? 0 : 100);
+    }
+    assertThat(slope.perSecond()).isCloseTo(0, within(0.05));
+  }
+
+  @Test
+  void numbersSurviveTheirLine() {
+    Numbers numbers = new Numbers().with("rate", 12.5).with("messages", 3);
+    assertThat(Numbers.parse(numbers.toString()).values()).isEqualTo(numbers.values());
+  }
+
+  @Test
+  void payloadsCarryTheirSequence() {
+    assertThat(Payloads.sequence(Payloads.of(42, 256))).isEqualTo(42);
+    assertThat(Payloads.of(1, 4096)).hasSize(4096).isNotEqualTo(Payloads.of(2, 4096));
+  }
+
+  @Test
+  void sinkCountsEachMessageOnceAndRepeatsApart() throws InterruptedException {
+    CountingSink sink = new CountingSink(100, 3, false, false, sequence -> {});
+    sink.handle(Payloads.of(99, 8)); // not of this run
+    sink.handle(Payloads.of(100, 8));
+    sink.handle(Payloads.of(100, 8));
+    sink.handle(Payloads.of(101, 8));
+    assertThat(sink.finished()).isEqualTo(2);
+    assertThat(sink.repeated()).isEqualTo(1);
+    assertThat(sink.await(0)).isFalse();
+    sink.handle(Payloads.of(102, 8));
+    assertThat(sink.await(0)).isTrue();
+  }
+
+  @Test
+  void sinkThatWaitsForAcksIsNotDoneBefore() throws InterruptedException {
+    CountingSink sink = new CountingSink(0, 2, false, true, sequence -> {});
+    sink.handle(Payloads.of(0, 8));
+    sink.handle(Payloads.of(1, 8));
+    assertThat(sink.finished()).isZero();
+    sink.acked(2);
+    assertThat(sink.await(0)).isTrue();
+  }
+
+  @Test
+  void oneInTenFailsTwiceAndOneInAHundredForGood() {
+    CountingSink sink = new CountingSink(0, 1_000, true, false, sequence -> {});
+    int retries = 0;
+    int rejects = 0;
+    for (int message = 0; message < 1_000; message++) {
+      Verdict verdict = sink.handle(Payloads.of(message, 8));
+      while (verdict == Verdict.RETRY) {
+        retries++;
+        verdict = sink.handle(Payloads.of(message, 8));
+      }
+      rejects += verdict == Verdict.REJECT ? 1 : 0;
+    }
+    assertThat(retries).isEqualTo(200);
+    assertThat(rejects).isEqualTo(10);
+    assertThat(sink.finished()).isEqualTo(1_000);
+    assertThat(sink.repeated()).isZero();
+  }
+}
