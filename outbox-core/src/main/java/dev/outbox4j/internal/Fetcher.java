@@ -43,6 +43,7 @@ final class Fetcher implements Runnable {
   private final Backoff backoff = new Backoff();
   private long claimedTotal;
   private boolean lastFull;
+  private boolean woken;
   private int epoch;
 
   /** Where claimed rows are kept and run. */
@@ -160,7 +161,9 @@ final class Fetcher implements Runnable {
       epoch = listening.epoch();
       idle.unannounced(); // the server may have restarted, and sleepers do not survive that
     }
-    Idle announcement = idle.announcement(listening.up(), lastFull, now);
+    boolean forRowsAlone = woken;
+    woken = false;
+    Idle announcement = idle.announcement(listening.up(), lastFull || forRowsAlone, now);
     ClaimRequest request =
         new ClaimRequest(scans.next(now), limit, settings.lease(), owner, announcement);
     long[] sentAt = new long[1];
@@ -194,11 +197,11 @@ final class Fetcher implements Runnable {
     idle.claimed(rows, result.lookAhead(), answeredAt);
     lastFull = full;
     if (!full) {
-      rest(rows);
+      rest(rows, forRowsAlone);
     }
   }
 
-  private void rest(int rows) {
+  private void rest(int rows, boolean lookedForRowsAlone) {
     if (rows > 0) {
       pause(LINGER);
       return;
@@ -215,7 +218,11 @@ final class Fetcher implements Runnable {
     if (!holdings.buffer().isEmpty()) {
       wait = Math.min(wait, LONGEST_ROOM_WAIT); // the executor refused: offer the rows again soon
     }
-    wakeup.await(wait);
+    if (lookedForRowsAlone) {
+      wait = Math.min(wait, LINGER); // what woke it may be due soon, which the next claim tells
+    }
+    // rows are there, most likely: the claim that fetches them is spared all other questions
+    woken = wakeup.await(wait) && !lookedForRowsAlone;
   }
 
   /** Waits without hearing wake-ups, which stay pending; a stop ends it at its next look. */

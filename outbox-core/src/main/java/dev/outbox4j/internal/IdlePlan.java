@@ -46,14 +46,14 @@ final class IdlePlan {
     this.maxPollUnheard = Math.min(maxPoll, settings.maxPollUnheard().toNanos());
   }
 
-  /** Returns what the next claim tells publishers. */
-  Idle announcement(boolean listening, boolean lastClaimFull, long now) {
+  /** Returns what the next claim tells publishers, and asks beside rows if none are likely. */
+  Idle announcement(boolean listening, boolean rowsLikely, long now) {
     askedAt = now;
     if (announced && (busyClaims >= BUSY_CLAIMS || !listening)) {
       announced = false;
       return Idle.AWAKE;
     }
-    if (lastClaimFull || busyClaims >= BUSY_CLAIMS) {
+    if (rowsLikely || busyClaims >= BUSY_CLAIMS) {
       return Idle.UNCHANGED;
     }
     if (!listening) {

@@ -143,7 +143,10 @@ final class Plans extends SingleConnection implements AutoCloseable {
       return number(root, "Shared Hit Blocks") + number(root, "Shared Read Blocks");
     }
 
-    /** What the statement wrote to the log, images of pages first touched since a checkpoint included. */
+    /**
+     * What the statement wrote to the log, images of pages first touched since a checkpoint
+     * included.
+     */
     long walBytes() {
       return number(root, "WAL Bytes");
     }

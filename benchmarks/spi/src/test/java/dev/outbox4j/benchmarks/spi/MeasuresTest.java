@@ -3,7 +3,6 @@ package dev.outbox4j.benchmarks.spi;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
-import dev.outbox4j.benchmarks.spi.Sink.Verdict;
 import org.junit.jupiter.api.Test;
 
 /** What the figures are made of. */
