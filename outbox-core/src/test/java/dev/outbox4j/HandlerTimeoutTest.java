@@ -3,14 +3,18 @@ package dev.outbox4j;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import dev.outbox4j.spi.SubscriberEvents;
 import dev.outbox4j.testing.InMemoryStore;
 import java.time.Clock;
 import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What a run past {@code handlerTimeout} means to its handler and to its message. */
 class HandlerTimeoutTest {
@@ -60,6 +64,56 @@ class HandlerTimeoutTest {
     await().untilTrue(told);
     assertThat(before).isFalse();
     await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+  }
+
+  /** The completer ends as soon as no handler runs: what comes after that would be lost. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void outcomeIsWrittenThoughTheTimeoutEndsTheLastHandlerOfADrain(boolean async) throws Exception {
+    CountDownLatch running = new CountDownLatch(1);
+    CountDownLatch never = new CountDownLatch(1);
+    CountDownLatch stopped = new CountDownLatch(1);
+    OutboxSubscriber.Builder builder =
+        builder()
+            .handlerTimeout(Duration.ofMillis(300))
+            .retry(RetryPolicy.constant(Duration.ofHours(1)))
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void handlerTimedOut(String name, Delivery delivery) {
+                    awaitQuietly(stopped); // the timeout's thread gets no further before
+                  }
+                });
+    start(
+        async
+            ? builder.onAsync(
+                "t",
+                Payload.class,
+                (body, delivery) -> {
+                  running.countDown();
+                  return new CompletableFuture<>();
+                })
+            : builder.on(
+                "t",
+                delivery -> {
+                  running.countDown();
+                  never.await();
+                }));
+    running.await();
+    subscriber.stop();
+    stopped.countDown();
+    assertThat(store.rows())
+        .singleElement()
+        .satisfies(row -> assertThat(row.leaseUntil()).isNull())
+        .satisfies(row -> assertThat(row.attempts()).isEqualTo(1));
+  }
+
+  private static void awaitQuietly(CountDownLatch latch) {
+    try {
+      latch.await();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
   }
 
   @Test

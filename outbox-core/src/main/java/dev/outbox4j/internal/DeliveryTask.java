@@ -64,7 +64,7 @@ final class DeliveryTask {
           WithoutWords.of(unexpected));
       return true;
     } finally {
-      delivery.awaitInterrupt();
+      delivery.awaitTimeout();
       Thread.interrupted(); // a late interrupt was meant for this message, not for the next one
     }
   }
@@ -127,7 +127,8 @@ final class DeliveryTask {
         };
     delivery.goesOnWithoutThread(doneOnce);
     if (delivery.state() != InFlight.State.RUNNING) {
-      doneOnce.run(); // its timeout came before, and nobody may ever complete the stage
+      delivery.awaitTimeout(); // it came before the stage, which nobody may ever complete
+      doneOnce.run();
     }
     stage.whenComplete(
         (value, thrown) -> {
@@ -170,6 +171,7 @@ final class DeliveryTask {
     if (delivery.decided(settlement)) {
       completer.complete(delivery);
     } else {
+      delivery.awaitTimeout(); // the permit is about to be free
       log.debug("[{}] {} ended after its timeout; its outcome is dropped", subscriber, delivery);
     }
   }

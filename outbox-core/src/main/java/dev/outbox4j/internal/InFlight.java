@@ -10,6 +10,7 @@ import java.time.Instant;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -49,7 +50,7 @@ final class InFlight implements Delivery {
   private volatile @Nullable Outcome decision;
   private volatile @Nullable Runnable whenExpired;
 
-  /** Written before the state becomes DECIDED; read after. */
+  /** Written before the row is handed to the completer; read there. */
   private @Nullable Settlement settlement;
 
   /** Links the completer's stack; confined to whoever holds the stack. */
@@ -105,8 +106,12 @@ final class InFlight implements Delivery {
     return true;
   }
 
-  /** Decides in place of a handler that ran too long, and interrupts it. */
-  boolean expire(Settlement settlement) {
+  /**
+   * Decides in place of a handler that ran too long, and interrupts it. The permit is free only
+   * once the outcome has been handed on: a drain takes free permits for the sign that no more
+   * outcomes will come.
+   */
+  boolean expire(Settlement settlement, Consumer<InFlight> handOn) {
     if (!state.compareAndSet(State.RUNNING, State.DECIDING)) {
       return false;
     }
@@ -116,16 +121,23 @@ final class InFlight implements Delivery {
     if (thread != null) {
       thread.interrupt();
     }
-    state.set(State.DECIDED);
-    Runnable freePermit = whenExpired;
-    if (freePermit != null) {
-      freePermit.run();
+    try {
+      handOn.accept(this);
+    } finally {
+      state.compareAndSet(State.DECIDING, State.DECIDED); // unless it is written already
+      Runnable freePermit = whenExpired;
+      if (freePermit != null) {
+        freePermit.run();
+      }
     }
     return true;
   }
 
-  /** Waits out an interrupt that is on its way, so that it hits no later message on this thread. */
-  void awaitInterrupt() {
+  /**
+   * Waits until a timeout that is deciding is done: its interrupt then hits no later message on
+   * this thread, and its outcome has been handed on.
+   */
+  void awaitTimeout() {
     while (state.get() == State.DECIDING) {
       Thread.onSpinWait();
     }

@@ -124,14 +124,13 @@ final class LeaseKeeper implements Runnable {
   private void expire(InFlight row) {
     TimeoutException failure =
         new TimeoutException("the handler ran longer than handlerTimeout " + handlerTimeout);
-    if (row.expire(outcomes.timedOut(row, failure))) {
+    if (row.expire(outcomes.timedOut(row, failure), completer::complete)) {
       log.warn(
           "[{}] the handler of {} ran longer than {}; it was interrupted, and the run counts as a failed attempt",
           subscriber,
           row,
           handlerTimeout);
       vitals.tell(observer -> observer.handlerTimedOut(subscriber, row));
-      completer.complete(row);
     }
   }
 
