@@ -740,6 +740,66 @@ class EngineFaultsTest {
   }
 
   @Test
+  void releaseThatFailsIsTriedAgainWhileTheDrainHasTime() throws Exception {
+    Drain drain = drain(2);
+    assertThat(drain.timeouts).isEmpty();
+    assertThat(drain.releases).hasValue(3);
+    assertThat(store.rows())
+        .hasSize(2)
+        .allSatisfy(row -> assertThat(row.leaseUntil()).isNull())
+        .allSatisfy(row -> assertThat(row.deliveries()).isZero());
+    assertThat(subscriber.health().inFlight()).isZero();
+  }
+
+  @Test
+  void releaseThatFailsToTheEndIsBoundedAndMakesADrainThatTimedOut() throws Exception {
+    long begun = System.nanoTime();
+    Drain drain = drain(Integer.MAX_VALUE);
+    assertThat(Duration.ofNanos(System.nanoTime() - begun)).isLessThan(Duration.ofSeconds(5));
+    assertThat(drain.timeouts).containsExactly(2);
+    assertThat(drain.releases.get()).isGreaterThan(2);
+    assertThat(store.rows()).hasSize(2).allSatisfy(row -> assertThat(row.leaseUntil()).isNotNull());
+  }
+
+  private static final class Drain {
+    final AtomicInteger releases = new AtomicInteger();
+    final List<Integer> timeouts = new CopyOnWriteArrayList<>();
+  }
+
+  /** Stops with one row that runs and two that wait, and a database that refuses releases. */
+  private Drain drain(int failures) throws Exception {
+    Drain drain = new Drain();
+    CountDownLatch finish = new CountDownLatch(1);
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("release") && drain.releases.incrementAndGet() <= failures) {
+            throw new StoreException("terminated", StoreException.Fault.TRANSIENT, true, null);
+          }
+        });
+    for (int i = 0; i < 3; i++) {
+      publish("t");
+    }
+    start(
+        builder()
+            .workers(1)
+            .gracefulTimeout(Duration.ofSeconds(1))
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void drainTimedOut(String name, int left) {
+                    drain.timeouts.add(left);
+                  }
+                })
+            .on("t", delivery -> finish.await()));
+    await().until(() -> subscriber.health().inFlight() == 3);
+    CompletableFuture<Void> stopped = CompletableFuture.runAsync(subscriber::stop);
+    await().until(() -> drain.releases.get() > 0);
+    finish.countDown();
+    stopped.get(20, TimeUnit.SECONDS);
+    return drain;
+  }
+
+  @Test
   void stopIsBoundedThoughTheStoreAnswersNothing() throws Exception {
     CountDownLatch network = new CountDownLatch(1);
     CountDownLatch running = new CountDownLatch(1);

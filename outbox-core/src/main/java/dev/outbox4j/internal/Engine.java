@@ -113,7 +113,8 @@ final class Engine {
     long deadline = System.nanoTime() + settings.stopping().gracefulTimeout().toNanos();
     fetcher.stop();
     LockSupport.unpark(fetcherThread); // a wake-up may be pending already, unheard in a pause
-    Thread handBack = handBack(buffer.close());
+    HandBack handBack = handBack(buffer.close(), deadline + FLUSH_NANOS);
+    Thread handBackThread = started(handBack);
     boolean quiet = pool.awaitQuiet(deadline);
     if (!quiet) {
       completer.acksOnly();
@@ -125,7 +126,7 @@ final class Engine {
       completer.giveUp();
       completerThread.interrupt();
     }
-    boolean handedBack = join(handBack, deadline + FLUSH_NANOS);
+    boolean handedBack = join(handBackThread, deadline + FLUSH_NANOS) && handBack.complete();
     keeper.stop();
     join(keeperThread, System.nanoTime() + LAST_RENEWAL_NANOS);
     listening.close();
@@ -149,16 +150,18 @@ final class Engine {
     return clean;
   }
 
-  private Thread handBack(List<InFlight> unstarted) {
-    HandBack work =
-        new HandBack(
-            settings,
-            owner,
-            connections,
-            registry,
-            vitals,
-            fetcherThread,
-            new HandBack.Rows(unstarted, buffer::close));
+  private HandBack handBack(List<InFlight> unstarted, long deadline) {
+    return new HandBack(
+        settings,
+        owner,
+        connections,
+        registry,
+        vitals,
+        new HandBack.Limits(fetcherThread, deadline),
+        new HandBack.Rows(unstarted, buffer::close));
+  }
+
+  private Thread started(HandBack work) {
     Thread thread = new Thread(work, "outbox-" + settings.name() + "-hand-back");
     thread.setDaemon(true); // it keeps no process from ending: leases end by themselves
     try {

@@ -5,6 +5,7 @@ import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.OutboxStore;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -24,11 +25,17 @@ final class HandBack implements Runnable {
   private final InFlightRegistry registry;
   private final Vitals vitals;
   private final Thread fetcher;
+  private final long deadline;
   private final List<InFlight> unstarted;
   private final Supplier<List<InFlight>> latecomers;
+  private final Backoff backoff = new Backoff();
+  private volatile boolean complete = true;
 
   /** The rows not begun now, and where to look for more once the fetcher has ended. */
   record Rows(List<InFlight> unstarted, Supplier<List<InFlight>> latecomers) {}
+
+  /** Whom to wait for, and until when a release that failed is tried again. */
+  record Limits(Thread fetcher, long deadline) {}
 
   HandBack(
       SubscriberSettings settings,
@@ -36,7 +43,7 @@ final class HandBack implements Runnable {
       ConnectionBudget connections,
       InFlightRegistry registry,
       Vitals vitals,
-      Thread fetcher,
+      Limits limits,
       Rows rows) {
     this.subscriber = settings.name();
     this.store = settings.store();
@@ -44,7 +51,8 @@ final class HandBack implements Runnable {
     this.connections = connections;
     this.registry = registry;
     this.vitals = vitals;
-    this.fetcher = fetcher;
+    this.fetcher = limits.fetcher();
+    this.deadline = limits.deadline();
     this.unstarted = rows.unstarted();
     this.latecomers = rows.latecomers();
   }
@@ -61,6 +69,11 @@ final class HandBack implements Runnable {
     forgetOwner();
   }
 
+  /** Tells whether nothing was left to the end of its lease; read it when the thread has ended. */
+  boolean complete() {
+    return complete;
+  }
+
   private void release(List<InFlight> rows) {
     List<InFlight> withdrawn = new ArrayList<>();
     for (InFlight row : rows) {
@@ -72,19 +85,34 @@ final class HandBack implements Runnable {
       return;
     }
     List<LeaseRef> leases = withdrawn.stream().map(InFlight::lease).toList();
+    while (!release(leases, withdrawn)) {
+      long pause = backoff.nextNanos();
+      if (deadline - System.nanoTime() <= pause || Thread.currentThread().isInterrupted()) {
+        complete = false; // still counted as held, since they are
+        log.warn(
+            "[{}] {} unstarted rows could not be released; they are claimable when their lease ends",
+            subscriber,
+            withdrawn.size());
+        return;
+      }
+      LockSupport.parkNanos(this, pause);
+    }
+    backoff.reset();
+  }
+
+  /** Sends one statement; false if it failed and may do better later. */
+  private boolean release(List<LeaseRef> leases, List<InFlight> withdrawn) {
     try {
       int released = connections.spend(() -> store.release(leases)).size();
       vitals.succeeded(Operation.RELEASE);
       vitals.tell(observer -> observer.released(subscriber, released));
       log.debug("[{}] released {} of {} rows", subscriber, released, withdrawn.size());
-    } catch (RuntimeException failure) {
+    } catch (RuntimeException | Error failure) {
       vitals.failed(Operation.RELEASE, failure);
-      log.warn(
-          "[{}] {} unstarted rows could not be released; they are claimable when their lease ends",
-          subscriber,
-          withdrawn.size());
+      return false;
     }
     withdrawn.forEach(registry::settle);
+    return true;
   }
 
   private void forgetOwner() {

@@ -185,7 +185,8 @@ public interface SubscriberEvents {
   default void handlerTimedOut(String subscriber, Delivery delivery) {}
 
   /**
-   * A drain ran past its timeout.
+   * A drain ran past its timeout with something undone: a handler, an outcome, or rows to give
+   * back.
    *
    * @param subscriber the subscriber's name
    * @param left how many rows were left to the end of their lease
