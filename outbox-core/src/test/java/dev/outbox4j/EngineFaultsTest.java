@@ -7,6 +7,7 @@ import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.PayloadCodec;
 import dev.outbox4j.spi.StoreException;
 import dev.outbox4j.spi.SubscriberEvents;
+import dev.outbox4j.testing.CapturedLogs;
 import dev.outbox4j.testing.InMemoryStore;
 import java.time.Clock;
 import java.time.Duration;
@@ -797,6 +798,37 @@ class EngineFaultsTest {
     finish.countDown();
     stopped.get(20, TimeUnit.SECONDS);
     return drain;
+  }
+
+  @Test
+  void claimAnsweredAfterTheStopIsGivenBackWithoutAWarningOfTheExecutor() throws Exception {
+    AtomicInteger claims = new AtomicInteger();
+    CountDownLatch answer = new CountDownLatch(1);
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("claim") && claims.incrementAndGet() == 2) {
+            awaitIgnoringInterrupts(answer);
+          }
+        });
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start(builder().name("late-claim").workers(1).on("t", delivery -> {}));
+      await().until(() -> claims.get() == 2);
+      publish("t");
+      CompletableFuture<Void> stopped = CompletableFuture.runAsync(subscriber::stop);
+      // it ends after the workers
+      await().until(() -> !alive("outbox-late-claim-completer"));
+      answer.countDown();
+      stopped.get(20, TimeUnit.SECONDS);
+      assertThat(logs.lines())
+          .anyMatch(line -> line.contains("released 1 of 1 rows"))
+          .noneMatch(line -> line.contains("the executor rejects"));
+    }
+    assertThat(store.rows()).singleElement().extracting("leaseUntil").isNull();
+  }
+
+  private static boolean alive(String thread) {
+    return Thread.getAllStackTraces().keySet().stream()
+        .anyMatch(each -> each.getName().equals(thread));
   }
 
   @Test

@@ -48,6 +48,7 @@ final class WorkerPool {
   private final long patienceNanos;
 
   private volatile boolean dropping;
+  private volatile boolean ended;
 
   WorkerPool(
       String subscriber,
@@ -102,6 +103,9 @@ final class WorkerPool {
         rejecting = false;
       } catch (RuntimeException | Error refused) { // rejected, or no thread to be had
         release();
+        if (ended) {
+          return; // a claim answered after the stop; its rows are given back
+        }
         if (!rejecting) {
           rejecting = true;
           log.warn(
@@ -260,6 +264,7 @@ final class WorkerPool {
 
   /** Ends the threads of this pool's own; a user's executor is left alone. */
   void shutdown(boolean interrupt) {
+    ended = true;
     if (own != null) {
       if (interrupt) {
         own.shutdownNow();
