@@ -13,7 +13,8 @@ import org.jspecify.annotations.Nullable;
  * @param lastClaimAt when a claim last succeeded, or null
  * @param lastErrorAt when the database or the engine last failed, or null
  * @param lastError what failed then, or null
- * @param failing true while the latest claim or write failed
+ * @param failing true while the latest claim or write failed; after an outcome that the server
+ *     refused, for two leases at most
  * @param listener what is known of the LISTEN connection
  * @param inFlight rows claimed and not settled
  * @param running handlers that run now

@@ -832,6 +832,62 @@ class EngineFaultsTest {
   }
 
   @Test
+  void healthRecoversFromAnErrorThatWasNoAcks() {
+    AtomicBoolean first = new AtomicBoolean(true);
+    List<String> failures = new CopyOnWriteArrayList<>();
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("retry") && first.compareAndSet(true, false)) {
+            throw new NoClassDefFoundError("driver");
+          }
+        });
+    publish("t");
+    start(
+        builder()
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void storeFailed(String name, String operation, Throwable cause) {
+                    failures.add(operation);
+                  }
+                })
+            .onOutcome(
+                "t", Payload.class, (body, delivery) -> Outcome.retryAfter(Duration.ofHours(1))));
+    await()
+        .untilAsserted(
+            () -> assertThat(store.rows()).singleElement().extracting("attempts").isEqualTo(1));
+    await().untilAsserted(() -> assertThat(subscriber.health().failing()).isFalse());
+    assertThat(failures).containsExactly("retry");
+  }
+
+  @Test
+  void healthShowsARefusedOutcomeForAWhileAndRecoversThoughNoneOfItsKindFollows() {
+    AtomicInteger retries = new AtomicInteger();
+    AtomicInteger runs = new AtomicInteger();
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("retry") && retries.incrementAndGet() <= 2) { // as a group and alone
+            throw new StoreException("a trigger", StoreException.Fault.ROW, false, null);
+          }
+        });
+    publish("t");
+    start(
+        builder()
+            .lease(Duration.ofSeconds(1))
+            .poll(Duration.ofMillis(5), Duration.ofMillis(10))
+            .onOutcome(
+                "t",
+                Payload.class,
+                (body, delivery) ->
+                    runs.incrementAndGet() == 1 ? Outcome.retry("not now") : Outcome.ack()));
+    await().untilAsserted(() -> assertThat(retries).hasValue(2));
+    await().untilAsserted(() -> assertThat(runs).hasValue(2));
+    assertThat(subscriber.health().failing()).isTrue();
+    await().untilAsserted(() -> assertThat(subscriber.health().failing()).isFalse());
+    assertThat(store.rows()).isEmpty();
+  }
+
+  @Test
   void stopIsBoundedThoughTheStoreAnswersNothing() throws Exception {
     CountDownLatch network = new CountDownLatch(1);
     CountDownLatch running = new CountDownLatch(1);

@@ -66,6 +66,7 @@ final class Completer implements Runnable {
   private List<InFlight> retries = new ArrayList<>();
   private List<InFlight> reschedules = new ArrayList<>();
   private final Backoff backoff = new Backoff();
+  private final Refusals refusals;
 
   Completer(
       SubscriberSettings settings,
@@ -84,6 +85,7 @@ final class Completer implements Runnable {
     this.onDueAgain = signals.onDueAgain();
     this.onSettled = signals.onSettled();
     this.gatherUpTo = settings.claiming().batchSize();
+    this.refusals = new Refusals(vitals, settings.claiming().lease());
   }
 
   /** What the completer asks and tells the fetcher's side. */
@@ -187,15 +189,16 @@ final class Completer implements Runnable {
     if (collect() > 0 && !stopping && moreToHandle.get()) {
       gather();
     }
-    boolean ok = flush(acks, this::flushAcks);
-    ok &= flush(retries, this::flushRetries);
-    ok &= flush(reschedules, this::flushReschedules);
+    boolean ok = flush(Operation.ACK, acks, this::flushAcks);
+    ok &= flush(Operation.RETRY, retries, this::flushRetries);
+    ok &= flush(Operation.RESCHEDULE, reschedules, this::flushReschedules);
     long deadLetterWait = deadLetters.flush(stopping);
     if (!ok) {
       return backoff.nextNanos();
     }
     backoff.reset();
-    return completed.get() == null ? deadLetterWait : 0;
+    refusals.nothingOwed();
+    return completed.get() == null ? refusals.longestWait(deadLetterWait) : 0;
   }
 
   private int collect() {
@@ -256,7 +259,7 @@ final class Completer implements Runnable {
   }
 
   /** Writes rows in statements of bounded size; returns false if some are left for later. */
-  private boolean flush(List<InFlight> rows, Consumer<List<InFlight>> write) {
+  private boolean flush(Operation operation, List<InFlight> rows, Consumer<List<InFlight>> write) {
     while (!rows.isEmpty()) {
       List<InFlight> group = rows.subList(0, Math.min(rows.size(), MAX_FLUSH));
       try {
@@ -268,7 +271,7 @@ final class Completer implements Runnable {
           }
           return false;
         }
-        if (!oneByOne(group, write)) {
+        if (!oneByOne(operation, group, write)) {
           return false;
         }
       }
@@ -279,7 +282,8 @@ final class Completer implements Runnable {
   }
 
   /** One bad row must not hold back the others; returns false if some are left for later. */
-  private boolean oneByOne(List<InFlight> group, Consumer<List<InFlight>> write) {
+  private boolean oneByOne(
+      Operation operation, List<InFlight> group, Consumer<List<InFlight>> write) {
     for (Iterator<InFlight> left = group.iterator(); left.hasNext(); left.remove()) {
       InFlight row = left.next();
       try {
@@ -297,6 +301,7 @@ final class Completer implements Runnable {
         registry.settle(row);
       }
     }
+        refusals.refused(operation);
     return true;
   }
 
@@ -357,7 +362,7 @@ final class Completer implements Runnable {
       Set<Long> ids = connections.spend(statement);
       vitals.succeeded(operation);
       return ids;
-    } catch (RuntimeException failure) {
+    } catch (RuntimeException | Error failure) { // an Error must not be taken for an ack's
       vitals.failed(operation, failure);
       throw asStoreException(failure);
     }
