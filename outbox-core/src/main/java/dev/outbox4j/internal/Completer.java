@@ -274,6 +274,9 @@ final class Completer implements Runnable {
         if (!oneByOne(operation, group, write)) {
           return false;
         }
+      } catch (RuntimeException | Error unexpected) { // the statement may have taken effect
+        group.forEach(row -> row.outcomeUnknown = true);
+        throw unexpected;
       }
       group.clear();
       onSettled.run();
@@ -298,10 +301,10 @@ final class Completer implements Runnable {
             subscriber,
             row,
             failure.getMessage());
+        refusals.refused(operation);
         registry.settle(row);
       }
     }
-        refusals.refused(operation);
     return true;
   }
 
@@ -382,6 +385,9 @@ final class Completer implements Runnable {
   private void settle(List<InFlight> rows, Set<Long> done, Phase phase, Consumer<InFlight> tell) {
     Predicate<InFlight> written = among(rows, done);
     for (InFlight row : rows) {
+      if (row.state() == InFlight.State.SETTLED) {
+        continue; // and told, before an Error came between it and the rows after it
+      }
       if (written.test(row)) {
         tell.accept(row);
       } else {

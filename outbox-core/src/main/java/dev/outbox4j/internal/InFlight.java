@@ -152,10 +152,10 @@ final class InFlight implements Delivery {
     return state.compareAndSet(State.BUFFERED, State.SETTLED);
   }
 
-  /** Ends the row's time in the engine; returns true if it was the last of its batch. */
+  /** Ends the row's time in the engine; false if it had ended before. */
   boolean settle() {
     state.set(State.SETTLED);
-    return batch.settled(index);
+    return batch.settle(index);
   }
 
   long startedAt() {

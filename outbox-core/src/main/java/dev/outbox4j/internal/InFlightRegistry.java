@@ -14,12 +14,18 @@ final class InFlightRegistry {
     rows.addAndGet(batch.size());
   }
 
-  /** Ends a row's time in the engine. */
+  /**
+   * Ends a row's time in the engine. A second time changes nothing: counted twice, it would let its
+   * batch be forgotten, and with it the leases of the batch's other rows.
+   */
   void settle(InFlight delivery) {
-    if (delivery.settle()) {
-      batches.remove(delivery.batch());
+    if (!delivery.settle()) {
+      return;
     }
     rows.decrementAndGet();
+    if (delivery.batch().settled()) {
+      batches.remove(delivery.batch());
+    }
   }
 
   /** Discounts a row that stays leased but is not to stand in the way of further claims. */

@@ -90,9 +90,16 @@ final class LeaseBatch {
     return renewAt;
   }
 
-  /** Lets go of a row, payload and all; returns true if it was the last. */
-  boolean settled(int index) {
-    deliveries.set(index, null);
-    return unsettled.decrementAndGet() == 0;
+  /** Lets go of a row, payload and all; false if that was done before. */
+  boolean settle(int index) {
+    if (deliveries.getAndSet(index, null) == null) {
+      return false;
+    }
+    unsettled.decrementAndGet();
+    return true;
+  }
+
+  boolean settled() {
+    return unsettled.get() == 0;
   }
 }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.AckMode;
+import dev.outbox4j.Delivery;
 import dev.outbox4j.ExceptionRenderer;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.RetryPolicy;
@@ -14,7 +15,10 @@ import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.LongConsumer;
 import org.junit.jupiter.api.Test;
 
 class CompleterTest {
@@ -23,11 +27,13 @@ class CompleterTest {
   private final InMemoryStore store = new InMemoryStore(Clock.systemUTC());
   private final InFlightRegistry registry = new InFlightRegistry();
   private final CountDownLatch failed = new CountDownLatch(1);
+  private final List<String> told = new CopyOnWriteArrayList<>();
+  private final Vitals vitals = new Vitals("orders", new GuardedEvents("orders", observers()));
 
   @Test
   void failureAmongCollectedOutcomesForgetsNoneOfThem() throws InterruptedException {
     List<InFlight> rows = claim(5);
-    Completer completer = completer();
+    Completer completer = completer(nanos -> {});
     for (InFlight row : rows) {
       row.start(System.nanoTime());
       if (row != rows.get(2)) { // taking this one up fails, as it may for want of memory
@@ -43,6 +49,38 @@ class CompleterTest {
     assertThat(registry.rows()).isZero();
     completer.stop();
     thread.join();
+  }
+
+  @Test
+  void errorAfterTheCommitSettlesNoRowTwiceAndIsNotShownForEver() throws InterruptedException {
+    List<InFlight> rows = claim(3);
+    AtomicInteger retried = new AtomicInteger();
+    Completer completer =
+        completer(
+            nanos -> {
+              if (retried.incrementAndGet() == 2) {
+                throw new OutOfMemoryError("between two rows");
+              }
+            });
+    rows.forEach(row -> row.start(System.nanoTime())); // the third one goes on
+    for (InFlight row : rows.subList(0, 2)) {
+      row.decided(new Settlement.Retry(Duration.ofHours(1), "no"));
+      completer.complete(row);
+    }
+    Thread thread = new Thread(completer, "completer");
+    thread.start();
+    failed.await();
+    await().untilAsserted(() -> assertThat(told).hasSize(2));
+    completer.stop();
+    thread.join();
+    assertThat(told).containsExactly("retried 1", "outcome unknown 2");
+    assertThat(registry.rows()).isEqualTo(1);
+    assertThat(registry.batches()).containsExactly(rows.get(2).batch()); // so it is renewed
+    assertThat(vitals.failing()).isFalse();
+    registry.settle(rows.get(2));
+    registry.settle(rows.get(2));
+    assertThat(registry.rows()).isZero();
+    assertThat(registry.batches()).isEmpty();
   }
 
   private List<InFlight> claim(int count) {
@@ -66,14 +104,32 @@ class CompleterTest {
     return rows;
   }
 
-  private Completer completer() {
-    SubscriberEvents observer =
+  private List<SubscriberEvents> observers() {
+    return List.of(
         new SubscriberEvents() {
           @Override
           public void storeFailed(String subscriber, String operation, Throwable cause) {
             failed.countDown();
           }
-        };
+
+          @Override
+          public void retried(String subscriber, Delivery delivery, Duration delay) {
+            told.add("retried " + delivery.id());
+          }
+
+          @Override
+          public void leaseLost(String subscriber, Delivery delivery, Phase phase) {
+            told.add("lease lost " + delivery.id());
+          }
+
+          @Override
+          public void outcomeUnknown(String subscriber, Delivery delivery, Phase phase) {
+            told.add("outcome unknown " + delivery.id());
+          }
+        });
+  }
+
+  private Completer completer(LongConsumer onDueAgain) {
     SubscriberSettings settings =
         new SubscriberSettings(
             "orders",
@@ -82,7 +138,7 @@ class CompleterTest {
             null,
             null,
             new HandlerTable.Builder().build(),
-            List.of(observer),
+            List.of(),
             new SubscriberSettings.Work(1, null, false, null),
             new SubscriberSettings.Claiming(100, LEASE, LEASE, LEASE, LEASE),
             new SubscriberSettings.Failing(
@@ -94,13 +150,12 @@ class CompleterTest {
                 1_000),
             new SubscriberSettings.Stopping(LEASE, false));
     ConnectionBudget connections = new ConnectionBudget(LEASE);
-    Vitals vitals = new Vitals("orders", new GuardedEvents("orders", settings.observers()));
     return new Completer(
         settings,
         connections,
         registry,
         vitals,
         new DeadLetterDesk(settings, connections, registry, vitals),
-        new Completer.Signals(() -> false, nanos -> {}, () -> {}));
+        new Completer.Signals(() -> false, onDueAgain, () -> {}));
   }
 }
