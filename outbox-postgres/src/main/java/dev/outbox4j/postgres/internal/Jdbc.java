@@ -1,5 +1,6 @@
 package dev.outbox4j.postgres.internal;
 
+import dev.outbox4j.OutboxException;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.spi.StoreException;
 import java.sql.Connection;
@@ -75,7 +76,12 @@ public final class Jdbc {
       }
       closing(failure, connection::close);
       throw failure;
+    } catch (OutboxException e) { // the library's own, thrown when the answer had been read
+      closing(e, connection::close);
+      throw e;
     } catch (RuntimeException | Error e) {
+      // where it broke off is not known: an answer may be half read, and nobody else may read on
+      closing(e, () -> connection.abort(SAME_THREAD));
       closing(e, connection::close);
       throw e;
     }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.OutboxException;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.PostgresStore;
@@ -26,6 +27,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.postgresql.PGConnection;
 
 /** What the store does to the connections it borrows. */
 @ExtendWith(PostgresExtension.class)
@@ -161,6 +163,39 @@ class StoreSessionIT {
       assertThat(claim(store, Idle.UNCHANGED, 1, "orders")).hasSize(1);
 
       assertThat(only.getNetworkTimeout()).isEqualTo(70_000);
+    }
+  }
+
+  @Test
+  void aConnectionOnWhichAnErrorBrokeOffIsNotUsedAgain() {
+    Jdbc jdbc = new Jdbc(database.pool(1), database.table(), LEASE);
+    int before = jdbc.run("test", StoreSessionIT::backend);
+    OutboxException ours = new OutboxException("read and found odd");
+
+    assertThatThrownBy(() -> jdbc.run("test", connection -> breakOff(connection, ours)))
+        .isSameAs(ours);
+    assertThat(jdbc.<Integer>run("test", StoreSessionIT::backend)).isEqualTo(before);
+
+    for (Throwable thrown :
+        List.of(new OutOfMemoryError("while reading"), new IllegalStateException("the driver"))) {
+      int last = jdbc.run("test", StoreSessionIT::backend);
+      assertThatThrownBy(() -> jdbc.run("test", connection -> breakOff(connection, thrown)))
+          .isSameAs(thrown);
+      assertThat(jdbc.<Integer>run("test", StoreSessionIT::backend)).isNotEqualTo(last);
+    }
+  }
+
+  private static int backend(Connection connection) throws SQLException {
+    return connection.unwrap(PGConnection.class).getBackendPID();
+  }
+
+  private static int breakOff(Connection connection, Throwable thrown) throws SQLException {
+    try (Statement statement = connection.createStatement()) {
+      statement.execute("select 1");
+      if (thrown instanceof Error error) {
+        throw error;
+      }
+      throw (RuntimeException) thrown;
     }
   }
 
