@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.ThreadFactory;
 
 /** The channels of one source object, each with one {@link ListenLoop}. Thread-safe. */
 public final class ListenHub implements NotificationSource {
@@ -12,17 +13,23 @@ public final class ListenHub implements NotificationSource {
 
   private final ListenDriver driver;
   private final Probe probe;
+  private final ThreadFactory threads;
   private final Map<String, ListenLoop> loops = new HashMap<>(); // guarded by itself
 
   /** Keeps the driver; does no I/O. */
   public ListenHub(ListenDriver driver, Probe probe) {
+    this(driver, probe, Thread::new);
+  }
+
+  ListenHub(ListenDriver driver, Probe probe, ThreadFactory threads) {
     this.driver = driver;
     this.probe = probe;
+    this.threads = threads;
   }
 
   /** {@return the same driver with another probe; shares no connection with this one} */
   public ListenHub with(Probe other) {
-    return new ListenHub(driver, other);
+    return new ListenHub(driver, other, threads);
   }
 
   @Override
@@ -31,12 +38,12 @@ public final class ListenHub implements NotificationSource {
     Objects.requireNonNull(listener, "listener");
     synchronized (loops) {
       ListenLoop running = loops.get(channel);
-      ListenLoop loop = running == null ? new ListenLoop(channel, driver, probe) : running;
+      ListenLoop loop = running == null ? new ListenLoop(channel, driver, probe, threads) : running;
       Registration registration = new Registration(this, loop, listener);
       loop.add(registration);
       if (running == null) {
+        loop.start(); // first: if no thread is to be had, the channel stays free for the next try
         loops.put(channel, loop);
-        loop.start();
       }
       return registration;
     }

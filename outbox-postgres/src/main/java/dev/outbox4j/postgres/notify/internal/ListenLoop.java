@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import org.jooq.SQLDialect;
@@ -47,13 +48,14 @@ final class ListenLoop implements Runnable {
   private boolean inOutage;
   private int failures;
 
-  ListenLoop(String channel, ListenDriver driver, Probe probe) {
+  ListenLoop(String channel, ListenDriver driver, Probe probe, ThreadFactory threads) {
     this.channel = channel;
     this.listenSql =
         DSL.using(SQLDialect.POSTGRES).render(DSL.sql("listen {0}", DSL.quotedName(channel)));
     this.driver = driver;
     this.probe = probe;
-    this.thread = new Thread(this, threadName());
+    this.thread = threads.newThread(this);
+    thread.setName(threadName());
     thread.setDaemon(true);
   }
 
