@@ -33,7 +33,7 @@ public interface OutboxStore {
   Set<Long> ack(List<LeaseRef> leases);
 
   /**
-   * Makes rows due again after a failed attempt.
+   * Makes rows due again after a failed attempt; wakes subscribers that sleep past the new instant.
    *
    * @param updates the rows, at least one
    * @return the ids updated
@@ -41,7 +41,7 @@ public interface OutboxStore {
   Set<Long> retry(List<RetryUpdate> updates);
 
   /**
-   * Makes rows due again that did not fail.
+   * Makes rows due again that did not fail; wakes subscribers that sleep past the new instant.
    *
    * @param updates the rows, at least one
    * @return the ids updated

@@ -239,12 +239,13 @@ public final class InMemoryStore implements OutboxStore {
 
   @Override
   public Set<Long> retry(List<RetryUpdate> updates) {
-    return write("retry", updates, RetryUpdate::lease, (row, update) -> row.retry(now(), update));
+    return writeAndWake(
+        "retry", updates, RetryUpdate::lease, (row, update) -> row.retry(now(), update));
   }
 
   @Override
   public Set<Long> reschedule(List<RescheduleUpdate> updates) {
-    return write(
+    return writeAndWake(
         "reschedule",
         updates,
         RescheduleUpdate::lease,
@@ -258,19 +259,31 @@ public final class InMemoryStore implements OutboxStore {
 
   @Override
   public Set<Long> release(List<LeaseRef> leases) {
-    Set<String> released = new LinkedHashSet<>();
+    return writeAndWake("release", leases, Function.identity(), (row, lease) -> row.release());
+  }
+
+  /** Writes rows that stay, and tells who sleeps past the instant at which one is due. */
+  private <T> Set<Long> writeAndWake(
+      String operation,
+      List<T> updates,
+      Function<T, LeaseRef> lease,
+      BiConsumer<InMemoryRow, T> effect) {
+    Set<String> awaited = new LinkedHashSet<>();
     Set<Long> ids =
         write(
-            "release",
-            leases,
-            Function.identity(),
-            (row, lease) -> {
-              row.release();
-              if (sleepsPast(lease.queue(), now())) {
-                released.add(lease.queue());
+            operation,
+            updates,
+            lease,
+            (row, update) -> {
+              effect.accept(row, update);
+              Instant due = row.place().availableAt();
+              Instant now = now();
+              String queue = lease.apply(update).queue();
+              if (sleepsPast(queue, due.isBefore(now) ? now : due)) {
+                awaited.add(queue);
               }
             });
-    released.forEach(queue -> listeners.forEach(listener -> listener.notified(queue)));
+    awaited.forEach(queue -> listeners.forEach(listener -> listener.notified(queue)));
     return ids;
   }
 

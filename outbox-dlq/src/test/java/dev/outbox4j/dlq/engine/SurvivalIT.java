@@ -6,6 +6,7 @@ import static org.awaitility.Awaitility.await;
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.SubscriberHealth.Listener;
 import dev.outbox4j.SubscriberState;
 import dev.outbox4j.postgres.PostgresOutbox;
@@ -15,6 +16,7 @@ import dev.outbox4j.postgres.testing.TcpProxy;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.SubscriberEvents.Phase;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -95,6 +97,44 @@ class SurvivalIT {
     stopped.get(10, TimeUnit.SECONDS);
     await().untilAsserted(() -> assertThat(engine.rows(queue)).isZero());
     assertThat(engine.events.acked).hasValue(30);
+  }
+
+  @Test
+  void aRetryIsHandledOnTimeByASleeperThoughItsOwnerHasStopped() throws Exception {
+    Duration delay = Duration.ofSeconds(2);
+    CountDownLatch running = new CountDownLatch(1);
+    CountDownLatch go = new CountDownLatch(1);
+    OutboxSubscriber first =
+        engine.start(
+            named("first")
+                .retry(RetryPolicy.constant(delay))
+                .on(
+                    "t",
+                    delivery -> {
+                      running.countDown();
+                      go.await();
+                      throw new IllegalStateException("not now");
+                    }));
+    long id = engine.publish(queue, "t", "x");
+    running.await();
+    CountDownLatch elsewhere = new CountDownLatch(1);
+    OutboxSubscriber second =
+        engine.start(
+            named("second")
+                .listen(PgjdbcListen.on(database.plain()))
+                .poll(Duration.ofSeconds(30), Duration.ofSeconds(50)) // so that no poll helps
+                .on("t", delivery -> elsewhere.countDown()));
+    await().until(() -> sleepsFor(second, Duration.ofMillis(500)));
+    go.countDown();
+    await().until(() -> engine.column(Integer.class, "attempts_count", id) == 1);
+    first.stop();
+    assertThat(elsewhere.getCount()).isEqualTo(1);
+    assertThat(elsewhere.await(delay.toMillis() + 1_500, TimeUnit.MILLISECONDS)).isTrue();
+  }
+
+  private static boolean sleepsFor(OutboxSubscriber subscriber, Duration duration) {
+    Instant lastClaim = subscriber.health().lastClaimAt();
+    return lastClaim != null && lastClaim.isBefore(Instant.now().minus(duration));
   }
 
   @Test

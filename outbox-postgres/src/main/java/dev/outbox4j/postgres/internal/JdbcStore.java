@@ -75,18 +75,21 @@ public final class JdbcStore implements PostgresStore {
         updates,
         (parameters, asked) ->
             fence(
-                parameters,
-                asked,
-                seconds(asked, RetryUpdate::delay),
-                asked.updates().stream().map(RetryUpdate::error).toArray(String[]::new),
-                asked.updates().stream().mapToInt(update -> update.counted() ? 1 : 0).toArray()));
+                    parameters,
+                    asked,
+                    seconds(asked, RetryUpdate::delay),
+                    asked.updates().stream().map(RetryUpdate::error).toArray(String[]::new),
+                    asked.updates().stream().mapToInt(update -> update.counted() ? 1 : 0).toArray())
+                .text(table.channel()));
   }
 
   @Override
   public Set<Long> reschedule(List<RescheduleUpdate> updates) {
     return reschedule.execute(
         updates,
-        (parameters, asked) -> fence(parameters, asked, seconds(asked, RescheduleUpdate::delay)));
+        (parameters, asked) ->
+            fence(parameters, asked, seconds(asked, RescheduleUpdate::delay))
+                .text(table.channel()));
   }
 
   @Override

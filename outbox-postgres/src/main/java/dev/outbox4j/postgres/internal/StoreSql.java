@@ -141,6 +141,21 @@ final class StoreSql {
             where held.lease_until > now()) as free) next
       """;
 
+  /** The sleepers are looked up once a queue, by the row that is due first. Parameter: channel. */
+  private static final String WHO_SLEEPS_PAST_DUE_IS_TOLD =
+      """
+      and (
+        select count(pg_notify(?, awaited.queue))
+        from (
+          select soonest.queue
+          from (
+            select done.queue, min(done.available_at) as due from done group by done.queue
+          ) soonest
+          where exists (
+            select from {sleepers} s where s.queue = soonest.queue and s.wake_at > soonest.due)
+        ) awaited) >= 0
+      """;
+
   /** Parameters: queues, ids, tokens, how many. */
   static final String ACK =
       """
@@ -151,7 +166,10 @@ final class StoreSql {
       """
           + guarded("");
 
-  /** Parameters: queues, ids, tokens, delays in seconds, errors, failed runs, how many. */
+  /**
+   * Parameters: queues, ids, tokens, delays in seconds, errors, failed runs, how many, channel. Who
+   * retries is awake, but may be busy or gone when the rows are due, so sleepers are told.
+   */
   static final String RETRY =
       """
       with done as (
@@ -165,11 +183,11 @@ final class StoreSql {
         from unnest(?::text[], ?::bigint[], ?::int[], ?::float8[], ?::text[], ?::int[])
           as a (queue, id, token, delay, error, runs)
         where {fence}
-        returning o.id)
+        returning o.id, o.queue, o.available_at)
       """
-          + guarded("");
+          + guarded(WHO_SLEEPS_PAST_DUE_IS_TOLD);
 
-  /** Parameters: queues, ids, tokens, delays in seconds, how many. */
+  /** Parameters: queues, ids, tokens, delays in seconds, how many, channel. */
   static final String RESCHEDULE =
       """
       with done as (
@@ -179,9 +197,9 @@ final class StoreSql {
           last_attempt_at = null, last_error = null
         from unnest(?::text[], ?::bigint[], ?::int[], ?::float8[]) as a (queue, id, token, delay)
         where {fence}
-        returning o.id)
+        returning o.id, o.queue, o.available_at)
       """
-          + guarded("");
+          + guarded(WHO_SLEEPS_PAST_DUE_IS_TOLD);
 
   /** Parameters: lease in seconds, queues, ids, tokens, how many. */
   static final String RENEW =

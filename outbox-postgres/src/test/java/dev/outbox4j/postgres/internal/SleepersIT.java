@@ -11,6 +11,8 @@ import dev.outbox4j.spi.ClaimRequest.Idle;
 import dev.outbox4j.spi.ClaimRequest.QueueScan;
 import dev.outbox4j.spi.ClaimedRow;
 import dev.outbox4j.spi.LeaseRef;
+import dev.outbox4j.spi.RescheduleUpdate;
+import dev.outbox4j.spi.RetryUpdate;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
@@ -18,6 +20,8 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.function.BiFunction;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -126,6 +130,46 @@ class SleepersIT {
 
       assertThat(heardUntilStop(listener)).containsExactly("a", "b");
     }
+  }
+
+  @Test
+  void aRetryAndARescheduleNotifyOnceForEachQueueOnWhichSomeoneSleepsPastThem()
+      throws SQLException {
+    Duration soon = Duration.ofSeconds(5);
+    Duration late = Duration.ofSeconds(15);
+    for (int round = 0; round < 2; round++) {
+      database.update("truncate outbox, outbox_sleepers");
+      Stream.of("a", "a", "b", "b", "c", "d")
+          .forEach(queue -> Rows.fill(database, "outbox", queue, 1));
+      List<LeaseRef> leases = claim("me", Idle.UNCHANGED, "a", "b", "c", "d");
+      assertThat(leases).hasSize(6);
+      claim("you", Idle.sleep(TEN_SECONDS), "a", "b", "c");
+      claim("gone", Idle.sleep(Duration.ZERO), "d");
+      List<Duration> delays = List.of(soon, soon, late, soon, late, soon);
+      try (Connection listener = database.plain().getConnection();
+          Statement statement = listener.createStatement()) {
+        statement.execute("listen outbox_outbox");
+        statement.execute("listen stop");
+
+        if (round == 0) {
+          store.retry(List.of(new RetryUpdate(new LeaseRef("a", leases.get(0).id(), 9), soon, "")));
+          assertThat(store.retry(each(leases, delays, (l, d) -> new RetryUpdate(l, d, "no"))))
+              .hasSize(6);
+        } else {
+          assertThat(store.reschedule(each(leases, delays, RescheduleUpdate::new))).hasSize(6);
+        }
+        database.update("notify stop");
+
+        assertThat(heardUntilStop(listener)).containsExactly("a", "b");
+      }
+    }
+  }
+
+  private static <T> List<T> each(
+      List<LeaseRef> leases, List<Duration> delays, BiFunction<LeaseRef, Duration, T> update) {
+    return IntStream.range(0, leases.size())
+        .mapToObj(i -> update.apply(leases.get(i), delays.get(i)))
+        .toList();
   }
 
   private static List<String> heardUntilStop(Connection listener) throws SQLException {
