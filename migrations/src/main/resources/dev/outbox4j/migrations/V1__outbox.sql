@@ -128,8 +128,12 @@ begin
     due, timer_id)
   on conflict (queue, timer_id) where timer_id is not null do nothing
   returning o.id into new_id;
-  if new_id is not null and exists (
-      select from "${outbox_schema}"."${outbox_table}_sleepers" s where s.queue = "${outbox_table}_publish".queue and s.wake_at > due) then
+  -- Above read committed the sleepers are those of when the transaction began to look, and who fell asleep
+  -- after that cannot see a transaction that has not written yet: so it tells anyway.
+  if new_id is not null and (
+      current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+      or exists (
+        select from "${outbox_schema}"."${outbox_table}_sleepers" s where s.queue = "${outbox_table}_publish".queue and s.wake_at > due)) then
     perform pg_notify('outbox_${outbox_table}', queue);
   end if;
   return new_id;

@@ -1,6 +1,10 @@
 package dev.outbox4j.postgres;
 
-/** When a publish statement sends a notification along with its rows. */
+/**
+ * When a publish statement sends a notification along with its rows. In a transaction at repeatable
+ * read or serializable, which cannot see who has fallen asleep since it began, {@link #AUTO} and
+ * {@link #ALWAYS} notify for every queue.
+ */
 public enum NotifyMode {
   /**
    * Only while a subscriber of the queue sleeps past the moment the message is due. The default: a

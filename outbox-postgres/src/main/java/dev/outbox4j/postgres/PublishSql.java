@@ -32,8 +32,16 @@ record PublishSql(String single, String plain, String timers, String cancelTimer
         end
       """;
 
+  /**
+   * At these levels the statement sees the sleepers of when its transaction began to look, and who
+   * fell asleep after that cannot see a transaction that has not written yet: so it tells anyway.
+   */
+  private static final String SLEEPERS_MAY_BE_UNSEEN =
+      "current_setting('transaction_isolation') in ('repeatable read', 'serializable')";
+
   private static final String A_SLEEPER_WAKES_LATER =
-      "exists (select from {sleepers} s where s.queue = i.queue and s.wake_at > i.available_at)";
+      SLEEPERS_MAY_BE_UNSEEN
+          + " or exists (select from {sleepers} s where s.queue = i.queue and s.wake_at > i.available_at)";
 
   /**
    * One row a message, in the order of the arrays. Payloads come as one value and are cut apart
@@ -104,10 +112,12 @@ record PublishSql(String single, String plain, String timers, String cancelTimer
   /**
    * A join for the planner, so that the generic plan is estimated as cheap and taken: a sub-select
    * per queue was planned anew in each call, which took as long as the rest of a small one. For the
-   * same reason {@link #DUE_NOW} is united with it, not put into its condition.
+   * same reason the other reasons to notify are united with it, not put into its condition.
    */
   private static final String BEFORE_A_SLEEPER_WAKES =
-      "select due.queue from due where exists (select from {sleepers} s where s.queue = due.queue and s.wake_at > due.available_at)";
+      "select due.queue from due where exists (select from {sleepers} s where s.queue = due.queue and s.wake_at > due.available_at)"
+          + " union all select due.queue from due where "
+          + SLEEPERS_MAY_BE_UNSEEN;
 
   private static final String DUE_NOW =
       "select due.queue from due where due.available_at <= clock_timestamp()";

@@ -18,6 +18,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.postgresql.PGConnection;
 import org.postgresql.PGNotification;
@@ -152,6 +153,60 @@ class PublishNotifyIT {
     asleep("a", "1 minute");
     publish(api, NotifyMode.NEVER, now("a"));
     assertThat(notified()).isEmpty();
+  }
+
+  /**
+   * A transaction that has looked, but not written, before a subscriber falls asleep: it cannot see
+   * the sleeper, and the sleeper cannot see it.
+   */
+  @ParameterizedTest
+  @CsvSource({
+    "REPEATABLE READ,AUTO",
+    "REPEATABLE READ,ALWAYS",
+    "SERIALIZABLE,AUTO",
+    "READ COMMITTED,AUTO",
+    "READ UNCOMMITTED,AUTO"
+  })
+  void aSleeperThatTheTransactionCannotSeeIsTold(String isolation, NotifyMode mode)
+      throws SQLException {
+    OutboxPublisher publisher = PostgresOutbox.publisher(database.table()).notify(mode).build();
+    for (PublishShape shape : PublishShape.values()) {
+      inOldTransaction(
+          isolation,
+          connection ->
+              shape.publish(
+                  List.of(
+                      shape.timer(OutboxMessage.to("a"), "t" + UUID.randomUUID()).build(),
+                      in("b", Duration.ofSeconds(5))),
+                  messages -> publisher.publish(connection, messages)));
+      assertThat(notified()).as("%s", shape).containsExactlyInAnyOrder("a", "b");
+    }
+    inOldTransaction(
+        isolation,
+        connection -> {
+          try (Statement statement = connection.createStatement()) {
+            statement.execute("select outbox_publish('a', 'x')");
+          }
+        });
+    assertThat(notified()).containsExactly("a");
+  }
+
+  private void inOldTransaction(String isolation, Work work) throws SQLException {
+    database.update("truncate outbox_sleepers");
+    try (Connection connection = database.plain().getConnection();
+        Statement statement = connection.createStatement()) {
+      connection.setAutoCommit(false);
+      statement.execute("set transaction isolation level " + isolation);
+      statement.execute("select count(*) from outbox");
+      asleep("a", "10 seconds");
+      asleep("b", "10 seconds");
+      work.on(connection);
+      connection.commit();
+    }
+  }
+
+  private interface Work {
+    void on(Connection connection) throws SQLException;
   }
 
   @ParameterizedTest
