@@ -23,6 +23,7 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
+import java.util.Collection;
 import java.util.List;
 import java.util.Locale;
 import java.util.UUID;
@@ -163,13 +164,15 @@ class GrantsIT {
   /** By the publisher itself, in each of its ways. */
   private List<Published> publish(String role, NotifyMode mode, OutboxMessage... messages)
       throws SQLException {
+    return publish(role, mode, List.of(messages));
+  }
+
+  private List<Published> publish(String role, NotifyMode mode, Collection<OutboxMessage> messages)
+      throws SQLException {
     try (Connection connection = as(role).getConnection()) {
       connection.setAutoCommit(false);
       List<Published> published =
-          PostgresOutbox.publisher(TABLE)
-              .notify(mode)
-              .build()
-              .publish(connection, List.of(messages));
+          PostgresOutbox.publisher(TABLE).notify(mode).build().publish(connection, messages);
       connection.commit();
       return published;
     }
@@ -182,16 +185,27 @@ class GrantsIT {
   @ParameterizedTest
   @EnumSource(NotifyMode.class)
   void thePublisherPublishes(NotifyMode mode) throws SQLException {
-    OutboxMessage keyed = OutboxMessage.to("timed").timerId(mode.name()).body("x").build();
-    List<Published> published =
-        publish(
-            "pub",
-            mode,
-            message("orders"),
-            keyed,
-            OutboxMessage.to("orders").deliverIn(Duration.ofHours(1)).build());
-    assertThat(published).allMatch(each -> each.rowId().isPresent());
-    assertThat(publish("pub", mode, keyed)).noneMatch(each -> each.rowId().isPresent());
+    for (PublishShape shape : PublishShape.values()) {
+      OutboxMessage keyed = shape.timer(OutboxMessage.to("timed"), mode.name()).body("x").build();
+      List<Published> published =
+          shape.publish(
+              List.of(
+                  message("orders"),
+                  keyed,
+                  OutboxMessage.to("orders").deliverIn(Duration.ofHours(1)).build()),
+              messages -> asPublisher(mode, messages));
+      assertThat(published).hasSize(3).allMatch(each -> each.rowId().isPresent());
+    }
+    OutboxMessage again = OutboxMessage.to("timed").timerId(mode.name()).build();
+    assertThat(publish("pub", mode, again)).noneMatch(each -> each.rowId().isPresent());
+  }
+
+  private List<Published> asPublisher(NotifyMode mode, Collection<OutboxMessage> messages) {
+    try {
+      return publish("pub", mode, messages);
+    } catch (SQLException e) {
+      throw new AssertionError(e);
+    }
   }
 
   @Test

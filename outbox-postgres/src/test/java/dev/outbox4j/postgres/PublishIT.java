@@ -18,10 +18,10 @@ import java.util.OptionalLong;
 import java.util.Random;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeEach;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 @ExtendWith(PostgresExtension.class)
 class PublishIT {
@@ -47,7 +47,7 @@ class PublishIT {
     database.update("truncate outbox");
   }
 
-  private static List<OutboxMessage> allKinds() {
+  private static List<OutboxMessage> allKinds(PublishShape shape) {
     byte[] large = new byte[1 << 20];
     new Random(1).nextBytes(large);
     StringBuilder everything = new StringBuilder();
@@ -68,8 +68,11 @@ class PublishIT {
             .deliverAt(Instant.parse("2031-03-04T05:06:07.123456Z"))
             .body("Zoë 🐘")
             .build(),
-        OutboxMessage.to("{\"q\",}\\").type("null").timerId("t 'x' \"y\" \\").body(large).build(),
-        OutboxMessage.to("NULL").type("NULL").timerId("NULL").body(42).build(),
+        shape
+            .timer(OutboxMessage.to("{\"q\",}\\").type("null"), "t 'x' \"y\" \\")
+            .body(large)
+            .build(),
+        shape.timer(OutboxMessage.to("NULL").type("NULL"), "NULL").body(42).build(),
         OutboxMessage.to("late").deliverIn(Duration.ofDays(400)).body(Payload.ofText("x")).build(),
         OutboxMessage.to("past")
             .header("exact", "")
@@ -78,16 +81,18 @@ class PublishIT {
         OutboxMessage.to("text").contentType("text/csv").body("a,b").build());
   }
 
-  @Test
-  void writesTheSameRowsWhateverTheApi() {
+  @ParameterizedTest
+  @EnumSource
+  void writesTheSameRowsWhateverTheApi(PublishShape shape) {
     List<List<String>> rows = new ArrayList<>();
     for (PublishApi api : PublishApi.values()) {
       empty();
       List<Published> published =
-          api.publish(
+          shape.publish(
+              api,
               database,
               PostgresOutbox.publisher(database.table()).codec(new CountCodec("application/count")),
-              allKinds());
+              allKinds(shape));
       assertThat(published).hasSize(7).noneMatch(Published::deduplicated);
       rows.add(database.list(String.class, ROW));
     }
@@ -96,11 +101,12 @@ class PublishIT {
   }
 
   @ParameterizedTest
-  @EnumSource
-  void storesWhatWasPublished(PublishApi api) {
-    List<OutboxMessage> messages = allKinds();
+  @MethodSource("dev.outbox4j.postgres.PublishShape#ways")
+  void storesWhatWasPublished(PublishApi api, PublishShape shape) {
+    List<OutboxMessage> messages = allKinds(shape);
     List<Published> published =
-        api.publish(
+        shape.publish(
+            api,
             database,
             PostgresOutbox.publisher(database.table()).codec(new CountCodec("application/count")),
             messages);
@@ -129,22 +135,32 @@ class PublishIT {
     assertThat(contentType(published.get(2))).isNull();
     assertThat(contentType(published.get(3))).isEqualTo("application/count");
     assertThat(contentType(published.get(6))).isEqualTo("text/csv");
+    assertThat(utc(published.get(1))).isEqualTo("2031-03-04 05:06:07.123456");
+    assertThat(utc(published.get(5))).isEqualTo("1815-06-18 09:00:00");
   }
 
   @ParameterizedTest
-  @EnumSource
-  void delaysByTheServersClock(PublishApi api) {
-    Published delayed =
-        api.publish(database, OutboxMessage.to("q").deliverIn(Duration.ofDays(400)).build()).get(0);
+  @MethodSource("dev.outbox4j.postgres.PublishShape#ways")
+  void delaysByTheServersClock(PublishApi api, PublishShape shape) {
+    List<Published> published =
+        shape.publish(
+            api,
+            database,
+            PostgresOutbox.publisher(database.table()),
+            List.of(
+                shape
+                    .timer(OutboxMessage.to("q"), "delayed")
+                    .deliverIn(Duration.ofDays(400))
+                    .build(),
+                OutboxMessage.to("q").deliverIn(PublishTimes.MAX_DELAY).build()));
+    Published delayed = published.get(0);
     assertThat(
             column(
                 Boolean.class,
                 "available_at - created_at between interval '9600 hours' and interval '9600 hours 1 minute'",
                 delayed.rowId().orElseThrow()))
         .isTrue();
-    Published latest =
-        api.publish(database, OutboxMessage.to("q").deliverIn(PublishTimes.MAX_DELAY).build())
-            .get(0);
+    Published latest = published.get(1);
     assertThat(
             column(
                 Boolean.class,
@@ -154,15 +170,21 @@ class PublishIT {
   }
 
   @ParameterizedTest
-  @EnumSource
-  void storesTheFirstAndTheLastInstantsThatPostgresKnows(PublishApi api) {
+  @MethodSource("dev.outbox4j.postgres.PublishShape#ways")
+  void storesTheFirstAndTheLastInstantsThatPostgresKnows(PublishApi api, PublishShape shape) {
     List<Published> published =
-        api.publish(
+        shape.publish(
+            api,
             database,
-            OutboxMessage.to("q").deliverAt(Instant.parse("-4713-11-24T00:00:00Z")).build(),
-            OutboxMessage.to("q")
-                .deliverAt(Instant.parse("+294276-12-31T23:59:59.999999Z"))
-                .build());
+            PostgresOutbox.publisher(database.table()),
+            List.of(
+                shape
+                    .timer(OutboxMessage.to("q"), "first")
+                    .deliverAt(Instant.parse("-4713-11-24T00:00:00Z"))
+                    .build(),
+                OutboxMessage.to("q")
+                    .deliverAt(Instant.parse("+294276-12-31T23:59:59.999999Z"))
+                    .build()));
     assertThat(utc(published.get(0))).isEqualTo("4714-11-24 00:00:00 BC");
     assertThat(utc(published.get(1))).isEqualTo("294276-12-31 23:59:59.999999");
   }

@@ -27,7 +27,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
@@ -119,47 +118,56 @@ class PublishInjectionIT {
   }
 
   @ParameterizedTest
-  @EnumSource(PublishApi.class)
-  void valuesComeBackAsTheyWent(PublishApi api) {
+  @MethodSource("dev.outbox4j.postgres.PublishShape#ways")
+  void valuesComeBackAsTheyWent(PublishApi api, PublishShape shape) {
+    boolean timed = shape == PublishShape.TIMERS;
     String suffix = api.name();
     List<OutboxMessage> messages = new ArrayList<>();
     for (String value : HOSTILE) {
       messages.add(
-          OutboxMessage.to(value)
+          shape
+              .timer(OutboxMessage.to(value), value)
               .type(value)
               .orderingKey(value)
-              .timerId(value)
               .header(value, value)
               .correlationId(value)
               .contentType(value)
               .body(value + suffix)
               .build());
     }
-    for (NotifyMode mode : NotifyMode.values()) {
-      assertThat(api.publish(database, PostgresOutbox.publisher(TABLE).notify(mode), messages))
-          .allMatch(each -> each.rowId().isPresent() == (mode == NotifyMode.AUTO));
+    NotifyMode[] modes = NotifyMode.values();
+    for (NotifyMode mode : modes) {
+      assertThat(
+              shape.publish(api, database, PostgresOutbox.publisher(TABLE).notify(mode), messages))
+          .allMatch(each -> each.rowId().isPresent() == (!timed || mode == NotifyMode.AUTO));
     }
     PostgresStore store = PostgresOutbox.store(database.plain(), TABLE);
     for (String value : HOSTILE) {
       List<ClaimedRow> rows = store.claim(claim(value, value, Idle.AWAKE)).rows();
-      assertThat(rows).hasSize(1);
-      ClaimedRow row = rows.get(0);
-      assertThat(row.lease().queue()).isEqualTo(value);
-      assertThat(row.type()).isEqualTo(value);
-      assertThat(row.orderingKey()).isEqualTo(value);
-      assertThat(row.timerId()).isEqualTo(value);
-      assertThat(text(row)).isEqualTo(value + suffix);
-      assertThat(row.headers())
-          .containsExactlyInAnyOrderEntriesOf(
-              Map.of(
-                  value,
-                  value,
-                  OutboxMessage.CORRELATION_ID,
-                  value,
-                  OutboxMessage.CONTENT_TYPE,
-                  value));
-      assertThat(store.release(List.of(row.lease()))).hasSize(1);
-      assertThat(api.cancel(database, TABLE, value, value)).isTrue();
+      assertThat(rows).hasSize(timed ? 1 : modes.length);
+      for (ClaimedRow row : rows) {
+        assertThat(row.lease().queue()).isEqualTo(value);
+        assertThat(row.type()).isEqualTo(value);
+        assertThat(row.orderingKey()).isEqualTo(value);
+        assertThat(row.timerId()).isEqualTo(timed ? value : null);
+        assertThat(text(row)).isEqualTo(value + suffix);
+        assertThat(row.headers())
+            .containsExactlyInAnyOrderEntriesOf(
+                Map.of(
+                    value,
+                    value,
+                    OutboxMessage.CORRELATION_ID,
+                    value,
+                    OutboxMessage.CONTENT_TYPE,
+                    value));
+      }
+      List<LeaseRef> leases = rows.stream().map(ClaimedRow::lease).toList();
+      if (timed) {
+        assertThat(store.release(leases)).hasSize(1);
+        assertThat(api.cancel(database, TABLE, value, value)).isTrue();
+      } else {
+        assertThat(store.ack(leases)).hasSize(modes.length);
+      }
     }
     assertThat(database.count("\"select -- Schemä\".\"Drop Table -- Ünï\"")).isZero();
   }

@@ -155,6 +155,40 @@ class PublishNotifyIT {
     assertThat(notified()).isEmpty();
   }
 
+  @ParameterizedTest
+  @EnumSource
+  void aMessageAloneNotifiesAsOneAmongOthers(PublishApi api) throws SQLException {
+    OutboxMessage soon = OutboxMessage.to("a").deliverAt(Instant.now().plusSeconds(20)).build();
+    OutboxMessage past = OutboxMessage.to("a").deliverAt(Instant.EPOCH).build();
+    OutboxMessage late = OutboxMessage.to("a").deliverAt(Instant.now().plusSeconds(600)).build();
+    List<OutboxMessage> now = List.of(now("a"), past);
+    List<OutboxMessage> later = List.of(in("a", Duration.ofSeconds(20)), soon);
+    List<OutboxMessage> tooLate = List.of(in("a", Duration.ofMinutes(10)), late);
+
+    // nobody sleeps
+    assertThat(heardOf(api, NotifyMode.AUTO, now)).containsExactly(0, 0);
+    assertThat(heardOf(api, NotifyMode.ALWAYS, now)).containsExactly(1, 1);
+    assertThat(heardOf(api, NotifyMode.ALWAYS, later)).containsExactly(0, 0);
+    asleep("a", "1 minute");
+    for (NotifyMode mode : List.of(NotifyMode.AUTO, NotifyMode.ALWAYS)) {
+      assertThat(heardOf(api, mode, now)).containsExactly(1, 1);
+      assertThat(heardOf(api, mode, later)).containsExactly(1, 1);
+      assertThat(heardOf(api, mode, tooLate)).containsExactly(0, 0);
+    }
+    assertThat(heardOf(api, NotifyMode.NEVER, now)).containsExactly(0, 0);
+  }
+
+  /** How many notifications each message brought, published alone. */
+  private List<Integer> heardOf(PublishApi api, NotifyMode mode, List<OutboxMessage> messages)
+      throws SQLException {
+    List<Integer> heard = new ArrayList<>();
+    for (OutboxMessage message : messages) {
+      publish(api, mode, message);
+      heard.add(notified().size());
+    }
+    return heard;
+  }
+
   /**
    * A transaction that has looked, but not written, before a subscriber falls asleep: it cannot see
    * the sleeper, and the sleeper cannot see it.

@@ -13,6 +13,7 @@ import dev.outbox4j.Payload;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.migrations.OutboxMigrations;
+import dev.outbox4j.postgres.OutboxPublisher;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
@@ -138,19 +139,12 @@ class InjectionIT {
     try (Connection connection = database.plain().getConnection()) {
       connection.setAutoCommit(false);
       for (String value : HOSTILE) {
-        for (String suffix : List.of("", "!")) {
-          PostgresOutbox.publisher(TABLE)
-              .build()
-              .publish(
-                  connection,
-                  OutboxMessage.to(value)
-                      .type(value + suffix)
-                      .orderingKey(value)
-                      .timerId(value + suffix)
-                      .header(value, value)
-                      .body(value)
-                      .build());
-        }
+        OutboxMessage.Builder message =
+            OutboxMessage.to(value).orderingKey(value).header(value, value).body(value);
+        // by two of the publisher's statements
+        OutboxPublisher publisher = PostgresOutbox.publisher(TABLE).build();
+        publisher.publish(connection, message.type(value).build());
+        publisher.publish(connection, message.type(value + "!").timerId(value + "!").build());
       }
       connection.commit();
     }
