@@ -144,7 +144,7 @@ class DeadLetterConnectionIT {
     Set<Long> first = moves.get(0).get(60, TimeUnit.SECONDS);
     Set<Long> second = moves.get(1).get(60, TimeUnit.SECONDS);
 
-    assertThat(first).doesNotContainAnyElementsOf(second);
+    assertThat(Collections.disjoint(first, second)).isTrue(); // one of them may have come too late
     assertThat(first.size() + second.size()).isEqualTo(200);
     assertThat(database.count("outbox_dlq")).isEqualTo(200);
     assertThat(database.count("outbox")).isZero();
