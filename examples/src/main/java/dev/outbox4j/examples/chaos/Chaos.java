@@ -1,5 +1,6 @@
 package dev.outbox4j.examples.chaos;
 
+import dev.outbox4j.examples.chaos.Duplicates.Reason;
 import dev.outbox4j.migrations.OutboxMigrations;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -29,6 +30,9 @@ public final class Chaos {
   private static final long LONGEST_AFTER_SERVER_SECONDS = 3;
   private static final long LONGEST_AFTER_LEASE_SECONDS = 2;
 
+  /** Without these a run proves little. */
+  private static final List<Fault> ALWAYS = List.of(Fault.KILL_SUBSCRIBER, Fault.CRASH_SERVER);
+
   private final Options options;
   private final Report report = new Report();
 
@@ -48,8 +52,11 @@ public final class Chaos {
     Report.say(
         "fault harness: %d s, seed %d, logs in %s"
             .formatted(options.seconds(), options.seed(), directory));
-    report.figure("minutes", Report.round(options.seconds() / 60.0));
+    report.figure("minutes", 0); // of faults, once it is known how many there were
+    report.figure("minutes_asked", Report.round(options.seconds() / 60.0));
     report.figure("rate", options.rate());
+    report.figure("messages_asked", options.messages());
+    report.figure("slack_s", options.slack().toSeconds());
     report.figure("seed", options.seed());
     report.figure("processors", Runtime.getRuntime().availableProcessors());
     try (Server server = new Server(directory);
@@ -57,8 +64,9 @@ public final class Chaos {
         FaultyProxy listenNetwork = new FaultyProxy(server.port());
         Pooler pooler = pooler(directory, network.port())) {
       OutboxMigrations.standard().migrate(server.direct());
+      LedgerSchema schema = new LedgerSchema(server.direct(), LEASE);
+      schema.create();
       Ledger ledger = new Ledger(server.direct());
-      ledger.create(LEASE);
       Fleet.Routes routes =
           new Fleet.Routes(
               network.port(),
@@ -66,15 +74,20 @@ public final class Chaos {
               listenNetwork.port(),
               server.port());
       Fleet fleet = new Fleet(directory, routes, LEASE.toSeconds(), options.rate(), clockFaker());
-      try {
+      for (int slot = 0; slot < fleet.size(); slot++) {
+        Database.update(server.direct(), "create role " + Fleet.listener(slot) + " login");
+      }
+      try (Pulse pulse = new Pulse(Database.at(server.port()), ledger)) {
+        pulse.start();
         fleet.start();
-        Watch watch = new Watch(server.direct(), report);
-        watch.untilHandled();
+        Watch watch = new Watch(server.direct(), fleet, report, options.slack());
+        watch.untilAllAreWell(watch.since());
         FaultRunner.Setup setup =
             new FaultRunner.Setup(
                 server,
                 network,
                 listenNetwork,
+                schema,
                 LEASE,
                 options.isLong() ? LONG_OUTAGE : SHORT_OUTAGE,
                 options.rate());
@@ -82,6 +95,9 @@ public final class Chaos {
         doFaults(
             new FaultRunner(setup, fleet, ledger, watch, report, random), fleet, ledger, random);
         settle(fleet, ledger, server.direct(), pooler);
+        report.figure("stalls_of_the_machine", pulse.stalls());
+        report.figure("longest_stall_s", Report.round(pulse.longest().toMillis() / 1e3));
+        report.figure("clock_offsets_s", fleet.clockOffsets());
       } finally {
         fleet.killAll();
       }
@@ -120,14 +136,21 @@ public final class Chaos {
   private void doFaults(FaultRunner runner, Fleet fleet, Ledger ledger, Random random)
       throws IOException, InterruptedException, SQLException {
     List<Fault> round = new ArrayList<>();
-    long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(options.seconds());
-    while (System.nanoTime() < until) {
+    List<Fault> always = new ArrayList<>(ALWAYS);
+    always.retainAll(options.faults());
+    long begun = System.nanoTime();
+    long until = begun + TimeUnit.SECONDS.toNanos(options.seconds());
+    while (System.nanoTime() < until || !always.isEmpty()) {
       if (round.isEmpty()) { // each fault once, in random order, then again
         Report.say("%d committed".formatted(ledger.committed()));
         round.addAll(options.faults());
         Collections.shuffle(round, random);
+        round.removeAll(always);
+        round.addAll(0, always); // be the run ever so short
       }
-      runner.run(round.remove(0));
+      Fault fault = round.remove(0);
+      always.remove(fault);
+      runner.run(fault);
       List<String> dead = fleet.deadSubscribers();
       if (!dead.isEmpty()) {
         report.breach("subscribers died: " + dead);
@@ -139,6 +162,7 @@ public final class Chaos {
                   Math.max(0, TimeUnit.NANOSECONDS.toSeconds(until - System.nanoTime())),
                   ledger.unsettled()));
     }
+    report.figure("minutes", Report.round((System.nanoTime() - begun) / 60e9));
   }
 
   /** Ends the publishing, lets the subscribers empty the outbox, and stops them gracefully. */
@@ -164,18 +188,22 @@ public final class Chaos {
     while (connections(direct) > 0 && System.nanoTime() < patience) {
       Watch.pause(Duration.ofMillis(100));
     }
-    report.mustBeZero("leaked_connections", connections(direct));
+    report.mustBeZero("leaked_connections", fleet.connectionsLeft() + connections(direct));
   }
 
   private static long connections(DataSource direct) throws SQLException {
     return Database.number(
         direct,
         "select count(*) from pg_stat_activity where application_name ~ '^s[0-9][.]'"
-            + " or application_name = 'outbox4j-listen'");
+            + " or usename like 'listener%'");
   }
 
   private void judge(Ledger ledger) throws SQLException {
-    report.figure("messages", ledger.committed());
+    long messages = ledger.committed();
+    report.figure("messages", messages);
+    if (messages < options.messages()) {
+      report.breach(messages + " messages are fewer than the " + options.messages() + " asked for");
+    }
     report.figure("kinds", ledger.kinds());
     report.figure("dead_letters", ledger.deadLetters());
     report.mustBeZero("lost", ledger.lost());
@@ -183,15 +211,18 @@ public final class Chaos {
     report.mustBeZero("stale_acks", ledger.staleAcks());
     report.mustBeZero("poison_not_dead_lettered", ledger.poisonNotDeadLettered());
     report.mustBeZero("healthy_dead_lettered", ledger.healthyDeadLettered());
+    report.mustBeZero("dead_lettered_twice", ledger.deadLetteredTwice());
     report.mustBeZero("handled_early", ledger.early());
     report.mustBeZero("misdated", ledger.misdated(Subscriber.RETRY_DELAY));
-    report.figure("duplicates", ledger.duplicates());
-    report.figure("duplicates_after_kill", ledger.duplicatesAfterKill());
-    report.figure("duplicates_after_lease", ledger.duplicatesAfterLease());
-    report.figure("duplicates_after_unheard_effect", ledger.duplicatesAfterUnheardEffect());
-    report.mustBeZero("unexplained_duplicates", ledger.unexplainedDuplicates());
+    Duplicates duplicates = ledger.duplicates();
+    report.figure("duplicates", duplicates.all());
+    report.figure("duplicates_after_kill", duplicates.count(Reason.KILL));
+    report.figure("duplicates_after_lease", duplicates.count(Reason.LEASE));
+    report.figure("duplicates_after_unheard_effect", duplicates.count(Reason.UNHEARD_EFFECT));
+    report.mustBeZero("unexplained_duplicates", duplicates.count(Reason.UNEXPLAINED));
     report.figure("lease_s", LEASE.toSeconds());
     long slack = options.slack().toSeconds();
+    report.figure("limit_of_each_recovery_s", Watch.LONGEST_RECOVERY.toSeconds() + slack);
     report.judgeRecoveries(
         LEASE.toSeconds() + LONGEST_AFTER_LEASE_SECONDS + slack,
         LONGEST_AFTER_SERVER_SECONDS + slack);

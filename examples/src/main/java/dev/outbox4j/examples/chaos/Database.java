@@ -6,9 +6,11 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.util.ArrayList;
 import java.util.List;
 import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
 import org.postgresql.ds.PGSimpleDataSource;
 
 /** Connections, and small statements of the harness. */
@@ -37,6 +39,9 @@ final class Database {
 
   static HikariDataSource pool(PGSimpleDataSource source, int size, String name) {
     source.setApplicationName(name);
+    // so that the name is sent with the first packet: a pooler would not learn of one that is set
+    // later, if the server's session has it by chance
+    source.setAssumeMinServerVersion("9.0");
     HikariConfig config = new HikariConfig();
     config.setDataSource(source);
     config.setPoolName(name);
@@ -46,11 +51,24 @@ final class Database {
     return new HikariDataSource(config);
   }
 
-  static int update(DataSource source, String sql, Object... parameters) throws SQLException {
+  static int update(DataSource source, String sql, @Nullable Object... parameters)
+      throws SQLException {
     try (Connection connection = source.getConnection();
         PreparedStatement statement = connection.prepareStatement(sql)) {
       bind(statement, parameters);
       return statement.executeUpdate();
+    }
+  }
+
+  /** Does all or nothing: a connection that is closed rolls back. */
+  static void transaction(DataSource source, List<String> statements) throws SQLException {
+    try (Connection connection = source.getConnection();
+        Statement statement = connection.createStatement()) {
+      connection.setAutoCommit(false);
+      for (String sql : statements) {
+        statement.execute(sql);
+      }
+      connection.commit();
     }
   }
 
@@ -65,19 +83,23 @@ final class Database {
     }
   }
 
-  static List<String> texts(DataSource source, String sql) throws SQLException {
+  static List<String> texts(DataSource source, String sql, Object... parameters)
+      throws SQLException {
     try (Connection connection = source.getConnection();
-        PreparedStatement statement = connection.prepareStatement(sql);
-        ResultSet rows = statement.executeQuery()) {
-      List<String> texts = new ArrayList<>();
-      while (rows.next()) {
-        texts.add(rows.getString(1));
+        PreparedStatement statement = connection.prepareStatement(sql)) {
+      bind(statement, parameters);
+      try (ResultSet rows = statement.executeQuery()) {
+        List<String> texts = new ArrayList<>();
+        while (rows.next()) {
+          texts.add(rows.getString(1));
+        }
+        return texts;
       }
-      return texts;
     }
   }
 
-  private static void bind(PreparedStatement statement, Object... parameters) throws SQLException {
+  private static void bind(PreparedStatement statement, @Nullable Object... parameters)
+      throws SQLException {
     for (int i = 0; i < parameters.length; i++) {
       statement.setObject(i + 1, parameters[i]);
     }

@@ -1,66 +1,70 @@
 package dev.outbox4j.examples.chaos;
 
+import dev.outbox4j.examples.chaos.Watch.Since;
 import java.io.IOException;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
-import javax.sql.DataSource;
 
 /**
- * The dead-letter table is away for long: healthy messages must flow on, health must say what is
- * wrong, and all must be well by itself once the table is back.
+ * The dead-letter table is away for long: healthy messages must flow on at half the rate that is
+ * asked for, health must say what is wrong, and all must be well by itself once the table is back.
  */
 final class DeadLetterOutage {
   private static final double LEAST_SHARE = 0.5;
+  private static final double USUAL_SHARE = 0.8;
+  private static final Duration USUAL_TIME = Duration.ofSeconds(2);
   private static final Duration ALL_SAY_SO = Duration.ofSeconds(30);
 
-  private final DataSource direct;
   private final Fleet fleet;
   private final Ledger ledger;
+  private final LedgerSchema schema;
   private final Watch watch;
   private final Report report;
   private final int rate;
 
   DeadLetterOutage(
-      DataSource direct, Fleet fleet, Ledger ledger, Watch watch, Report report, int rate) {
-    this.direct = direct;
+      Fleet fleet, Ledger ledger, LedgerSchema schema, Watch watch, Report report, int rate) {
     this.fleet = fleet;
     this.ledger = ledger;
+    this.schema = schema;
     this.watch = watch;
     this.report = report;
     this.rate = rate;
   }
 
-  /** Returns the seconds until health was well everywhere. */
-  double last(Duration time) throws IOException, SQLException {
-    String before = watch.now();
-    Watch.pause(time.dividedBy(4));
+  /** Returns how long all took to be well again. */
+  Recovery last(Duration time) throws IOException, SQLException {
+    // from the fault before, a low rate could be left that half is easily had of
+    watch.until(
+        this::flowsAsUsual, "a rate of " + USUAL_SHARE + " of what is asked for", watch.since());
     String broken = watch.now();
-    Database.update(direct, "alter table outbox_dlq rename to outbox_dlq_away");
-    boolean said;
+    schema.dropDeadLetters();
+    List<String> health;
+    String mended;
     try {
       Watch.pause(time);
-      said = said(fleet.health(), time);
+      health = fleet.health();
+      mended = watch.now();
     } finally {
-      Database.update(direct, "alter table outbox_dlq_away rename to outbox_dlq");
+      schema.createDeadLetters();
     }
-    long mended = System.nanoTime();
-    if (!said) {
-      report.breach("health did not say that the dead letters are broken: " + fleet.health());
+    Since healed = watch.since();
+    if (!said(health, time)) {
+      report.breach("health did not say that the dead letters are broken: " + health);
     }
-    // what is made up for after an outage is no usual rate
-    double usual = Math.min(rate, ledger.handledPerSecond(before, broken));
-    double meanwhile = ledger.handledPerSecond(broken, watch.now());
-    report.healthyShare(meanwhile / usual);
-    if (meanwhile < LEAST_SHARE * usual) {
-      report.breach(
-          "healthy messages fell from %.0f to %.0f a second while the dead letters were broken"
-              .formatted(usual, meanwhile));
+    double share = ledger.handledPerSecond(broken, mended) / rate;
+    report.healthyShare(share);
+    if (share < LEAST_SHARE) {
+      report.breach("with broken dead letters only %.2f of the rate were handled".formatted(share));
     }
-    return watch.until(
-        () -> fleet.health().stream().allMatch("up"::equals),
-        "health to say that the dead letters are well again",
-        mended);
+    return new Recovery(watch.untilHandled(healed), watch.untilAllAreWell(healed));
+  }
+
+  private boolean flowsAsUsual() throws SQLException {
+    String from = watch.now();
+    Watch.pause(USUAL_TIME);
+    return ledger.handledPerSecond(from, watch.now()) >= USUAL_SHARE * rate;
   }
 
   /** In a short time not every subscriber needs to get a message that fails for good. */

@@ -1,8 +1,10 @@
 package dev.outbox4j.examples.chaos;
 
 import dev.outbox4j.examples.chaos.Fault.Disturbance;
+import dev.outbox4j.examples.chaos.Fault.Hits;
 import dev.outbox4j.examples.chaos.FaultyProxy.Way;
 import dev.outbox4j.examples.chaos.FaultyProxy.Weather;
+import dev.outbox4j.examples.chaos.Watch.Since;
 import java.io.IOException;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -15,10 +17,13 @@ final class FaultRunner {
   /** Whose rows show that they are handled elsewhere: the others wait, fail or hang. */
   private static final String PROMPT_KINDS = "('NORMAL', 'SLOW')";
 
+  private static final Duration TIME_TO_HOLD_ROWS = Duration.ofSeconds(20);
+
   private final Setup setup;
   private final DataSource direct;
   private final Fleet fleet;
   private final Ledger ledger;
+  private final LedgerSchema schema;
   private final Watch watch;
   private final Report report;
   private final Random random;
@@ -28,6 +33,7 @@ final class FaultRunner {
     this.direct = setup.server().direct();
     this.fleet = fleet;
     this.ledger = ledger;
+    this.schema = setup.schema();
     this.watch = watch;
     this.report = report;
     this.random = random;
@@ -38,20 +44,30 @@ final class FaultRunner {
       Server server,
       FaultyProxy network,
       FaultyProxy listenNetwork,
+      LedgerSchema schema,
       Duration lease,
       Duration deadLetterOutage,
       int rate) {}
 
+  /** How something is broken or mended. */
+  private interface Step {
+    void take() throws SQLException;
+  }
+
   void run(Fault fault) throws IOException, InterruptedException, SQLException {
     long begun = System.nanoTime();
-    double recovery =
+    String from = watch.now();
+    Recovery recovery =
         fault.network().isPresent()
             ? disturb(setup.network(), fault.network().get())
             : runOther(fault);
+    if (fault.hits() == Hits.ALL) {
+      ledger.hit(fault.label(), null, from, watch.now());
+    }
     report.fault(fault, recovery, (System.nanoTime() - begun) / 1e9);
   }
 
-  private double runOther(Fault fault) throws IOException, InterruptedException, SQLException {
+  private Recovery runOther(Fault fault) throws IOException, InterruptedException, SQLException {
     return switch (fault) {
       case KILL_SUBSCRIBER -> killSubscriber();
       case KILL_PUBLISHER -> killPublisher();
@@ -63,33 +79,29 @@ final class FaultRunner {
       case CUT_LISTEN -> disturb(setup.listenNetwork(), new Disturbance(Weather.CUT, Way.BOTH, 4));
       case BLACK_HOLE_LISTEN ->
           disturb(setup.listenNetwork(), new Disturbance(Weather.BLACK_HOLE, Way.BOTH, 8));
-      case DROP_DEAD_LETTERS ->
-          schema(
-              "alter table outbox_dlq rename to outbox_dlq_away",
-              "alter table outbox_dlq_away rename to outbox_dlq");
+      case DROP_DEAD_LETTERS -> breakSchema(schema::dropDeadLetters, schema::createDeadLetters);
       case ALTER_DEAD_LETTERS ->
-          schema(
-              "alter table outbox_dlq rename column failure_reason to why",
-              "alter table outbox_dlq rename column why to failure_reason");
+          breakSchema(
+              () -> Database.update(direct, "alter table outbox_dlq drop column last_exception"),
+              () ->
+                  Database.update(direct, "alter table outbox_dlq add column last_exception text"));
       case BROKEN_DEAD_LETTERS ->
-          new DeadLetterOutage(direct, fleet, ledger, watch, report, setup.rate())
+          new DeadLetterOutage(fleet, ledger, schema, watch, report, setup.rate())
               .last(setup.deadLetterOutage());
-      case DROP_COLUMN ->
-          schema(
-              "alter table outbox rename column lease_until to lease_away",
-              "alter table outbox rename column lease_away to lease_until");
+      case DROP_COLUMN -> breakSchema(schema::dropLeases, schema::addLeases);
       default -> throw new AssertionError(fault);
     };
   }
 
-  private double killSubscriber() throws IOException, InterruptedException, SQLException {
+  private Recovery killSubscriber() throws IOException, InterruptedException, SQLException {
     int slot = random.nextInt(fleet.size());
     String victim = fleet.subscriber(slot).name();
     String held = "leased_by like '" + victim + "/%'";
-    ledger.killed(victim);
+    String from = watch.now();
     List<String> rows = freezeWithRows(fleet.subscriber(slot), held);
     fleet.subscriber(slot).kill();
-    long killed = System.nanoTime();
+    Since killed = watch.since();
+    report.rowsHeldAtKill(rows.size());
     double recovery =
         watch.until(
             () ->
@@ -104,17 +116,23 @@ final class FaultRunner {
             "the rows of " + victim + " to be handled elsewhere",
             killed);
     report.recoveryAfterKill(recovery);
+    ledger.hit(Fault.KILL_SUBSCRIBER.label(), victim, from, watch.now());
     fleet.startSubscriber(slot);
-    return recovery;
+    return new Recovery(recovery, watch.untilAllAreWell(watch.since()));
   }
 
-  /** Stops a process at a moment at which it holds rows, if there is one soon. */
+  /** Stops a process at a moment at which it holds rows: to kill it at another proves nothing. */
   private List<String> freezeWithRows(Worker victim, String held)
       throws IOException, InterruptedException, SQLException {
-    for (int tries = 1; true; tries++) {
+    long until = System.nanoTime() + TIME_TO_HOLD_ROWS.toNanos();
+    while (true) {
       victim.signal("STOP");
       List<String> rows = Database.texts(direct, "select id::text from outbox where " + held);
-      if (!rows.isEmpty() || tries == 100) {
+      if (!rows.isEmpty()) {
+        return rows;
+      }
+      if (System.nanoTime() > until) {
+        report.breach(victim.name() + " held no row in " + TIME_TO_HOLD_ROWS.toSeconds() + " s");
         return rows;
       }
       victim.signal("CONT");
@@ -122,22 +140,37 @@ final class FaultRunner {
     }
   }
 
-  private double killPublisher() throws IOException, InterruptedException {
+  private Recovery killPublisher() throws IOException, InterruptedException {
     int slot = random.nextInt(fleet.publisherCount());
     fleet.publisher(slot).kill();
-    fleet.startPublisher(slot);
-    return watch.untilHandled();
+    Since killed = watch.since();
+    long first = fleet.startPublisher(slot);
+    double recovery = watch.untilHandled(killed);
+    watch.until(
+        () ->
+            Database.number(
+                    direct,
+                    "select count(*) from committed where no between ? and ?",
+                    first,
+                    first + Publisher.INCARNATION - 1)
+                > 0,
+        "the new publisher to publish",
+        killed);
+    return new Recovery(recovery, watch.untilAllAreWell(killed));
   }
 
-  private double freezeSubscriber() throws IOException, InterruptedException {
+  private Recovery freezeSubscriber() throws IOException, InterruptedException, SQLException {
     Worker victim = fleet.subscriber(random.nextInt(fleet.size()));
+    String from = watch.now();
     victim.signal("STOP");
     Watch.pause(setup.lease().plusSeconds(2));
     victim.signal("CONT");
-    return watch.untilHandled();
+    Recovery recovery = recovery();
+    ledger.hit(Fault.FREEZE_SUBSCRIBER.label(), victim.name(), from, watch.now());
+    return recovery;
   }
 
-  private double rollingRestart() throws IOException, InterruptedException, SQLException {
+  private Recovery rollingRestart() throws IOException, InterruptedException, SQLException {
     String begun = watch.now();
     for (int slot = 0; slot < fleet.size(); slot++) {
       String name = fleet.subscriber(slot).name();
@@ -150,7 +183,7 @@ final class FaultRunner {
       }
       fleet.startSubscriber(slot);
     }
-    double recovery = watch.untilHandled();
+    Recovery recovery = recovery();
     long twice = ledger.handledTwiceSince(begun);
     if (twice > 0) {
       report.breach(twice + " messages were handled twice in a rolling restart");
@@ -158,14 +191,14 @@ final class FaultRunner {
     return recovery;
   }
 
-  private double deadPool() throws IOException {
+  private Recovery deadPool() throws IOException {
     fleet.orderSubscribers(Orders.DEAD_POOL);
     Watch.pause(Duration.ofSeconds(4));
     fleet.orderSubscribers(Orders.SOUND_POOL);
-    return watch.untilHandled();
+    return recovery();
   }
 
-  private double terminateConnections() throws SQLException {
+  private Recovery terminateConnections() throws SQLException {
     for (int i = 0; i < 5; i++) {
       Database.number(
           direct,
@@ -176,32 +209,37 @@ final class FaultRunner {
             order by random() limit 4) x""");
       Watch.pause(Duration.ofSeconds(1));
     }
-    return watch.untilHandled();
+    return recovery();
   }
 
-  private double crashServer() throws IOException, InterruptedException {
+  private Recovery crashServer() throws IOException, InterruptedException {
     setup.server().crash();
     Watch.pause(Duration.ofSeconds(random.nextInt(3)));
     setup.server().startAgain();
-    double recovery = watch.untilHandled();
-    report.recoveryAfterServer(recovery);
+    Recovery recovery = recovery();
+    report.recoveryAfterServer(recovery.seconds());
     return recovery;
   }
 
-  private double disturb(FaultyProxy where, Disturbance how) {
+  private Recovery disturb(FaultyProxy where, Disturbance how) {
     where.turn(how.weather(), how.way());
     Watch.pause(Duration.ofSeconds(how.seconds()));
     where.turn(Weather.FINE, Way.BOTH);
-    return watch.untilHandled();
+    return recovery();
   }
 
-  private double schema(String breaks, String mends) throws SQLException {
-    Database.update(direct, breaks);
+  private Recovery breakSchema(Step breaks, Step mends) throws SQLException {
+    breaks.take();
     try {
       Watch.pause(Duration.ofSeconds(4));
     } finally {
-      Database.update(direct, mends);
+      mends.take();
     }
-    return watch.untilHandled();
+    return recovery();
+  }
+
+  private Recovery recovery() {
+    Since healed = watch.since();
+    return new Recovery(watch.untilHandled(healed), watch.untilAllAreWell(healed));
   }
 }

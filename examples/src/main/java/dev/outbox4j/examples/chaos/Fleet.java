@@ -1,14 +1,16 @@
 package dev.outbox4j.examples.chaos;
 
-import dev.outbox4j.examples.chaos.Worker.Stop;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
@@ -16,6 +18,8 @@ import java.util.stream.Stream;
 final class Fleet {
   private static final int SUBSCRIBERS = 4;
   private static final int PUBLISHERS = 2;
+  private static final long SKEW_SECONDS = 600;
+  private static final long LONGEST_START_SECONDS = 60;
   private static final long LONGEST_STOP_SECONDS = 30;
   private static final Duration LOOK_AGAIN = Duration.ofMillis(20);
 
@@ -27,7 +31,9 @@ final class Fleet {
   private final Worker[] subscribers = new Worker[SUBSCRIBERS];
   private final Worker[] publishers = new Worker[PUBLISHERS];
   private final List<String> problems = new ArrayList<>();
+  private final Map<String, Long> clockOffsets = new TreeMap<>();
   private int threadsLeft;
+  private int connectionsLeft;
   private int incarnation;
   private long startedAt;
 
@@ -77,7 +83,13 @@ final class Fleet {
             Integer.toString(routes.listen()),
             Integer.toString(routes.effects()),
             Long.toString(leaseSeconds),
-            Boolean.toString(pooled(slot)));
+            Boolean.toString(pooled(slot)),
+            listener(slot));
+  }
+
+  /** The user by which a subscriber's LISTEN session is known on the server. */
+  static String listener(int slot) {
+    return "listener" + slot;
   }
 
   /** Every other process goes through the pooler, so that each fault meets both. */
@@ -87,14 +99,14 @@ final class Fleet {
 
   /** The second subscriber's clock is ten minutes fast, the third one's ten minutes slow. */
   private Map<String, String> skew(int slot) {
-    if (fakeClocks.isEmpty() || (slot != 1 && slot != 2)) {
+    if (skewSeconds(slot) == 0) {
       return Map.of();
     }
     return Map.of(
         "LD_PRELOAD",
-        fakeClocks.get().toString(),
+        fakeClocks.orElseThrow().toString(),
         "FAKETIME",
-        slot == 1 ? "+600s" : "-600s",
+        "%+ds".formatted(skewSeconds(slot)),
         "FAKETIME_DONT_FAKE_MONOTONIC",
         "1",
         "DONT_FAKE_MONOTONIC", // the name before 0.9.10
@@ -103,7 +115,15 @@ final class Fleet {
         "0");
   }
 
-  void startPublisher(int slot) throws IOException {
+  private long skewSeconds(int slot) {
+    if (fakeClocks.isEmpty()) {
+      return 0;
+    }
+    return slot == 1 ? SKEW_SECONDS : slot == 2 ? -SKEW_SECONDS : 0;
+  }
+
+  /** Returns the number of the first message of the new process. */
+  long startPublisher(int slot) throws IOException {
     publishers[slot] =
         Worker.start(
             "publisher-" + slot + "." + ++incarnation,
@@ -116,10 +136,15 @@ final class Fleet {
             Integer.toString(incarnation),
             Integer.toString(perSecond / PUBLISHERS),
             Long.toString(startedAt));
+    return Publisher.first(slot, incarnation);
   }
 
   Worker subscriber(int slot) {
     return subscribers[slot];
+  }
+
+  List<String> subscriberNames() {
+    return Arrays.stream(subscribers).map(Worker::name).toList();
   }
 
   Worker publisher(int slot) {
@@ -140,13 +165,57 @@ final class Fleet {
     }
   }
 
-  /** What each subscriber last said of its health; those that said nothing yet are left out. */
+  /** What each subscriber last said of its health, if anything. */
   List<String> health() throws IOException {
     List<String> said = new ArrayList<>();
     for (Worker subscriber : subscribers) {
-      subscriber.health().ifPresent(said::add);
+      said.add(subscriber.health().orElse("nothing"));
     }
     return said;
+  }
+
+  /** What is wrong with subscribers by their own words, or with their clocks. */
+  List<String> ailing() throws IOException {
+    List<String> ailing = new ArrayList<>();
+    for (int slot = 0; slot < SUBSCRIBERS; slot++) {
+      Worker subscriber = subscribers[slot];
+      String health = subscriber.health().orElse("nothing");
+      if (!health.equals("up")) {
+        ailing.add(subscriber.name() + " says " + health);
+        continue;
+      }
+      long offset = subscriber.clockOffset().orElseThrow();
+      clockOffsets.put("s" + slot, offset);
+      if (Math.abs(offset - skewSeconds(slot)) > LONGEST_START_SECONDS) {
+        ailing.add(subscriber.name() + "'s clock is " + offset + " s off");
+      }
+    }
+    return ailing;
+  }
+
+  /** By how many seconds the clocks of the subscribers were off, as they themselves saw it. */
+  Map<String, Long> clockOffsets() {
+    return clockOffsets;
+  }
+
+  /** How many sessions each may have on the server. */
+  Map<String, Integer> sessionLimits() {
+    Map<String, Integer> limits = new HashMap<>();
+    for (int slot = 0; slot < SUBSCRIBERS; slot++) {
+      limits.put(listener(slot), 1);
+      limits.put(subscribers[slot].name(), Subscriber.POOL);
+      limits.put(subscribers[slot].name() + "-effects", Subscriber.WORKERS);
+    }
+    for (Worker publisher : publishers) {
+      limits.put(publisher.name(), Publisher.POOL);
+    }
+    limits.put(Sessions.POOLER, Pooler.CONNECTIONS);
+    return limits;
+  }
+
+  /** A pattern of the application names that go through the pooler; empty if there is none. */
+  String pooledNames() {
+    return routes.pooler() == 0 ? "" : "^(s|publisher-)[13579][.][0-9]+$";
   }
 
   /** Subscribers that ended although nobody stopped or killed them. */
@@ -173,11 +242,13 @@ final class Fleet {
     while (subscriber.health().isEmpty() && System.nanoTime() < until) {
       Watch.pause(LOOK_AGAIN);
     }
-    Stop stop = subscriber.stop(LONGEST_STOP_SECONDS);
-    if (stop == Stop.NOT_IN_TIME) {
-      problems.add(subscriber.name() + " did not stop within " + LONGEST_STOP_SECONDS + " s");
-    } else if (stop == Stop.THREADS_LEFT) {
-      threadsLeft++;
+    Optional<Leftovers> left = subscriber.stop(LONGEST_STOP_SECONDS);
+    if (left.isEmpty()) {
+      problems.add(
+          subscriber.name() + " did not come to its end within " + LONGEST_STOP_SECONDS + " s");
+    } else {
+      threadsLeft += left.get().threads() > 0 ? 1 : 0;
+      connectionsLeft += left.get().connections();
     }
   }
 
@@ -201,5 +272,10 @@ final class Fleet {
   /** How many subscribers stopped with threads of the framework left. */
   int threadsLeft() {
     return threadsLeft;
+  }
+
+  /** How many connections subscribers had left when they had stopped. */
+  int connectionsLeft() {
+    return connectionsLeft;
   }
 }

@@ -2,17 +2,18 @@ package dev.outbox4j.examples.chaos;
 
 import java.sql.SQLException;
 import java.time.Duration;
-import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
 import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What really happened, written where no fault of the framework can reach: the publisher's domain
- * rows, the handlers' effects, and by triggers every deletion of an outbox row, every counted
- * failure, every claim of a row whose lease was still alive, and every lease of a wrong length.
+ * rows, the handlers' effects, and by the triggers of {@link LedgerSchema} every deletion of an
+ * outbox row, every counted failure, every write and claim against a lease that was another's, and
+ * every lease of a wrong length.
  */
 final class Ledger {
   /** Kinds of messages, by what their handler does, and how many in ten thousand there are. */
@@ -51,66 +52,10 @@ final class Ledger {
     }
   }
 
-  private static final List<String> TABLES =
-      List.of(
-          "create table committed (no bigint primary key, kind text not null,"
-              + " outbox_id bigint not null, due_at timestamptz not null)",
-          "create table handled (no bigint not null, outbox_id bigint not null, token int not null,"
-              + " owner text not null, lease_until timestamptz,"
-              + " at timestamptz not null default clock_timestamp())",
-          "create index on handled (no)",
-          "create index on handled (at)",
-          "create table deleted (outbox_id bigint not null, token int not null)",
-          "create table retried (outbox_id bigint not null, token int not null,"
-              + " delay interval not null, put_off boolean not null)",
-          "create table stolen (outbox_id bigint not null)",
-          "create table misdated (outbox_id bigint not null)",
-          "create table killed (owner text not null)",
-          """
-          create function note_deletions() returns trigger language plpgsql as $$
-          begin
-            insert into public.deleted (outbox_id, token) select id, lease_token from gone;
-            return null;
-          end $$""",
-          """
-          create function note_theft() returns trigger language plpgsql as $$
-          begin
-            insert into public.stolen (outbox_id) values (old.id);
-            return null;
-          end $$""",
-          """
-          create function note_lease() returns trigger language plpgsql as $$
-          begin
-            insert into public.misdated (outbox_id) values (old.id);
-            return null;
-          end $$""",
-          """
-          create function note_retry() returns trigger language plpgsql as $$
-          begin
-            insert into public.retried (outbox_id, token, delay, put_off)
-            values (old.id, old.lease_token, new.available_at - now(),
-              new.last_error like 'the dead letters are broken%');
-            return null;
-          end $$""",
-          "create trigger note_deletions after delete on outbox referencing old table as gone"
-              + " for each statement execute function note_deletions()",
-          "create trigger note_retry after update on outbox for each row"
-              + " when (new.attempts_count > old.attempts_count)"
-              + " execute function note_retry()",
-          "create trigger note_theft after update on outbox for each row"
-              + " when (new.lease_token <> old.lease_token and old.lease_until > now())"
-              + " execute function note_theft()",
-          """
-          create trigger note_lease after update on outbox for each row
-            when (new.lease_until is distinct from old.lease_until
-              and abs(extract(epoch from new.lease_until - now()) - %d) > 1)
-            execute function note_lease()""");
-
-  private static final String LEASE_OVER =
-      "token <> earlier_token and (earlier_lease is null or at >= earlier_lease)";
-
-  private static final String REPORTED_FAILURE =
-      "exists (select from retried r where r.outbox_id = x.outbox_id and r.token = x.earlier_token)";
+  /** Those of now, and those of dead-letter tables that were dropped. */
+  private static final String ALL_DEAD_LETTERS =
+      "(select original_id, failure_reason from outbox_dlq"
+          + " union all select original_id, failure_reason from dead_letters_kept)";
 
   private final DataSource direct;
 
@@ -119,14 +64,18 @@ final class Ledger {
     this.direct = direct;
   }
 
-  void create(Duration lease) throws SQLException {
-    for (String statement : TABLES) {
-      Database.update(direct, statement.replace("%d", Long.toString(lease.toSeconds())));
-    }
-  }
-
-  void killed(String owner) throws SQLException {
-    Database.update(direct, "insert into killed values (?)", owner);
+  /**
+   * Notes a fault that is over: who it hit, unless it was everybody, and from when to when. It
+   * explains duplicates of that time.
+   */
+  void hit(String fault, @Nullable String owner, String from, String to) throws SQLException {
+    Database.update(
+        direct,
+        "insert into faults values (?, ?, ?::timestamptz, ?::timestamptz)",
+        fault,
+        owner,
+        from,
+        to);
   }
 
   long committed() throws SQLException {
@@ -147,7 +96,7 @@ final class Ledger {
   }
 
   long deadLetters() throws SQLException {
-    return Database.number(direct, "select count(*) from outbox_dlq");
+    return Database.number(direct, "select count(*) from " + ALL_DEAD_LETTERS + " d");
   }
 
   /** Rows that are neither acked nor dead-lettered. */
@@ -161,7 +110,8 @@ final class Ledger {
         """
         select count(*) from committed c
         where not exists (select from handled h where h.no = c.no)
-          and not exists (select from outbox_dlq d where d.original_id = c.outbox_id)""");
+          and not exists (select from %s d where d.original_id = c.outbox_id)"""
+            .formatted(ALL_DEAD_LETTERS));
   }
 
   long handledAfterRollback() throws SQLException {
@@ -171,16 +121,27 @@ final class Ledger {
             + " where not exists (select from committed c where c.no = h.no)");
   }
 
-  /** Rows deleted under a token whose handler never ended well, and that are no dead letters. */
+  /**
+   * Writes by others than the owner of the row's lease, or without one: deletions, retries,
+   * renewals, releases, and claims of rows whose lease was alive. And deletions of rows that are no
+   * dead letters and of which no handler had ended well under the token they had.
+   */
   long staleAcks() throws SQLException {
     return Database.number(
             direct,
             """
+            select (select count(*) from deleted where stale)
+              + (select count(*) from stale) + (select count(*) from stolen)""")
+        + Database.number(
+            direct,
+            """
             select count(*) from deleted d
-            where not exists (
-                select from handled h where h.outbox_id = d.outbox_id and h.token = d.token)
-              and not exists (select from outbox_dlq q where q.original_id = d.outbox_id)""")
-        + Database.number(direct, "select count(*) from stolen");
+            where not d.stale
+              and not exists (
+                select from handled h
+                where h.outbox_id = d.outbox_id and h.token = d.token and h.at <= d.at)
+              and not exists (select from %s q where q.original_id = d.outbox_id)"""
+                .formatted(ALL_DEAD_LETTERS));
   }
 
   long poisonNotDeadLettered() throws SQLException {
@@ -189,16 +150,28 @@ final class Ledger {
         """
         select count(*) from committed c where c.kind = 'POISON'
           and not exists (
-            select from outbox_dlq d
-            where d.original_id = c.outbox_id and d.failure_reason = 'retry_terminal')""");
+            select from %s d
+            where d.original_id = c.outbox_id and d.failure_reason = 'retry_terminal')"""
+            .formatted(ALL_DEAD_LETTERS));
   }
 
   long healthyDeadLettered() throws SQLException {
     return Database.number(
         direct,
         """
-        select count(*) from outbox_dlq d join committed c on c.outbox_id = d.original_id
-        where c.kind <> 'POISON'""");
+        select count(*) from %s d join committed c on c.outbox_id = d.original_id
+        where c.kind <> 'POISON'"""
+            .formatted(ALL_DEAD_LETTERS));
+  }
+
+  /** Messages that have more than one dead letter, though nobody redrives any here. */
+  long deadLetteredTwice() throws SQLException {
+    return Database.number(
+        direct,
+        """
+        select count(*) from (
+          select from %s d group by original_id having count(*) > 1) x"""
+            .formatted(ALL_DEAD_LETTERS));
   }
 
   long early() throws SQLException {
@@ -231,51 +204,8 @@ final class Ledger {
         / 1e3;
   }
 
-  long duplicates() throws SQLException {
-    return Database.number(
-        direct,
-        "select coalesce(sum(n - 1), 0) from (select count(*) n from handled group by no) x");
-  }
-
-  /** Second effects after the lease of the first one, whose process was killed, was over. */
-  long duplicatesAfterKill() throws SQLException {
-    return duplicatesWhere(LEASE_OVER + " and earlier_owner in (select owner from killed)");
-  }
-
-  /**
-   * Second effects after the lease of the first one was over, or lost before the effect was
-   * written: its process was frozen, cut off or could not write its ack.
-   */
-  long duplicatesAfterLease() throws SQLException {
-    return duplicatesWhere(LEASE_OVER + " and earlier_owner not in (select owner from killed)");
-  }
-
-  /** Second effects after the first handler reported a failure although its effect was there. */
-  long duplicatesAfterUnheardEffect() throws SQLException {
-    return duplicatesWhere("token <> earlier_token and at < earlier_lease and " + REPORTED_FAILURE);
-  }
-
-  /**
-   * Second effects that no rule allows: under the same token as the first, or before the first
-   * one's lease, as the server had it when the effect was written, was over.
-   */
-  long unexplainedDuplicates() throws SQLException {
-    return duplicatesWhere(
-        "token = earlier_token or (at < earlier_lease and not " + REPORTED_FAILURE + ")");
-  }
-
-  private long duplicatesWhere(String condition) throws SQLException {
-    return Database.number(
-        direct,
-        """
-        select count(*) from (
-          select outbox_id, token, at, lag(token) over w as earlier_token,
-            lag(lease_until) over w as earlier_lease, lag(owner) over w as earlier_owner
-          from handled where no in (select no from handled group by no having count(*) > 1)
-          window w as (partition by no order by at)) x
-        where earlier_token is not null and ("""
-            + condition
-            + ")");
+  Duplicates duplicates() throws SQLException {
+    return Duplicates.of(direct);
   }
 
   /** Messages that have two effects, both since the instant. */

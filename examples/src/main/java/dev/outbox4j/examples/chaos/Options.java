@@ -16,6 +16,7 @@ import java.util.Optional;
  * @param slack what bounds on time are stretched by, for machines that are busy with other things
  * @param pooler what goes through PgBouncer: {@code half} of the processes, or {@code none}
  * @param clocks {@code skewed} for two of the subscribers, or {@code true}
+ * @param messages how many must be committed at least
  * @param report where the figures go, if anywhere
  */
 record Options(
@@ -26,6 +27,7 @@ record Options(
     Duration slack,
     String pooler,
     String clocks,
+    long messages,
     Optional<Path> report) {
 
   static Options given() {
@@ -37,6 +39,7 @@ record Options(
         Duration.ofSeconds(Long.parseLong(property("slack", "0"))),
         oneOf("pooler", "half", "none"),
         oneOf("clocks", "skewed", "true"),
+        Long.parseLong(property("messages", "0")),
         Optional.of(property("report", "")).filter(name -> !name.isEmpty()).map(Path::of));
   }
 

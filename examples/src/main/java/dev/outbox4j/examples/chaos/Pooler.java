@@ -16,6 +16,9 @@ import org.jspecify.annotations.Nullable;
  * PgBouncer in transaction mode between one subscriber's pool and the proxy, if it is installed.
  */
 final class Pooler implements AutoCloseable {
+  /** So many to the server. */
+  static final int CONNECTIONS = 8;
+
   private final Process process;
   private final int port;
 
@@ -49,12 +52,12 @@ final class Pooler implements AutoCloseable {
             auth_type = trust
             auth_file = %s
             pool_mode = transaction
-            default_pool_size = 8
+            default_pool_size = %d
             server_login_retry = 1
             query_timeout = 10
             ignore_startup_parameters = extra_float_digits
             """
-                .formatted(target, port, users));
+                .formatted(target, port, users, CONNECTIONS));
     List<String> command = new ArrayList<>();
     if ("root".equals(System.getProperty("user.name"))) {
       command.addAll(List.of("unshare", "-U")); // it refuses to run as root

@@ -33,7 +33,8 @@ final class Publisher {
   private static final double HURRY = 2;
 
   private static final long SLOT = 1_000_000_000_000L;
-  private static final long INCARNATION = 1_000_000_000L;
+  static final long INCARNATION = 1_000_000_000L;
+  static final int POOL = 2;
 
   private final HikariDataSource pool;
   private final OutboxPublisher publisher =
@@ -60,12 +61,17 @@ final class Publisher {
     HikariDataSource pool =
         Database.pool(
             Integer.parseInt(arguments[0]),
-            2,
+            POOL,
             "publisher-" + slot + "." + incarnation,
             Boolean.parseBoolean(arguments[1]));
     Orders.follow(order -> {});
     new Publisher(pool, slot, Integer.parseInt(arguments[4]), Long.parseLong(arguments[5]))
-        .run(slot * SLOT + incarnation * INCARNATION);
+        .run(first(slot, incarnation));
+  }
+
+  /** The number of the first message of a process, which has a billion of them. */
+  static long first(int slot, long incarnation) {
+    return slot * SLOT + incarnation * INCARNATION;
   }
 
   private void run(long first) {

@@ -10,21 +10,29 @@ import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.ToDoubleFunction;
 
 /** What a run found. */
 final class Report {
-  private final Map<Fault, List<Double>> faults = new EnumMap<>(Fault.class);
+  private final Map<Fault, List<Recovery>> faults = new EnumMap<>(Fault.class);
   private final List<String> breaches = new ArrayList<>();
   private final Map<String, Object> figures = new LinkedHashMap<>();
   private double worstAfterKill;
   private double worstAfterServer;
-  private double leastHealthyShare = 1;
+  private double leastHealthyShare = Double.POSITIVE_INFINITY;
+  private int kills;
+  private int leastHeldAtKill = Integer.MAX_VALUE;
 
-  void fault(Fault fault, double recovery, double whole) {
+  void fault(Fault fault, Recovery recovery, double whole) {
     faults.computeIfAbsent(fault, any -> new ArrayList<>()).add(recovery);
     say(
-        "  %-22s recovered after %5.1f s (episode %5.1f s)"
-            .formatted(fault.label(), recovery, whole));
+        "  %-22s recovered after %5.1f s, all well after %5.1f s (episode %5.1f s)"
+            .formatted(fault.label(), recovery.seconds(), recovery.allWellSeconds(), whole));
+  }
+
+  void rowsHeldAtKill(int rows) {
+    kills++;
+    leastHeldAtKill = Math.min(leastHeldAtKill, rows);
   }
 
   void recoveryAfterKill(double seconds) {
@@ -35,13 +43,19 @@ final class Report {
     worstAfterServer = Math.max(worstAfterServer, seconds);
   }
 
-  /** Notes the rate of healthy messages while dead letters were broken, as a share of the usual. */
+  /** Notes the rate of messages handled while dead letters were broken, as a share of the asked. */
   void healthyShare(double share) {
     leastHealthyShare = Math.min(leastHealthyShare, share);
   }
 
   /** Adds the figures that were gathered fault by fault, and holds them to their bounds. */
   void judgeRecoveries(long killLimit, long serverLimit) {
+    figure("kills", kills);
+    if (kills > 0) {
+      figure("least_rows_held_at_kill", leastHeldAtKill);
+    }
+    figure("limit_of_recovery_after_kill_s", killLimit);
+    figure("limit_of_recovery_after_server_s", serverLimit);
     figure("worst_recovery_after_kill_s", round(worstAfterKill));
     figure("worst_recovery_after_server_s", round(worstAfterServer));
     if (faults.containsKey(Fault.BROKEN_DEAD_LETTERS)) {
@@ -108,16 +122,11 @@ final class Report {
     text.append(
         """
 
-        | fault | times | median recovery, s | worst recovery, s |
-        |---|---|---|---|
+        | fault | times | recovered after, s: median | worst | all well after, s: median | worst |
+        |---|---|---|---|---|---|
         """);
     faults.forEach(
-        (fault, recoveries) -> {
-          Recoveries all = new Recoveries(recoveries);
-          text.append(
-              "| `%s` | %d | %.1f | %.1f |%n"
-                  .formatted(fault.label(), recoveries.size(), all.median(), all.worst()));
-        });
+        (fault, recoveries) -> text.append(new Recoveries(recoveries).row(fault.label())));
     text.append(clean() ? "\nNo breach.\n" : "\nBreaches:\n\n");
     breaches.forEach(breach -> text.append("- ").append(breach).append('\n'));
     return text.toString();
@@ -138,21 +147,35 @@ final class Report {
   }
 
   /** How long the recoveries from one fault took, in seconds. */
-  private record Recoveries(List<Double> seconds) {
-    double worst() {
-      return seconds.stream().mapToDouble(each -> each).max().orElse(0);
+  private record Recoveries(List<Recovery> all) {
+    private double worst(ToDoubleFunction<Recovery> seconds) {
+      return round(all.stream().mapToDouble(seconds).max().orElse(0));
     }
 
-    double median() {
-      return seconds.stream().sorted().skip(seconds.size() / 2).findFirst().orElse(0.0);
+    private double median(ToDoubleFunction<Recovery> seconds) {
+      return round(
+          all.stream().mapToDouble(seconds).sorted().skip(all.size() / 2).findFirst().orElse(0));
     }
 
     Map<String, Object> figures() {
       Map<String, Object> figures = new LinkedHashMap<>();
-      figures.put("times", seconds.size());
-      figures.put("median_recovery_s", round(median()));
-      figures.put("worst_recovery_s", round(worst()));
+      figures.put("times", all.size());
+      figures.put("median_recovery_s", median(Recovery::seconds));
+      figures.put("worst_recovery_s", worst(Recovery::seconds));
+      figures.put("median_all_well_s", median(Recovery::allWellSeconds));
+      figures.put("worst_all_well_s", worst(Recovery::allWellSeconds));
       return figures;
+    }
+
+    String row(String fault) {
+      return "| `%s` | %d | %.1f | %.1f | %.1f | %.1f |%n"
+          .formatted(
+              fault,
+              all.size(),
+              median(Recovery::seconds),
+              worst(Recovery::seconds),
+              median(Recovery::allWellSeconds),
+              worst(Recovery::allWellSeconds));
     }
   }
 }

@@ -17,7 +17,6 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.time.Duration;
-import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -32,10 +31,18 @@ final class Subscriber {
   private static final Logger log = LoggerFactory.getLogger(Subscriber.class);
   static final Duration HANDLER_TIMEOUT = Duration.ofSeconds(4);
   static final Duration RETRY_DELAY = Duration.ofMillis(200);
-  static final String STOPPED_CLEAN = "STOPPED CLEAN";
+  static final String STOPPED = "STOPPED WITH ";
   static final String HEALTH = "HEALTH ";
+  static final String CLOCK = "CLOCK ";
 
-  private static final int WORKERS = 8;
+  static final int WORKERS = 8;
+  static final int POOL = 3;
+
+  /** Notes beside the effect whose the row is at this instant. */
+  private static final String EFFECT =
+      "insert into handled (no, outbox_id, token, owner, row_token, lease_until)"
+          + " select ?, ?, ?, ?, o.lease_token, case when o.lease_token = ? then o.lease_until end"
+          + " from (values (0)) one left join outbox o on o.id = ?";
 
   private final String name;
   private final HikariDataSource effects;
@@ -47,21 +54,24 @@ final class Subscriber {
 
   /**
    * Arguments: name, ports of the pool, of LISTEN and of the effects, lease in seconds, whether the
-   * pool's port is a pooler's.
+   * pool's port is a pooler's, and who listens.
    */
   public static void main(String[] arguments) {
+    log.info("{}{}", CLOCK, System.currentTimeMillis());
     String name = arguments[0];
+    String listener = arguments[6];
     int listenPort = Integer.parseInt(arguments[2]);
     HikariDataSource pool =
-        Database.pool(Integer.parseInt(arguments[1]), 3, name, Boolean.parseBoolean(arguments[5]));
+        Database.pool(
+            Integer.parseInt(arguments[1]), POOL, name, Boolean.parseBoolean(arguments[5]));
     HikariDataSource effects =
         Database.pool(Integer.parseInt(arguments[3]), WORKERS, name + "-effects", false);
     FlakyPool flaky = new FlakyPool(pool);
     OutboxSubscriber subscriber =
         new Subscriber(name, effects)
-            .build(flaky, listenPort, Duration.ofSeconds(Long.parseLong(arguments[4])));
+            .build(flaky, listenPort, listener, Duration.ofSeconds(Long.parseLong(arguments[4])));
     Runtime.getRuntime()
-        .addShutdownHook(new Thread(() -> stop(subscriber, pool, effects), "chaos-stop"));
+        .addShutdownHook(new Thread(() -> stop(subscriber, pool, effects, listener), "chaos-stop"));
     Orders.follow(order -> flaky.handOutDead(order.equals(Orders.DEAD_POOL)));
     subscriber.start();
     String said = "";
@@ -85,7 +95,7 @@ final class Subscriber {
             + health.lastFailure().orElse("no failure");
   }
 
-  private OutboxSubscriber build(FlakyPool pool, int listenPort, Duration lease) {
+  private OutboxSubscriber build(FlakyPool pool, int listenPort, String listener, Duration lease) {
     OutboxSubscriber.Builder builder =
         OutboxSubscriber.builder("chaos")
             .name(name)
@@ -97,7 +107,7 @@ final class Subscriber {
                                 .host("localhost")
                                 .port(listenPort)
                                 .database("postgres")
-                                .username("postgres")
+                                .username(listener) // by which the server tells whose session it is
                                 .connectTimeout(Duration.ofSeconds(5))
                                 .applicationName(name + "-listen")
                                 .build()))
@@ -162,45 +172,27 @@ final class Subscriber {
 
   private void effect(long no, Delivery delivery) throws SQLException {
     try (Connection connection = effects.getConnection();
-        PreparedStatement insert =
-            connection.prepareStatement(
-                "insert into handled (no, outbox_id, token, owner, lease_until)"
-                    + " select ?, ?, ?, ?, (select lease_until from outbox where id = ? and lease_token = ?)")) {
+        PreparedStatement insert = connection.prepareStatement(EFFECT)) {
       insert.setLong(1, no);
       insert.setLong(2, delivery.id());
       insert.setInt(3, delivery.leaseToken());
       insert.setString(4, name);
-      insert.setLong(5, delivery.id());
-      insert.setInt(6, delivery.leaseToken());
+      insert.setInt(5, delivery.leaseToken());
+      insert.setLong(6, delivery.id());
       insert.executeUpdate();
     }
   }
 
   private static void stop(
-      OutboxSubscriber subscriber, HikariDataSource pool, HikariDataSource effects) {
+      OutboxSubscriber subscriber,
+      HikariDataSource pool,
+      HikariDataSource effects,
+      String listener) {
     subscriber.stop();
+    Leftovers left = Leftovers.find(pool, effects, listener); // before a pool ends what is borrowed
     pool.close();
     effects.close();
-    List<String> left = threads();
-    long patience =
-        System.nanoTime() + TimeUnit.SECONDS.toNanos(15); // a connect under way is bounded
-    while (!left.isEmpty() && System.nanoTime() < patience) {
-      LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(100));
-      left = threads();
-    }
-    if (left.isEmpty()) {
-      log.info(STOPPED_CLEAN);
-    } else {
-      log.error("STOPPED WITH THREADS {}", left);
-    }
-  }
-
-  /** The framework's threads; workers end by themselves after a while. */
-  private static List<String> threads() {
-    return Thread.getAllStackTraces().keySet().stream()
-        .map(Thread::getName)
-        .filter(thread -> thread.startsWith("outbox-") && !thread.contains("-worker-"))
-        .toList();
+    log.info("{}{}", STOPPED, left);
   }
 
   /** What a message that can never be handled throws. */

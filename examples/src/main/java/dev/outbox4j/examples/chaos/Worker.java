@@ -3,7 +3,6 @@ package dev.outbox4j.examples.chaos;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -13,21 +12,15 @@ import java.util.concurrent.TimeUnit;
 
 /** A process of the harness, in a JVM of its own. */
 final class Worker {
-  /** How a process took being asked to stop. */
-  enum Stop {
-    CLEAN,
-    THREADS_LEFT,
-    NOT_IN_TIME
-  }
-
   private final String name;
   private final Process process;
-  private final Path log;
+  private final LogTail log;
+  private final long startedAt = System.currentTimeMillis();
 
   private Worker(String name, Process process, Path log) {
     this.name = name;
     this.process = process;
-    this.log = log;
+    this.log = new LogTail(log, Subscriber.HEALTH, Subscriber.CLOCK, Subscriber.STOPPED);
   }
 
   static Worker start(
@@ -73,24 +66,27 @@ final class Worker {
     orders.flush();
   }
 
-  /** Asks the process to stop, and kills it if it does not in time. */
-  Stop stop(long seconds) throws IOException, InterruptedException {
+  /**
+   * Asks the process to stop, and kills it if it does not in time. Returns what it had left at its
+   * end, if it came to say so.
+   */
+  Optional<Leftovers> stop(long seconds) throws IOException, InterruptedException {
     process.toHandle().destroy(); // of the process itself, this would close its input too
     if (!process.waitFor(seconds, TimeUnit.SECONDS)) {
       kill();
-      return Stop.NOT_IN_TIME;
+      return Optional.empty();
     }
-    return Files.readString(log).contains(Subscriber.STOPPED_CLEAN)
-        ? Stop.CLEAN
-        : Stop.THREADS_LEFT;
+    return log.lastAfter(Subscriber.STOPPED).map(Leftovers::parse);
   }
 
   /** What the subscriber last said of its health, if anything. */
   Optional<String> health() throws IOException {
-    String said = Files.readString(log);
-    int last = said.lastIndexOf(Subscriber.HEALTH);
-    return last < 0
-        ? Optional.empty()
-        : said.substring(last + Subscriber.HEALTH.length()).lines().findFirst();
+    return log.lastAfter(Subscriber.HEALTH);
+  }
+
+  /** By how many seconds the process's clock was off when it started, give or take its start. */
+  Optional<Long> clockOffset() throws IOException {
+    return log.lastAfter(Subscriber.CLOCK)
+        .map(millis -> Math.round((Long.parseLong(millis) - startedAt) / 1e3));
   }
 }

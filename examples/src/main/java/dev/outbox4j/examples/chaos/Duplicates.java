@@ -1,0 +1,82 @@
+package dev.outbox4j.examples.chaos;
+
+import java.sql.SQLException;
+import java.util.EnumMap;
+import java.util.Map;
+import javax.sql.DataSource;
+
+/** Second effects of messages, each by the reason that allows it, if any does. */
+final class Duplicates {
+  /** Why there may be a second effect. */
+  enum Reason {
+    /** The first one's process was killed before its ack was written. */
+    KILL,
+    /** The first one's lease ran out, since its process was frozen or cut off. */
+    LEASE,
+    /** The first handler reported a failure although its effect was there. */
+    UNHEARD_EFFECT,
+    /** No fault hit the first one's process meanwhile, or its lease was still in force. */
+    UNEXPLAINED
+  }
+
+  /**
+   * Pairs a run with the next one of its message by token: by time, a frozen handler that goes on
+   * would come after the one that replaced it. A pair needs a fault that hit the process of its
+   * first run between the two effects, or around one of them. And that run must have reported a
+   * failure or lost its lease: to time, or already when it wrote its effect (then the row was
+   * another's, not only without a lease), or with the column that holds leases.
+   */
+  private static final String BY_REASON =
+      """
+      with runs as (
+        select no, outbox_id, token, row_token, owner, lease_until, at,
+          lead(token) over w as next_token, lead(at) over w as next_at
+        from handled where no in (select no from handled group by no having count(*) > 1)
+        window w as (partition by no order by token, at)
+      ), pairs as (
+        select r.*, t.token is not null as reported,
+          array(
+            select f.fault from faults f
+            where (f.owner is null or f.owner = r.owner)
+              and f.hit_from <= greatest(r.at, r.next_at) and f.hit_to >= least(r.at, r.next_at)
+          ) as faults
+        from runs r
+        left join (select distinct outbox_id, token from retried) t
+          on t.outbox_id = r.outbox_id and t.token = r.token
+        where r.next_token is not null
+      )
+      select reason || ' ' || count(*) from (
+        select case
+          when token = next_token or cardinality(faults) = 0 then 'UNEXPLAINED'
+          when reported then 'UNHEARD_EFFECT'
+          when not 'drop-column' = any(faults) and not case
+            when lease_until is null then row_token is distinct from token
+            else next_at >= lease_until end then 'UNEXPLAINED'
+          when 'kill-subscriber' = any(faults) then 'KILL'
+          else 'LEASE' end as reason
+        from pairs) x
+      group by reason""";
+
+  private final Map<Reason, Long> counts = new EnumMap<>(Reason.class);
+
+  private Duplicates() {}
+
+  static Duplicates of(DataSource direct) throws SQLException {
+    Duplicates duplicates = new Duplicates();
+    for (String line : Database.texts(direct, BY_REASON)) {
+      int gap = line.indexOf(' ');
+      duplicates.counts.put(
+          Reason.valueOf(line.substring(0, gap)), Long.valueOf(line.substring(gap + 1)));
+    }
+    return duplicates;
+  }
+
+  long count(Reason reason) {
+    return counts.getOrDefault(reason, 0L);
+  }
+
+  /** How many there are, explained or not. */
+  long all() {
+    return counts.values().stream().mapToLong(each -> each).sum();
+  }
+}

@@ -1,0 +1,358 @@
+package dev.outbox4j.examples.chaos;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.outbox4j.examples.chaos.Duplicates.Reason;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.postgresql.ds.PGSimpleDataSource;
+
+/** A figure that must be zero is worth no more than what it finds, so each fault is planted. */
+@ExtendWith(PostgresExtension.class)
+class LedgerIT {
+  private static final Duration LEASE = Duration.ofSeconds(5);
+  private static final Duration RETRY_DELAY = Duration.ofMillis(200);
+  private static final String OWNER = "s0.1";
+  private static final String OTHER = "s1.2";
+  private static final long ROW = 7;
+
+  private final TestDatabase database;
+  private final LedgerSchema schema;
+  private final Ledger ledger;
+
+  LedgerIT(TestDatabase database) throws SQLException {
+    this.database = database;
+    this.schema = new LedgerSchema(database.plain(), LEASE);
+    this.ledger = new Ledger(database.plain());
+    if (database.one(String.class, "select to_regclass('committed')::text") == null) {
+      schema.create();
+    }
+  }
+
+  @BeforeEach
+  void oneCommittedMessageUnderTheOwnersLease() {
+    database.update(
+        "truncate outbox, outbox_dlq, committed, handled, deleted, retried, stale, stolen, misdated,"
+            + " faults, dead_letters_kept");
+    commit(1, ROW, "NORMAL");
+    insertRow(ROW);
+    claim(OWNER);
+  }
+
+  @Test
+  void findsNothingWhereNothingIsWrong() throws SQLException {
+    renew(OWNER);
+    effect(OWNER, 1);
+    ack(OWNER);
+    commit(2, 8, "POISON");
+    insertRow(8);
+    claim(OTHER);
+    deadLetter(OTHER, 8);
+
+    assertThat(breaches()).isEmpty();
+    assertThat(ledger.committed()).isEqualTo(2);
+    assertThat(ledger.kinds()).isEqualTo(Map.of("normal", 1L, "poison", 1L));
+    assertThat(ledger.deadLetters()).isEqualTo(1);
+    assertThat(ledger.duplicates().all()).isZero();
+  }
+
+  @Test
+  void findsALostMessage() throws SQLException {
+    database.update("truncate outbox");
+
+    assertThat(breaches()).isEqualTo(Map.of("lost", 1L));
+  }
+
+  @Test
+  void findsAMessageThatWasHandledAfterARollback() throws SQLException {
+    effect(OWNER, 1);
+    ack(OWNER);
+    database.update("delete from committed");
+
+    assertThat(breaches()).isEqualTo(Map.of("handledAfterRollback", 1L));
+  }
+
+  @Test
+  void findsAnAckByAnotherThanTheOwnerThoughTheOwnerHandledTheMessage() throws SQLException {
+    effect(OWNER, 1);
+    ack(OTHER);
+
+    assertThat(breaches()).isEqualTo(Map.of("staleAcks", 1L));
+  }
+
+  @Test
+  void findsAnAckBeforeTheHandlerEnded() throws SQLException {
+    ack(OWNER);
+    effect(OWNER, 1);
+
+    assertThat(breaches()).isEqualTo(Map.of("staleAcks", 1L));
+  }
+
+  @Test
+  void findsAnAckUnderALeaseThatWasGivenUp() throws SQLException {
+    effect(OWNER, 1);
+    as(OWNER, "update outbox set lease_until = null, leased_by = null");
+    ack(OWNER);
+
+    assertThat(breaches()).isEqualTo(Map.of("staleAcks", 1L));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "'lease_until = now() + interval ''5 s'''",
+    "'lease_until = null, leased_by = null'",
+    "'attempts_count = attempts_count + 1, available_at = now() + interval ''200 ms'', lease_until = null'"
+  })
+  void findsARenewalAReleaseAndARetryByAnotherThanTheOwner(String write) throws SQLException {
+    as(OTHER, "update outbox set " + write);
+
+    assertThat(ledger.staleAcks()).isEqualTo(1);
+  }
+
+  @Test
+  void findsADeadLetterByAnotherThanTheOwner() throws SQLException {
+    database.update("update committed set kind = 'POISON'");
+    deadLetter(OTHER, ROW);
+
+    assertThat(breaches()).isEqualTo(Map.of("staleAcks", 1L));
+  }
+
+  @Test
+  void findsAClaimOfARowWhoseLeaseIsAlive() throws SQLException {
+    claim(OTHER);
+
+    assertThat(ledger.staleAcks()).isEqualTo(1);
+  }
+
+  @Test
+  void findsTwoDeadLettersOfOneMessageAlsoInTablesThatWereDropped() throws SQLException {
+    database.update("update committed set kind = 'POISON'");
+    deadLetter(OWNER, ROW);
+    assertThat(breaches()).isEmpty();
+
+    schema.dropDeadLetters();
+    schema.createDeadLetters();
+    assertThat(breaches()).isEmpty();
+
+    insertDeadLetter(ROW);
+    assertThat(breaches()).isEqualTo(Map.of("deadLetteredTwice", 1L));
+  }
+
+  @Test
+  void findsDeadLettersThatShouldNotBeAndMissesThoseThatShould() throws SQLException {
+    deadLetter(OWNER, ROW);
+    commit(2, 8, "POISON");
+    effectOf(2, 8, OWNER, 1, 0);
+
+    assertThat(breaches())
+        .isEqualTo(Map.of("healthyDeadLettered", 1L, "poisonNotDeadLettered", 1L));
+  }
+
+  @Test
+  void findsAnEffectBeforeTheMessageWasDue() throws SQLException {
+    effect(OWNER, 1);
+    ack(OWNER);
+    database.update("update committed set due_at = now() + interval '2 s'");
+
+    assertThat(breaches()).isEqualTo(Map.of("early", 1L));
+  }
+
+  @Test
+  void findsLeasesAndRetriesOfAWrongLength() throws SQLException {
+    as(OWNER, "update outbox set lease_until = now() + interval '605 s'");
+    as(
+        OWNER,
+        "update outbox set lease_until = null, attempts_count = 1, available_at = now() - interval '600 s'");
+
+    assertThat(ledger.misdated(RETRY_DELAY)).isEqualTo(2);
+  }
+
+  @Test
+  void keepsItsEyesAfterTheLeasesWereDroppedAndAdded() throws SQLException {
+    schema.dropLeases();
+    schema.addLeases();
+    claim(OTHER);
+    effect(OTHER, 2);
+    assertThat(ledger.staleAcks()).isZero();
+
+    renew(OWNER);
+    assertThat(ledger.staleAcks()).isEqualTo(1);
+    ack(OWNER);
+    assertThat(ledger.staleAcks()).isEqualTo(2);
+  }
+
+  /**
+   * Two effects of one message: when the first run wrote its one, in ms from the time of the fault,
+   * what the server then had for the row (the ms its lease still lasted, and its token), when the
+   * second run wrote its own, and what explains that.
+   */
+  @ParameterizedTest(name = "{0}")
+  @CsvSource({
+    // killed between effect and ack, handled again after the lease
+    "killed, kill-subscriber, s0.1, -10, 5000, 1, 5200, KILL",
+    "before its lease was over, kill-subscriber, s0.1, -10, 5000, 1, 4900, UNEXPLAINED",
+    "another was killed, kill-subscriber, s9.9, -10, 5000, 1, 5200, UNEXPLAINED",
+    "long before the kill, kill-subscriber, s0.1, -9000, 5000, 1, -3000, UNEXPLAINED",
+    "no fault, , , -10, 5000, 1, 5200, UNEXPLAINED",
+    "cut off, cut-network, , -10, 5000, 1, 5200, LEASE",
+    // thawed in its handler, long after the row was another's: later by time, not by token
+    "frozen, freeze-subscriber, s0.1, 900, , 2, 500, LEASE",
+    "gone when it was thawed, freeze-subscriber, s0.1, 900, , , 500, LEASE",
+    // given up by the framework while the handler ran
+    "released meanwhile, cut-network, , 100, , 1, 5200, UNEXPLAINED",
+    "leases were dropped, drop-column, , 100, , 1, 900, LEASE",
+    "leases were dropped after, drop-column, , -10, 5000, 1, 900, LEASE",
+    "the machine stood still, machine-stalled, , -10, 5000, 1, 5200, LEASE"
+  })
+  void explainsASecondEffectOnlyByAFaultThatHitTheFirstOnesProcess(
+      String what,
+      String fault,
+      String victim,
+      int firstAt,
+      Integer leaseLeft,
+      Integer rowToken,
+      int secondAt,
+      Reason reason)
+      throws SQLException {
+    database.update("truncate handled");
+    insertEffect(OWNER, 1, firstAt, leaseLeft, rowToken);
+    insertEffect(OTHER, 2, secondAt, 5000, 2);
+    if (fault != null) {
+      fault(fault, victim);
+    }
+
+    Duplicates duplicates = ledger.duplicates();
+
+    assertThat(duplicates.count(reason)).as(what).isEqualTo(1);
+    assertThat(duplicates.all()).isEqualTo(1);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"terminate-connections, UNHEARD_EFFECT", ", UNEXPLAINED"})
+  void explainsASecondEffectByAReportedFailureIfThereWasAFault(String fault, Reason reason)
+      throws SQLException {
+    insertEffect(OWNER, 1, 100, 5000, 1);
+    insertEffect(OTHER, 2, 400, 5000, 2);
+    database.update("insert into retried values (?, 1, interval '200 ms', false)", ROW);
+    if (fault != null) {
+      fault(fault, null);
+    }
+
+    assertThat(ledger.duplicates().count(reason)).isEqualTo(1);
+  }
+
+  @Test
+  void neverExplainsASecondEffectUnderTheSameToken() throws SQLException {
+    insertEffect(OWNER, 1, 100, 5000, 1);
+    insertEffect(OWNER, 1, 6000, 5000, 1);
+    fault("kill-subscriber", OWNER);
+
+    assertThat(ledger.duplicates().count(Reason.UNEXPLAINED)).isEqualTo(1);
+  }
+
+  private Map<String, Long> breaches() throws SQLException {
+    Map<String, Long> figures = new LinkedHashMap<>();
+    figures.put("lost", ledger.lost());
+    figures.put("handledAfterRollback", ledger.handledAfterRollback());
+    figures.put("staleAcks", ledger.staleAcks());
+    figures.put("poisonNotDeadLettered", ledger.poisonNotDeadLettered());
+    figures.put("healthyDeadLettered", ledger.healthyDeadLettered());
+    figures.put("deadLetteredTwice", ledger.deadLetteredTwice());
+    figures.put("early", ledger.early());
+    figures.put("misdated", ledger.misdated(RETRY_DELAY));
+    figures.values().removeIf(value -> value == 0);
+    return figures;
+  }
+
+  private void commit(long no, long row, String kind) {
+    database.update("insert into committed values (?, ?, ?, now())", no, kind, row);
+  }
+
+  private void insertRow(long id) {
+    database.update("insert into outbox (id, queue, payload) values (?, 'chaos', '')", id);
+  }
+
+  private void claim(String owner) {
+    as(
+        owner,
+        "update outbox set lease_until = now() + interval '5 s', lease_token = lease_token + 1,"
+            + " leased_by = '%s/x/1'".formatted(owner));
+  }
+
+  private void renew(String owner) {
+    as(owner, "update outbox set lease_until = now() + interval '5 s'");
+  }
+
+  private void ack(String owner) {
+    as(owner, "delete from outbox");
+  }
+
+  private void deadLetter(String owner, long row) {
+    insertDeadLetter(row);
+    as(owner, "delete from outbox where id = " + row);
+  }
+
+  private void insertDeadLetter(long row) {
+    database.update(
+        """
+        insert into outbox_dlq (original_id, queue, payload, deliveries_count, attempts_count,
+                                created_at, failure_reason)
+        values (?, 'chaos', '', 1, 1, now(), 'retry_terminal')""",
+        row);
+  }
+
+  private void effect(String owner, int token) {
+    effectOf(1, ROW, owner, token, 0);
+  }
+
+  private void effectOf(long no, long row, String owner, int token, int millis) {
+    database.update(
+        "insert into handled (no, outbox_id, token, row_token, owner, lease_until, at) values"
+            + " (?, ?, ?, ?, ?, now() + interval '5 s', clock_timestamp() + ? * interval '1 ms')",
+        no,
+        row,
+        token,
+        token,
+        owner,
+        millis);
+  }
+
+  /** Times are in milliseconds from a fixed instant. */
+  private void insertEffect(String owner, int token, int at, Integer leaseLeft, Integer rowToken) {
+    database.update(
+        """
+        insert into handled (no, outbox_id, token, row_token, owner, lease_until, at)
+        select 1, ?, ?, ?, ?, at + ? * interval '1 ms', at
+        from (select timestamptz '2030-01-01' + ? * interval '1 ms' as at) x""",
+        ROW,
+        token,
+        rowToken,
+        owner,
+        leaseLeft,
+        at);
+  }
+
+  /** From the fixed instant, for a second. */
+  private void fault(String fault, String victim) throws SQLException {
+    ledger.hit(fault, victim, "2030-01-01 00:00:00", "2030-01-01 00:00:01");
+  }
+
+  private void as(String application, String sql) {
+    PGSimpleDataSource source = database.plain();
+    source.setApplicationName(application);
+    try {
+      Database.update(source, sql);
+    } catch (SQLException e) {
+      throw new IllegalStateException(sql, e);
+    }
+  }
+}

@@ -1,0 +1,71 @@
+package dev.outbox4j.examples.chaos;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class ReportTest {
+  @TempDir Path directory;
+  private final Report report = new Report();
+
+  @Test
+  void isCleanWithinItsBounds() {
+    report.mustBeZero("lost", 0);
+    report.recoveryAfterKill(7);
+    report.recoveryAfterServer(3);
+    report.judgeRecoveries(7, 3);
+
+    assertThat(report.clean()).isTrue();
+  }
+
+  @Test
+  void isNotCleanWithAFigureThatMustBeZero() {
+    report.mustBeZero("lost", 1);
+
+    assertThat(report.clean()).isFalse();
+  }
+
+  @Test
+  void isNotCleanIfARecoveryTookTooLong() {
+    Report slowServer = new Report();
+    report.recoveryAfterKill(7.1);
+    slowServer.recoveryAfterServer(3.1);
+    report.judgeRecoveries(7, 3);
+    slowServer.judgeRecoveries(7, 3);
+
+    assertThat(report.clean()).isFalse();
+    assertThat(slowServer.clean()).isFalse();
+  }
+
+  @Test
+  void writesFiguresFaultsAndBreaches() throws IOException {
+    report.figure("messages", 12);
+    report.fault(Fault.CRASH_SERVER, new Recovery(1.04, 2), 5);
+    report.fault(Fault.CRASH_SERVER, new Recovery(2.2, 3.4), 5);
+    report.rowsHeldAtKill(4);
+    report.rowsHeldAtKill(2);
+    report.judgeRecoveries(7, 3);
+    report.breach("something else");
+
+    report.write(directory.resolve("chaos-report.json"));
+
+    JsonNode written = new ObjectMapper().readTree(directory.resolve("chaos-report.json").toFile());
+    assertThat(written.get("messages").asInt()).isEqualTo(12);
+    assertThat(written.get("kills").asInt()).isEqualTo(2);
+    assertThat(written.get("least_rows_held_at_kill").asInt()).isEqualTo(2);
+    assertThat(written.get("limit_of_recovery_after_kill_s").asInt()).isEqualTo(7);
+    assertThat(written.get("breaches").get(0).asText()).isEqualTo("something else");
+    assertThat(written.at("/faults/crash-server/times").asInt()).isEqualTo(2);
+    assertThat(written.at("/faults/crash-server/worst_recovery_s").asDouble()).isEqualTo(2.2);
+    assertThat(written.at("/faults/crash-server/worst_all_well_s").asDouble()).isEqualTo(3.4);
+    assertThat(Files.readString(directory.resolve("chaos-report.md")))
+        .contains("| `crash-server` | 2 | 2.2 | 2.2 | 3.4 | 3.4 |")
+        .contains("- something else");
+  }
+}
