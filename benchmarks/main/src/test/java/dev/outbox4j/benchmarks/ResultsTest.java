@@ -55,7 +55,10 @@ class ResultsTest {
     ObjectNode root = new ObjectMapper().createObjectNode().put("drain_1m_vs_twin", 0.75);
     root.putObject("about").put("date", "2026-01-01");
     String first = Markdown.within("# Title\n\ntext\n", root);
-    assertThat(first).startsWith("# Title\n\ntext\n").contains("`drain_1m_vs_twin`").contains("0.75");
+    assertThat(first)
+        .startsWith("# Title\n\ntext\n")
+        .contains("`drain_1m_vs_twin`")
+        .contains("0.75");
     String again = Markdown.within(first + "after\n", root.put("drain_1m_vs_twin", 0.5));
     assertThat(again).startsWith("# Title").endsWith("after\n").contains("0.5000");
     assertThat(again).doesNotContain("0.75");
