@@ -96,8 +96,7 @@ final class JdbcOutboxPublisher implements OutboxPublisher {
   }
 
   private List<PublishBatch.Inserted> insert(Connection connection, PublishBatch batch) {
-    try (PreparedStatement statement =
-        connection.prepareStatement(batch.timed() ? sql.timers() : sql.plain())) {
+    try (PreparedStatement statement = connection.prepareStatement(sql.of(batch))) {
       statement.setBytes(1, batch.payloads);
       statement.setArray(2, connection.createArrayOf("int4", batch.firstBytes));
       statement.setArray(3, connection.createArrayOf("int4", batch.sizes));
@@ -108,10 +107,11 @@ final class JdbcOutboxPublisher implements OutboxPublisher {
       statement.setArray(8, connection.createArrayOf("text", batch.headers));
       statement.setArray(9, connection.createArrayOf("int8", batch.delays));
       statement.setArray(10, connection.createArrayOf("text", batch.deliverAts));
-      if (settings.notifyMode() != NotifyMode.NEVER && !batch.timed()) {
-        statement.setArray(11, connection.createArrayOf("text", batch.firstDue.queues));
-        statement.setArray(12, connection.createArrayOf("int8", batch.firstDue.delays));
-        statement.setArray(13, connection.createArrayOf("text", batch.firstDue.deliverAts));
+      if (settings.asksForFirstDue(batch)) {
+        FirstDue firstDue = batch.firstDue();
+        statement.setArray(11, connection.createArrayOf("text", firstDue.queues));
+        statement.setArray(12, connection.createArrayOf("int8", firstDue.delays));
+        statement.setArray(13, connection.createArrayOf("text", firstDue.deliverAts));
       }
       List<PublishBatch.Inserted> rows = new ArrayList<>(batch.queues.length);
       try (ResultSet result = statement.executeQuery()) {

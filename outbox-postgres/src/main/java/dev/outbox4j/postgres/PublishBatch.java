@@ -40,7 +40,6 @@ final class PublishBatch {
   final @Nullable String[] headers;
   final @Nullable Long[] delays;
   final @Nullable String[] deliverAts;
-  final FirstDue firstDue;
 
   /** A row that the statement returned; only one that has a timer id tells its queue. */
   record Inserted(long id, @Nullable String queue, @Nullable String timerId) {}
@@ -84,7 +83,11 @@ final class PublishBatch {
     ByteBuffer all = ByteBuffer.allocate((int) total);
     contents.forEach(all::put);
     this.payloads = all.array();
-    this.firstDue = FirstDue.of(messages);
+  }
+
+  /** Reckons when the first message of each queue is due. */
+  FirstDue firstDue() {
+    return FirstDue.of(messages);
   }
 
   /** Whether a message has a timer id. */

@@ -129,6 +129,11 @@ record PublishSql(String single, String plain, String timers, String cancelTimer
       where queue = $1 and timer_id = $2 and (lease_until is null or lease_until < clock_timestamp())
       """;
 
+  /** Chooses the statement of several messages, or of one with a timer id. */
+  String of(PublishBatch batch) {
+    return batch.timed() ? timers : plain;
+  }
+
   static PublishSql forJdbc(OutboxTable table, NotifyMode mode) {
     PublishSql sql = forR2dbc(table, mode);
     return new PublishSql(

@@ -6,6 +6,11 @@ import dev.outbox4j.OutboxException;
 record PublisherSettings(
     OutboxTable table, NotifyMode notifyMode, BodyEncoder encoder, boolean autoCommitAllowed) {
 
+  /** Tells whether the batch's statement wants to know what is due first. */
+  boolean asksForFirstDue(PublishBatch batch) {
+    return notifyMode != NotifyMode.NEVER && !batch.timed();
+  }
+
   OutboxException autoCommitRefused(String operation) {
     return new OutboxException(
         operation

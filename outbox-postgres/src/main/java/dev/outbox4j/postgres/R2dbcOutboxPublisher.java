@@ -96,7 +96,7 @@ final class R2dbcOutboxPublisher implements ReactiveOutboxPublisher {
   private Flux<Published> insert(Connection connection, PublishBatch batch) {
     Statement statement =
         connection
-            .createStatement(batch.timed() ? sql.timers() : sql.plain())
+            .createStatement(sql.of(batch))
             .bind(0, batch.payloads)
             .bind(1, batch.firstBytes)
             .bind(2, batch.sizes)
@@ -107,11 +107,9 @@ final class R2dbcOutboxPublisher implements ReactiveOutboxPublisher {
             .bind(7, batch.headers)
             .bind(8, batch.delays)
             .bind(9, batch.deliverAts);
-    if (settings.notifyMode() != NotifyMode.NEVER && !batch.timed()) {
-      statement
-          .bind(10, batch.firstDue.queues)
-          .bind(11, batch.firstDue.delays)
-          .bind(12, batch.firstDue.deliverAts);
+    if (settings.asksForFirstDue(batch)) {
+      FirstDue firstDue = batch.firstDue();
+      statement.bind(10, firstDue.queues).bind(11, firstDue.delays).bind(12, firstDue.deliverAts);
     }
     return Flux.from(statement.execute())
         .concatMap(result -> result.map(R2dbcOutboxPublisher::row))

@@ -77,7 +77,7 @@ class PublishBatchTest {
                 OutboxMessage.to("c").deliverIn(Duration.ofSeconds(3)).build(),
                 OutboxMessage.to("c").build(),
                 OutboxMessage.to("c").deliverAt(soon).build())
-            .firstDue;
+            .firstDue();
     assertThat(due.queues).containsExactly("a", "b", "c");
     assertThat(due.delays).containsExactly(1_000_000L, null, 0L);
     assertThat(due.deliverAts)
