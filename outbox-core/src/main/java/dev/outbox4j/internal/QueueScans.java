@@ -38,6 +38,7 @@ final class QueueScans {
   private long nextSweepAt;
   private long sweepAllowedAt;
   private boolean started;
+  private long lastCost;
 
   QueueScans(List<String> queues) {
     this.order = List.copyOf(queues);
@@ -66,7 +67,7 @@ final class QueueScans {
     drained = !full;
     if (sweeping) {
       started = true;
-      long cost = now - sentAt;
+      long cost = usualCost(now - sentAt);
       boolean pause = rows.isEmpty() ? cost > CHEAP : cost > 4 * CHEAP && foundNothingBelow(rows);
       long wait = pause ? Math.min(LONGEST_PAUSE, cost * COST_SHARE) : 0;
       sweepAllowedAt = now + wait;
@@ -78,6 +79,13 @@ final class QueueScans {
       greatest.merge(row.lease().queue(), place, (a, b) -> a.compareTo(b) >= 0 ? a : b);
     }
     greatest.forEach(this::advance);
+  }
+
+  /** The lesser of the last two: a single slow sweep tells of the machine, not of the queue. */
+  private long usualCost(long cost) {
+    long usual = Math.min(cost, lastCost);
+    lastCost = cost;
+    return usual;
   }
 
   private boolean foundNothingBelow(List<ClaimedRow> rows) {

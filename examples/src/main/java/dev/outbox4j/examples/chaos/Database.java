@@ -18,7 +18,10 @@ final class Database {
   private Database() {}
 
   static PGSimpleDataSource at(int port) {
-    PGSimpleDataSource source = new PGSimpleDataSource();
+    return at(port, new PGSimpleDataSource());
+  }
+
+  private static PGSimpleDataSource at(int port, PGSimpleDataSource source) {
     source.setServerNames(new String[] {"localhost"});
     source.setPortNumbers(new int[] {port});
     source.setDatabaseName("postgres");
@@ -28,9 +31,14 @@ final class Database {
     return source;
   }
 
+  /** For a pool: without the long pauses of HikariCP's. */
+  static PGSimpleDataSource retrying(int port) {
+    return at(port, new RetryingDataSource());
+  }
+
   /** A pool as a service would set it up, at short times so that faults heal quickly. */
   static HikariDataSource pool(int port, int size, String name, boolean pooler) {
-    PGSimpleDataSource source = at(port);
+    PGSimpleDataSource source = retrying(port);
     if (pooler) {
       source.setPrepareThreshold(0); // a transaction pooler keeps no prepared statements
     }
@@ -46,7 +54,7 @@ final class Database {
     config.setDataSource(source);
     config.setPoolName(name);
     config.setMaximumPoolSize(size);
-    config.setConnectionTimeout(1_000); // also the longest pause between tries to connect
+    config.setConnectionTimeout(1_000);
     config.setInitializationFailTimeout(-1);
     return new HikariDataSource(config);
   }

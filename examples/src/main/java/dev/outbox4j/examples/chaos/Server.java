@@ -33,7 +33,7 @@ final class Server implements AutoCloseable {
             .setServerConfig("fsync", "on")
             .setServerConfig("synchronous_commit", "on")
             .start();
-    PGSimpleDataSource source = Database.at(port());
+    PGSimpleDataSource source = Database.retrying(port());
     source.setSocketTimeout(600); // the sums at the end take long
     source.setPrepareThreshold(0); // a plan kept from when the ledger was small would scan it
     this.direct = Database.pool(source, 3, "harness");

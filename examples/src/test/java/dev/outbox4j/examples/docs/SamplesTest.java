@@ -40,10 +40,7 @@ class SamplesTest {
       documents.add(readme);
     }
 
-    assertThat(
-            DocumentedSamples.faults(
-                documents, MODULE.resolve("src/test/java/dev/outbox4j/examples/docs")))
-        .isEmpty();
+    assertThat(DocumentedSamples.faults(documents, MODULE.resolve("src"))).isEmpty();
   }
 
   @Test

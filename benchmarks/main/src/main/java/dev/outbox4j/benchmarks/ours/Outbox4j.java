@@ -12,7 +12,8 @@ import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.benchmarks.raw.BareNotify;
 import dev.outbox4j.benchmarks.raw.CopyLoad;
 import dev.outbox4j.benchmarks.spi.Bench;
-import dev.outbox4j.benchmarks.spi.Contestant;
+import dev.outbox4j.benchmarks.spi.Draining;
+import dev.outbox4j.benchmarks.spi.Publishing;
 import dev.outbox4j.benchmarks.spi.Publisher;
 import dev.outbox4j.benchmarks.spi.Sink;
 import dev.outbox4j.dlq.DeadLetterQueue;
@@ -42,7 +43,7 @@ import org.jspecify.annotations.Nullable;
  * {@code batchSize}, {@code listen} (r2dbc, ng, pgjdbc or none), {@code notify}, {@code pollMillis}
  * (the longest wait).
  */
-public final class Outbox4j implements Contestant {
+public final class Outbox4j implements Draining, Publishing {
   private static final String QUEUE = "bench";
   private static final OutboxTable TABLE = OutboxTable.named("outbox");
 

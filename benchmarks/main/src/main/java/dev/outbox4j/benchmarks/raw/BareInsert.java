@@ -2,9 +2,9 @@ package dev.outbox4j.benchmarks.raw;
 
 import dev.outbox4j.benchmarks.spi.Bench;
 import dev.outbox4j.benchmarks.spi.Publisher;
-import dev.outbox4j.benchmarks.spi.Sink;
+import dev.outbox4j.benchmarks.spi.Publishing;
+import dev.outbox4j.migrations.OutboxMigrations;
 import java.sql.Array;
-import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
 
@@ -13,7 +13,7 @@ import java.sql.SQLException;
  * says: {@code never}, {@code always}, {@code advisory} (unless the shared lock of an awake
  * subscriber is there to be had) or {@code sleepers} (if a subscriber said that it sleeps).
  */
-public final class BareInsert extends OutboxRows {
+public final class BareInsert implements Publishing {
   private static final String INSERT =
       "insert into outbox (queue, payload) select ?, p from unnest(?) as p";
   private static final String INSERTED =
@@ -33,12 +33,17 @@ public final class BareInsert extends OutboxRows {
   }
 
   @Override
+  public void prepare(Bench bench) throws SQLException {
+    OutboxMigrations.standard().migrate(bench.dataSource());
+  }
+
+  @Override
   public Publisher publisher(Bench bench) {
     String sql = sql(bench.option("gate", "never"));
     return (transaction, payloads, delay) -> {
       try (PreparedStatement statement = transaction.prepareStatement(sql)) {
         Array array = transaction.createArrayOf("bytea", payloads.toArray(new byte[0][]));
-        statement.setString(1, QUEUE);
+        statement.setString(1, TwoThreads.QUEUE);
         statement.setArray(2, array);
         statement.execute();
         array.free();
@@ -64,20 +69,5 @@ public final class BareInsert extends OutboxRows {
               + " and s.wake_at > i.available_at)) i";
       default -> throw new IllegalArgumentException("unknown gate " + gate);
     };
-  }
-
-  @Override
-  public void start(Bench bench, Sink sink) {
-    throw new UnsupportedOperationException("publishes only");
-  }
-
-  @Override
-  Taken claim(Connection connection) throws SQLException {
-    throw new UnsupportedOperationException("publishes only");
-  }
-
-  @Override
-  void handle(Connection connection, Taken taken, Sink sink) {
-    throw new UnsupportedOperationException("publishes only");
   }
 }

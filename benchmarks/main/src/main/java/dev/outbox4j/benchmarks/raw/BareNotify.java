@@ -1,9 +1,10 @@
 package dev.outbox4j.benchmarks.raw;
 
 import dev.outbox4j.benchmarks.spi.Bench;
-import dev.outbox4j.benchmarks.spi.Contestant;
+import dev.outbox4j.benchmarks.spi.Consuming;
 import dev.outbox4j.benchmarks.spi.Payloads;
 import dev.outbox4j.benchmarks.spi.Publisher;
+import dev.outbox4j.benchmarks.spi.Publishing;
 import dev.outbox4j.benchmarks.spi.Sink;
 import io.r2dbc.postgresql.PostgresqlConnectionConfiguration;
 import io.r2dbc.postgresql.PostgresqlConnectionFactory;
@@ -14,7 +15,7 @@ import org.jspecify.annotations.Nullable;
 import reactor.core.publisher.Mono;
 
 /** NOTIFY to the callback of a LISTEN over R2DBC, with no table at all. */
-public final class BareNotify implements Contestant {
+public final class BareNotify implements Consuming, Publishing {
   private @Nullable PostgresqlConnection listener;
 
   /** Made by the service loader. */
@@ -33,11 +34,6 @@ public final class BareNotify implements Contestant {
   @Override
   public void prepare(Bench bench) {
     // it needs no table
-  }
-
-  @Override
-  public void load(Bench bench, long first, long rows, int bytes) {
-    throw new UnsupportedOperationException("keeps nothing");
   }
 
   /** Returns R2DBC connections to the run's database. */

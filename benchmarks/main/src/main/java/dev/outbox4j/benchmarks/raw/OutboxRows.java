@@ -2,6 +2,7 @@ package dev.outbox4j.benchmarks.raw;
 
 import dev.outbox4j.benchmarks.spi.Bench;
 import dev.outbox4j.benchmarks.spi.Publisher;
+import dev.outbox4j.benchmarks.spi.Publishing;
 import dev.outbox4j.migrations.OutboxMigrations;
 import java.io.IOException;
 import java.sql.Array;
@@ -14,7 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /** Contestants on the very table that Outbox4j uses. */
-abstract class OutboxRows extends TwoThreads {
+abstract class OutboxRows extends TwoThreads implements Publishing {
   /** Index order whatever the statistics say; sent along with a statement, gone with it. */
   static final String BY_INDEX =
       "select set_config('plan_cache_mode', 'force_custom_plan', true),"

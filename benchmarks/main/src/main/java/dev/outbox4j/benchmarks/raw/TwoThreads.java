@@ -1,7 +1,7 @@
 package dev.outbox4j.benchmarks.raw;
 
 import dev.outbox4j.benchmarks.spi.Bench;
-import dev.outbox4j.benchmarks.spi.Contestant;
+import dev.outbox4j.benchmarks.spi.Draining;
 import dev.outbox4j.benchmarks.spi.Sink;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -13,7 +13,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /** One thread claims, one handles and acks, a short queue between them; a connection each. */
-abstract class TwoThreads implements Contestant {
+abstract class TwoThreads implements Draining {
   /** The queue that all messages are in. */
   static final String QUEUE = "bench";
 

@@ -8,7 +8,7 @@ import dev.dbos.transact.workflow.Queue;
 import dev.dbos.transact.workflow.Workflow;
 import dev.outbox4j.benchmarks.spi.BatchLoad;
 import dev.outbox4j.benchmarks.spi.Bench;
-import dev.outbox4j.benchmarks.spi.Contestant;
+import dev.outbox4j.benchmarks.spi.Draining;
 import dev.outbox4j.benchmarks.spi.Sink;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -16,7 +16,7 @@ import java.util.Base64;
 import org.jspecify.annotations.Nullable;
 
 /** A durable queue of DBOS Transact: a workflow without steps per message. */
-public final class Dbos implements Contestant {
+public final class Dbos implements Draining {
   private static final String QUEUE = "bench";
 
   private @Nullable DBOS dbos;

@@ -2,7 +2,7 @@ package dev.outbox4j.benchmarks.spring;
 
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.benchmarks.spi.Bench;
-import dev.outbox4j.benchmarks.spi.Contestant;
+import dev.outbox4j.benchmarks.spi.Draining;
 import java.util.Map;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -12,7 +12,7 @@ import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.support.GenericApplicationContext;
 
 /** A contestant in an application context of its own. */
-abstract class SpringContestant implements Contestant {
+abstract class SpringContestant implements Draining {
   private @Nullable ConfigurableApplicationContext context;
 
   final ConfigurableApplicationContext run(

@@ -8,14 +8,14 @@ import com.github.kagkarlsson.scheduler.task.helper.Tasks;
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.benchmarks.spi.BatchLoad;
 import dev.outbox4j.benchmarks.spi.Bench;
-import dev.outbox4j.benchmarks.spi.Contestant;
+import dev.outbox4j.benchmarks.spi.Draining;
 import dev.outbox4j.benchmarks.spi.Sink;
 import java.sql.SQLException;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
 /** db-scheduler with one-time tasks. */
-abstract class DbScheduler implements Contestant {
+abstract class DbScheduler implements Draining {
   private @Nullable Scheduler scheduler;
   private @Nullable HikariDataSource pool;
 

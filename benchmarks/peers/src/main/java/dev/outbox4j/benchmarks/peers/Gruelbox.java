@@ -12,7 +12,7 @@ import com.gruelbox.transactionoutbox.TransactionOutboxListener;
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.benchmarks.spi.BatchLoad;
 import dev.outbox4j.benchmarks.spi.Bench;
-import dev.outbox4j.benchmarks.spi.Contestant;
+import dev.outbox4j.benchmarks.spi.Draining;
 import dev.outbox4j.benchmarks.spi.Sink;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.event.Level;
 
 /** transaction-outbox of Gruelbox: a saved method call per message. */
-public final class Gruelbox implements Contestant {
+public final class Gruelbox implements Draining {
   private static volatile @Nullable Sink receiver;
 
   private @Nullable Thread flusher;

@@ -3,7 +3,7 @@ package dev.outbox4j.benchmarks.peers;
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.benchmarks.spi.BatchLoad;
 import dev.outbox4j.benchmarks.spi.Bench;
-import dev.outbox4j.benchmarks.spi.Contestant;
+import dev.outbox4j.benchmarks.spi.Draining;
 import dev.outbox4j.benchmarks.spi.Sink;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -18,7 +18,7 @@ import org.jobrunr.storage.sql.common.SqlStorageProviderFactory;
 import org.jspecify.annotations.Nullable;
 
 /** JobRunr's free edition: an enqueued job request per message. */
-public final class JobRunrQueue implements Contestant {
+public final class JobRunrQueue implements Draining {
   private static volatile @Nullable Sink receiver;
 
   private @Nullable HikariDataSource pool;

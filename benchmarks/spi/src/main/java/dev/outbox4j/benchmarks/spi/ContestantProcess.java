@@ -6,6 +6,7 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
+import java.util.Locale;
 import java.util.Map;
 import java.util.ServiceLoader;
 
@@ -90,12 +91,12 @@ public final class ContestantProcess {
         yield new Numbers();
       }
       case "load" -> {
-        contestant.load(bench, number(task[1]), number(task[2]), (int) number(task[3]));
+        able(Draining.class).load(bench, number(task[1]), number(task[2]), (int) number(task[3]));
         yield new Numbers();
       }
       case "drain" ->
           DrainTask.run(
-              contestant,
+              able(Draining.class),
               bench,
               number(task[1]),
               number(task[2]),
@@ -104,7 +105,7 @@ public final class ContestantProcess {
               task[5].equals("shared"));
       case "fill" ->
           PublishTask.fill(
-              contestant,
+              able(Publishing.class),
               bench,
               number(task[1]),
               number(task[2]),
@@ -112,7 +113,7 @@ public final class ContestantProcess {
               (int) number(task[4]));
       case "publish" ->
           PublishTask.run(
-              contestant,
+              able(Publishing.class),
               bench,
               (int) number(task[1]),
               (int) number(task[2]),
@@ -131,7 +132,16 @@ public final class ContestantProcess {
   }
 
   private LatencyTask latency(String[] task) {
-    return new LatencyTask(contestant, bench, (int) number(task[1]));
+    return new LatencyTask(
+        able(Publishing.class), able(Consuming.class), bench, (int) number(task[1]));
+  }
+
+  private <T extends Contestant> T able(Class<T> part) {
+    if (!part.isInstance(contestant)) {
+      throw new IllegalArgumentException(
+          contestant.name() + " is not " + part.getSimpleName().toLowerCase(Locale.ROOT));
+    }
+    return part.cast(contestant);
   }
 
   private static long number(String text) {

@@ -8,7 +8,7 @@ final class DrainTask {
   private DrainTask() {}
 
   static Numbers run(
-      Contestant contestant,
+      Draining contestant,
       Bench bench,
       long first,
       long rows,

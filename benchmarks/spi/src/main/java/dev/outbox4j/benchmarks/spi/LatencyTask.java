@@ -16,12 +16,14 @@ import java.util.concurrent.locks.LockSupport;
 
 /** From the commit, or from the due instant, to the handler; all in one process, on one clock. */
 final class LatencyTask {
-  private final Contestant contestant;
+  private final Publishing publishing;
+  private final Consuming consuming;
   private final Bench bench;
   private final int bytes;
 
-  LatencyTask(Contestant contestant, Bench bench, int bytes) {
-    this.contestant = contestant;
+  LatencyTask(Publishing publishing, Consuming consuming, Bench bench, int bytes) {
+    this.publishing = publishing;
+    this.consuming = consuming;
     this.bench = bench;
     this.bytes = bytes;
   }
@@ -48,9 +50,9 @@ final class LatencyTask {
             });
     Latencies fromCommit = new Latencies(messages);
     Latencies fromCommitted = new Latencies(messages);
-    Publisher publisher = contestant.publisher(bench);
+    Publisher publisher = publishing.publisher(bench);
     ProcessMeter meter = new ProcessMeter();
-    contestant.start(bench, sink);
+    consuming.start(bench, sink);
     long lost = 0;
     try (HikariDataSource pool = bench.pool(1);
         Connection connection = pool.getConnection()) {
@@ -72,7 +74,7 @@ final class LatencyTask {
       }
     }
     Numbers numbers = meter.read(messages);
-    contestant.stop();
+    consuming.stop();
     fromCommit.summary(numbers, "latency");
     return fromCommitted.summary(numbers, "after_commit").with("missing", lost);
   }
@@ -97,8 +99,8 @@ final class LatencyTask {
                 latencies.record(System.nanoTime() - sent.get(index));
               }
             });
-    Publisher publisher = contestant.publisher(bench);
-    contestant.start(bench, sink);
+    Publisher publisher = publishing.publisher(bench);
+    consuming.start(bench, sink);
     ProcessMeter meter = new ProcessMeter();
     BacklogSlope slope = new BacklogSlope();
     ExecutorService threads = Executors.newFixedThreadPool(writers);
@@ -142,7 +144,7 @@ final class LatencyTask {
       double publishing = (System.nanoTime() - start) / 1e9;
       boolean complete = sink.await(30);
       Numbers numbers = meter.read(sink.finished());
-      contestant.stop();
+      consuming.stop();
       return latencies
           .summary(numbers, "latency")
           .with("backlog_slope_per_s", slope.perSecond())
@@ -173,8 +175,8 @@ final class LatencyTask {
               }
               lateness.record(late);
             });
-    Publisher publisher = contestant.publisher(bench);
-    contestant.start(bench, sink);
+    Publisher publisher = publishing.publisher(bench);
+    consuming.start(bench, sink);
     ProcessMeter meter = new ProcessMeter();
     try (HikariDataSource pool = bench.pool(1);
         Connection connection = pool.getConnection()) {
@@ -194,7 +196,7 @@ final class LatencyTask {
       double behind = (System.nanoTime() - begin) / 1e9;
       boolean complete = sink.await(spanSeconds + 60);
       Numbers numbers = meter.read(sink.finished());
-      contestant.stop();
+      consuming.stop();
       return lateness
           .summary(numbers, "lateness")
           .with("early", early.get(0))

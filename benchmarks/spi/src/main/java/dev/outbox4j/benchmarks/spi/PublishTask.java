@@ -17,7 +17,7 @@ final class PublishTask {
   private PublishTask() {}
 
   static Numbers run(
-      Contestant contestant,
+      Publishing contestant,
       Bench bench,
       int writers,
       int batch,
@@ -51,7 +51,7 @@ final class PublishTask {
 
   /** Publishes so many messages, one batch in each transaction. */
   static Numbers fill(
-      Contestant contestant, Bench bench, long first, long rows, int bytes, int batch)
+      Publishing contestant, Bench bench, long first, long rows, int bytes, int batch)
       throws Exception {
     Publisher publisher = contestant.publisher(bench);
     ProcessMeter meter = new ProcessMeter();

@@ -1,0 +1,21 @@
+package dev.outbox4j.benchmarks.spi;
+
+/** A contestant that works off a backlog. */
+public interface Draining extends Consuming {
+
+  /**
+   * Adds a backlog that is due at once, as fast as it likes; not measured.
+   *
+   * @param bench the run
+   * @param first the sequence number of the first message, see {@link Payloads}
+   * @param rows how many
+   * @param bytes the size of each payload
+   * @throws Exception if that fails
+   */
+  void load(Bench bench, long first, long rows, int bytes) throws Exception;
+
+  /** {@return whether it calls {@link Sink#acked}; else a message counts as done when handled} */
+  default boolean reportsAcks() {
+    return false;
+  }
+}
