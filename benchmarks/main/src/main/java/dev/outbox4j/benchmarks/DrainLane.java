@@ -35,7 +35,7 @@ final class DrainLane implements Lane {
             round,
             Roster.asked(
                 cell.entrants().stream()
-                    .filter(entrant -> Settings.minor(current) || Roster.FIGURES.contains(entrant))
+                    .filter(entrant -> Roster.takesPart(entrant, current))
                     .toList()),
             (entrant, database) ->
                 new Drain(run, entrant, database)

@@ -51,11 +51,12 @@ final class PublishLane implements Lane {
             continue;
           }
           String cell = WRITERS.formatted(writers, writers == 1 ? "" : "s", delay);
+          boolean gates = delay == 0 && !minor && Settings.minor(round);
           List<Entrant> entrants =
               Roster.asked(
                   cases.stream()
                       .map(Case::entrant)
-                      .filter(entrant -> delay == 0 && !minor || !entrant.label().contains("gate"))
+                      .filter(entrant -> gates || !entrant.label().contains("gate"))
                       .toList());
           setCommitDelay(run, delay);
           run.turn(
