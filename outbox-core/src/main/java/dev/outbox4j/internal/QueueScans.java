@@ -81,9 +81,9 @@ final class QueueScans {
     greatest.forEach(this::advance);
   }
 
-  /** The lesser of the last two: a single slow sweep tells of the machine, not of the queue. */
+  /** At most twice the last: a single slow sweep tells of the machine, not of the queue. */
   private long usualCost(long cost) {
-    long usual = Math.min(cost, lastCost);
+    long usual = Math.min(cost, 2 * lastCost);
     lastCost = cost;
     return usual;
   }

@@ -12,7 +12,7 @@ class QueueScansTest {
   private static final Duration CHEAP = Duration.ofMillis(1);
   private static final Duration DEAR = Duration.ofMillis(100);
 
-  private final QueueScans scans = new QueueScans(List.of("orders"));
+  private QueueScans scans = new QueueScans(List.of("orders"));
   private long now = 1;
 
   @BeforeEach
@@ -23,6 +23,14 @@ class QueueScansTest {
   @Test
   void cheapSweepsOfADrainedQueueFollowOneAnother() {
     emptySweep(CHEAP);
+
+    assertThat(scans.untilSweep(now)).isZero();
+  }
+
+  @Test
+  void theFirstSweepOfAColdProcessPutsOffNoOther() {
+    scans = new QueueScans(List.of("orders"));
+    emptySweep(DEAR);
 
     assertThat(scans.untilSweep(now)).isZero();
   }
@@ -40,6 +48,16 @@ class QueueScansTest {
     emptySweep(DEAR);
 
     assertThat(scans.untilSweep(now)).isEqualTo(DEAR.multipliedBy(20).toNanos());
+  }
+
+  @Test
+  void costsThatGrowCountAsTheyAre() {
+    emptySweep(DEAR);
+    emptySweep(DEAR);
+    now += scans.untilSweep(now);
+    emptySweep(DEAR.multipliedBy(2));
+
+    assertThat(scans.untilSweep(now)).isEqualTo(DEAR.multipliedBy(2 * 20).toNanos());
   }
 
   @Test

@@ -1,5 +1,6 @@
 package dev.outbox4j.examples.chaos;
 
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariConfig;
@@ -36,12 +37,13 @@ class LongOutageIT {
   private static final int FAILURES_BEFORE_THE_LONGEST_PAUSE = 10;
 
   private final AtomicInteger handled = new AtomicInteger();
+  private final AtomicInteger failuresOfRetrying = new AtomicInteger();
 
   @Test
   void firstMessageComesWithinThreeSecondsAlsoOfALongOutage() throws Exception {
     try (RestartableServer server = RestartableServer.start()) {
       OutboxMigrations.standard().migrate(server.dataSource());
-      RetryingDataSource retrying = new RetryingDataSource();
+      RetryingDataSource retrying = new CountedRetries();
       CountingDataSource counted = new CountingDataSource();
       try (HikariDataSource pool = pool(at(server, retrying), 3);
           HikariDataSource plain = pool(at(server, counted), 1);
@@ -57,6 +59,7 @@ class LongOutageIT {
         publish(server.dataSource());
 
         await().atMost(SOON).until(() -> handled.get() == 2);
+        assertThat(failuresOfRetrying).as("failures that made the pool pause").hasValueLessThan(2);
         await().until(() -> subscriber.health().healthy());
       }
     }
@@ -93,6 +96,22 @@ class LongOutageIT {
           .build()
           .publish(connection, OutboxMessage.to("outage").type("plain").body("x").build());
       connection.commit();
+    }
+  }
+
+  /** Counts what the pool gets to see of an outage. */
+  private final class CountedRetries extends RetryingDataSource {
+    private static final long serialVersionUID = 1;
+
+    @Override
+    public Connection getConnection(@Nullable String user, @Nullable String password)
+        throws SQLException {
+      try {
+        return super.getConnection(user, password);
+      } catch (SQLException e) {
+        failuresOfRetrying.incrementAndGet();
+        throw e;
+      }
     }
   }
 

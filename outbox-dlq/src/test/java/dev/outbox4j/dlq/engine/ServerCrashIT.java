@@ -87,7 +87,7 @@ class ServerCrashIT {
     HikariConfig config = new HikariConfig();
     config.setDataSource(server.dataSource());
     config.setMaximumPoolSize(3);
-    config.setConnectionTimeout(1_000); // after a short outage it tries again that soon
+    config.setConnectionTimeout(1_000);
     return new HikariDataSource(config);
   }
 

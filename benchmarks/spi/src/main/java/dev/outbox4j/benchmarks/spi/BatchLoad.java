@@ -60,11 +60,14 @@ public final class BatchLoad {
         bench,
         "insert into "
             + table
-            + " select (jsonb_populate_record(null::"
+            + " select r.* from bench_template t"
+            + " cross join unnest(?::bigint[], ?::text[]) as m(sequence, payload)"
+            // not (...).* above, which would make the record anew for each column
+            + " cross join lateral jsonb_populate_record(null::"
             + table
             + ", to_jsonb(t) || "
             + changes
-            + ")).* from bench_template t cross join unnest(?::bigint[], ?::text[]) as m(sequence, payload)",
+            + ") as r",
         first,
         rows,
         bytes,

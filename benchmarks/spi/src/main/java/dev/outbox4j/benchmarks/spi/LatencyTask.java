@@ -141,7 +141,7 @@ final class LatencyTask {
       for (Future<?> writer : running) {
         writer.get();
       }
-      double publishing = (System.nanoTime() - start) / 1e9;
+      double took = (System.nanoTime() - start) / 1e9;
       boolean complete = sink.await(30);
       Numbers numbers = meter.read(sink.finished());
       consuming.stop();
@@ -149,7 +149,7 @@ final class LatencyTask {
           .summary(numbers, "latency")
           .with("backlog_slope_per_s", slope.perSecond())
           .with("backlog_max", slope.max())
-          .with("published_per_s", expected / publishing)
+          .with("published_per_s", expected / took)
           .with("complete", complete ? 1 : 0);
     } finally {
       threads.shutdownNow();
