@@ -5,6 +5,7 @@ import dev.outbox4j.OutboxMessage;
 import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashMap;
@@ -13,6 +14,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.Queue;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -34,6 +36,8 @@ final class PublishBatch {
   final Integer[] firstBytes;
   final Integer[] sizes;
   final String[] queues;
+
+  // what no message has is an empty array: less to send and to unnest
   final @Nullable String[] types;
   final @Nullable String[] orderingKeys;
   final @Nullable String[] timerIds;
@@ -56,12 +60,12 @@ final class PublishBatch {
     this.firstBytes = new Integer[n];
     this.sizes = new Integer[n];
     this.queues = new String[n];
-    this.types = new String[n];
-    this.orderingKeys = new String[n];
-    this.timerIds = new String[n];
-    this.headers = new String[n];
-    this.delays = new Long[n];
-    this.deliverAts = new String[n];
+    @Nullable String[] types = new String[n];
+    @Nullable String[] orderingKeys = new String[n];
+    @Nullable String[] timerIds = new String[n];
+    @Nullable String[] headers = new String[n];
+    @Nullable Long[] delays = new Long[n];
+    @Nullable String[] deliverAts = new String[n];
     List<ByteBuffer> contents = new ArrayList<>(n);
     long total = 0;
     for (int place = 0; place < n; place++) {
@@ -83,6 +87,17 @@ final class PublishBatch {
     ByteBuffer all = ByteBuffer.allocate((int) total);
     contents.forEach(all::put);
     this.payloads = all.array();
+    this.types = emptyIfUnused(types);
+    this.orderingKeys = emptyIfUnused(orderingKeys);
+    this.timerIds = emptyIfUnused(timerIds);
+    this.headers = emptyIfUnused(headers);
+    this.delays = emptyIfUnused(delays);
+    this.deliverAts = emptyIfUnused(deliverAts);
+  }
+
+  /** Unnesting several arrays, PostgreSQL fills up the shorter ones with nulls. */
+  private static <T> @Nullable T[] emptyIfUnused(@Nullable T[] values) {
+    return Stream.of(values).allMatch(Objects::isNull) ? Arrays.copyOf(values, 0) : values;
   }
 
   /** Reckons when the first message of each queue is due. */
@@ -92,7 +107,7 @@ final class PublishBatch {
 
   /** Whether a message has a timer id. */
   boolean timed() {
-    return timerIds[0] != null;
+    return timerIds.length > 0;
   }
 
   /** Says what became of each message, in the order they were given. */

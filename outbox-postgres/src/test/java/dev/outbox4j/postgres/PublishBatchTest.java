@@ -93,6 +93,22 @@ class PublishBatchTest {
   }
 
   @Test
+  void sendsEmptyArraysOfWhatNoMessageHas() {
+    PublishBatch bare = batch(OutboxMessage.to("q").build(), OutboxMessage.to("q").build());
+    assertThat(bare.queues).containsExactly("q", "q");
+    assertThat(
+            List.of(
+                bare.types,
+                bare.orderingKeys,
+                bare.timerIds,
+                bare.headers,
+                bare.delays,
+                bare.deliverAts))
+        .allSatisfy(values -> assertThat(values).isEmpty());
+    assertThat(batch(OutboxMessage.to("q").build(), plain("a")).types).containsExactly(null, "a");
+  }
+
+  @Test
   void refusesRowsThatDoNotMatch() {
     PublishBatch batch = batch(plain("a"), timer("q", "t"));
     for (List<Inserted> rows :

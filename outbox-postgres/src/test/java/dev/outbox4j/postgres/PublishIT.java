@@ -143,10 +143,9 @@ class PublishIT {
   @MethodSource("dev.outbox4j.postgres.PublishShape#ways")
   void delaysByTheServersClock(PublishApi api, PublishShape shape) {
     List<Published> published =
-        shape.publish(
+        publish(
             api,
-            database,
-            PostgresOutbox.publisher(database.table()),
+            shape,
             List.of(
                 shape
                     .timer(OutboxMessage.to("q"), "delayed")
@@ -173,10 +172,9 @@ class PublishIT {
   @MethodSource("dev.outbox4j.postgres.PublishShape#ways")
   void storesTheFirstAndTheLastInstantsThatPostgresKnows(PublishApi api, PublishShape shape) {
     List<Published> published =
-        shape.publish(
+        publish(
             api,
-            database,
-            PostgresOutbox.publisher(database.table()),
+            shape,
             List.of(
                 shape
                     .timer(OutboxMessage.to("q"), "first")
@@ -187,6 +185,24 @@ class PublishIT {
                     .build()));
     assertThat(utc(published.get(0))).isEqualTo("4714-11-24 00:00:00 BC");
     assertThat(utc(published.get(1))).isEqualTo("294276-12-31 23:59:59.999999");
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void storesNothingForWhatNoMessageHas(PublishApi api) {
+    List<Published> published =
+        api.publish(database, OutboxMessage.to("q").build(), OutboxMessage.to("q").build());
+    assertThat(published)
+        .allSatisfy(
+            row ->
+                assertThat(
+                        column(
+                            Boolean.class,
+                            "type is null and ordering_key is null and timer_id is null"
+                                + " and headers = '{}' and payload = ''"
+                                + " and available_at between created_at and clock_timestamp()",
+                            row.rowId().orElseThrow()))
+                    .isTrue());
   }
 
   @ParameterizedTest
@@ -333,6 +349,11 @@ class PublishIT {
     } finally {
       database.update("alter table outbox drop constraint short");
     }
+  }
+
+  private List<Published> publish(
+      PublishApi api, PublishShape shape, List<OutboxMessage> messages) {
+    return shape.publish(api, database, PostgresOutbox.publisher(database.table()), messages);
   }
 
   private static void assertSetup(Runnable work, String... parts) {

@@ -49,7 +49,9 @@ final class Markdown {
   static String of(JsonNode root) {
     StringBuilder text = new StringBuilder();
     JsonNode about = root.path("about");
-    text.append("Measured on ").append(about.path("date").asText()).append(": ");
+    text.append("Measured on ").append(about.path("date").asText());
+    text.append(" at commit ").append(about.path("commit").asText());
+    text.append(" (lanes: ").append(about.path("lanes").asText()).append("): ");
     text.append(joined(about.path("machine"))).append(".\n\nServer: ");
     text.append(joined(about.path("server"))).append(".\n\n");
     List<List<String>> figures = new ArrayList<>();

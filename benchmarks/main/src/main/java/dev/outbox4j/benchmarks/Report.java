@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.SerializationFeature;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.outbox4j.benchmarks.spi.Numbers;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.LocalDate;
@@ -23,6 +24,7 @@ final class Report {
   private final ObjectMapper json = new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);
   private final Run run;
   private final Map<String, String> serverSettings;
+  private final String commit = commitOfNow();
 
   Report(Run run, Map<String, String> serverSettings) {
     this.run = run;
@@ -50,6 +52,21 @@ final class Report {
         .orElse("unknown");
   }
 
+  /** With a mark if files were changed since; as much as is known. */
+  private static String commitOfNow() {
+    try {
+      Process git =
+          new ProcessBuilder("git", "describe", "--always", "--dirty", "--abbrev=12")
+              .directory(Settings.home().toFile())
+              .redirectError(ProcessBuilder.Redirect.DISCARD)
+              .start();
+      String name = new String(git.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip();
+      return name.isEmpty() ? "unknown" : name;
+    } catch (IOException e) { // no git here
+      return "unknown";
+    }
+  }
+
   void print(Map<String, Double> figures) {
     StringBuilder text = new StringBuilder("\n");
     run.results()
@@ -74,6 +91,8 @@ final class Report {
     figures.forEach((name, value) -> root.put(name, Math.round(value * 1e5) / 1e5));
     ObjectNode about = json.createObjectNode();
     about.put("date", LocalDate.now(ZoneOffset.UTC).toString());
+    about.put("commit", commit);
+    about.put("lanes", String.join(", ", Settings.lanes()));
     about.put("full_size", !Settings.shrunk());
     about.set("machine", json.valueToTree(machine()));
     about.set("server", json.valueToTree(serverSettings));

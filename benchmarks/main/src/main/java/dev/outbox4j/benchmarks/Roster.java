@@ -26,15 +26,13 @@ final class Roster {
   /** The fastest of the peers by far. */
   private static final Entrant BEST_PEER = Entrant.peer("peers", "db-scheduler-lock-and-fetch");
 
-  private static final Entrant SECOND_PEER = Entrant.peer("peers", "db-scheduler-fetch");
-
   /** What figures are drawn of. */
   private static final List<Entrant> FIGURES = List.of(TWIN, OURS, TUNED, BEST_PEER);
 
   static final List<Entrant> PEERS =
       List.of(
           BEST_PEER,
-          SECOND_PEER,
+          Entrant.peer("peers", "db-scheduler-fetch"),
           Entrant.peer("peers", "transaction-outbox"),
           Entrant.peer("peers", "jobrunr"),
           Entrant.peer("peers-spring", "namastack-outbox"),
@@ -54,15 +52,9 @@ final class Roster {
         .toList();
   }
 
-  /**
-   * Whether it is measured in a round: in each if a figure is drawn of it, else where time allows.
-   * Most peers only once, since to fill their tables takes minutes.
-   */
+  /** Whether it is measured in a round: in each if a figure is drawn of it. */
   static boolean takesPart(Entrant entrant, int round) {
-    if (FIGURES.contains(entrant)) {
-      return true;
-    }
-    return isPeer(entrant) && !entrant.equals(SECOND_PEER) ? round == 0 : Settings.minor(round);
+    return FIGURES.contains(entrant) || Settings.minor(round);
   }
 
   static boolean isPeer(Entrant entrant) {

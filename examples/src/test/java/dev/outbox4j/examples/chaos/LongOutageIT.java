@@ -10,25 +10,21 @@ import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.testing.NeedsRestartableServer;
 import dev.outbox4j.postgres.testing.RestartableServer;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.condition.DisabledIfSystemProperty;
-import org.junit.jupiter.api.condition.EnabledOnOs;
-import org.junit.jupiter.api.condition.OS;
 import org.postgresql.ds.PGSimpleDataSource;
 
 /** The server stays away until HikariCP's pauses are long. */
-@EnabledOnOs({OS.LINUX, OS.MAC})
-@DisabledIfSystemProperty(
-    named = "outbox.test.postgres",
-    matches = "container|url",
-    disabledReason = "a server that is not ours cannot be crashed")
+@NeedsRestartableServer
 class LongOutageIT {
   private static final OutboxTable TABLE = OutboxTable.named("outbox");
   private static final Duration SOON = Duration.ofSeconds(3);
@@ -37,16 +33,16 @@ class LongOutageIT {
   private static final int FAILURES_BEFORE_THE_LONGEST_PAUSE = 10;
 
   private final AtomicInteger handled = new AtomicInteger();
+  private final AtomicInteger failures = new AtomicInteger();
   private final AtomicInteger failuresOfRetrying = new AtomicInteger();
 
   @Test
   void firstMessageComesWithinThreeSecondsAlsoOfALongOutage() throws Exception {
     try (RestartableServer server = RestartableServer.start()) {
       OutboxMigrations.standard().migrate(server.dataSource());
-      RetryingDataSource retrying = new CountedRetries();
-      CountingDataSource counted = new CountingDataSource();
-      try (HikariDataSource pool = pool(at(server, retrying), 3);
-          HikariDataSource plain = pool(at(server, counted), 1);
+      DataSource retrying = counted(at(server, new RetryingDataSource()), failuresOfRetrying);
+      try (HikariDataSource pool = pool(retrying, 3);
+          HikariDataSource plain = pool(counted(server.dataSource(), failures), 1);
           OutboxSubscriber subscriber = subscriber(pool)) {
         subscriber.start();
         publish(server.dataSource());
@@ -54,7 +50,7 @@ class LongOutageIT {
 
         server.crash();
         plain.getHikariPoolMXBean().softEvictConnections();
-        await().until(() -> counted.failures.get() == FAILURES_BEFORE_THE_LONGEST_PAUSE);
+        await().until(() -> failures.get() == FAILURES_BEFORE_THE_LONGEST_PAUSE);
         server.startAgain();
         publish(server.dataSource());
 
@@ -81,6 +77,22 @@ class LongOutageIT {
     return source;
   }
 
+  /** Counts how often a pool gets no connection of its source. */
+  private static DataSource counted(DataSource source, AtomicInteger failures) {
+    InvocationHandler handler =
+        (proxy, method, arguments) -> {
+          try {
+            return method.invoke(source, arguments);
+          } catch (InvocationTargetException e) {
+            failures.incrementAndGet();
+            throw e.getCause();
+          }
+        };
+    return (DataSource)
+        Proxy.newProxyInstance(
+            DataSource.class.getClassLoader(), new Class<?>[] {DataSource.class}, handler);
+  }
+
   private static HikariDataSource pool(DataSource source, int size) {
     HikariConfig config = new HikariConfig();
     config.setDataSource(source);
@@ -96,40 +108,6 @@ class LongOutageIT {
           .build()
           .publish(connection, OutboxMessage.to("outage").type("plain").body("x").build());
       connection.commit();
-    }
-  }
-
-  /** Counts what the pool gets to see of an outage. */
-  private final class CountedRetries extends RetryingDataSource {
-    private static final long serialVersionUID = 1;
-
-    @Override
-    public Connection getConnection(@Nullable String user, @Nullable String password)
-        throws SQLException {
-      try {
-        return super.getConnection(user, password);
-      } catch (SQLException e) {
-        failuresOfRetrying.incrementAndGet();
-        throw e;
-      }
-    }
-  }
-
-  /** Tells by a pool's failures how long the outage is. */
-  private static final class CountingDataSource extends PGSimpleDataSource {
-    private static final long serialVersionUID = 1;
-
-    private final transient AtomicInteger failures = new AtomicInteger();
-
-    @Override
-    public Connection getConnection(@Nullable String user, @Nullable String password)
-        throws SQLException {
-      try {
-        return super.getConnection(user, password);
-      } catch (SQLException e) {
-        failures.incrementAndGet();
-        throw e;
-      }
     }
   }
 }

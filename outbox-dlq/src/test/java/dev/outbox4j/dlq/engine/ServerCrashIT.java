@@ -12,6 +12,7 @@ import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
+import dev.outbox4j.postgres.testing.NeedsRestartableServer;
 import dev.outbox4j.postgres.testing.RestartableServer;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -19,16 +20,9 @@ import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.condition.DisabledIfSystemProperty;
-import org.junit.jupiter.api.condition.EnabledOnOs;
-import org.junit.jupiter.api.condition.OS;
 
 /** The server crashes while handlers run, and comes back. */
-@EnabledOnOs({OS.LINUX, OS.MAC})
-@DisabledIfSystemProperty(
-    named = "outbox.test.postgres",
-    matches = "container|url",
-    disabledReason = "a server that is not ours cannot be crashed")
+@NeedsRestartableServer
 class ServerCrashIT {
   private static final OutboxTable TABLE = OutboxTable.named("outbox");
   private static final Duration SOON = Duration.ofSeconds(3);
