@@ -8,6 +8,7 @@ import dev.outbox4j.OutboxException;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.PostgresStore;
+import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.ClaimRequest;
@@ -23,7 +24,6 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -49,35 +49,35 @@ class StoreSessionIT {
   @Test
   void everyOperationIsOneExecutionAndEndsNoTransaction() {
     CountingDataSource counting = new CountingDataSource(database.pool(1));
-    PostgresStore store = PostgresOutbox.store(counting.source, database.table());
-    AtomicInteger executions = counting.executions;
+    PostgresStore store = PostgresOutbox.store(counting, database.table());
 
     for (Idle.Mode mode : Idle.Mode.values()) {
       claim(store, new Idle(mode, Duration.ofSeconds(1)), 1, "orders");
       claim(store, new Idle(mode, Duration.ofSeconds(1)), 1, "orders", "letters");
     }
-    assertThat(executions).hasValue(8);
+    assertThat(counting.executions()).isEqualTo(8);
 
     database.update("update outbox set lease_until = null");
     List<LeaseRef> leases = claim(store, Idle.UNCHANGED, 10, "orders");
-    executions.set(0);
+    long before = counting.executions();
     store.renew(leases, LEASE);
     store.retry(List.of(new RetryUpdate(leases.get(0), LEASE, "failed")));
     store.reschedule(List.of(new RescheduleUpdate(leases.get(1), LEASE)));
     store.release(leases.subList(2, 4));
     store.ack(leases.subList(4, 10));
     store.forget("me");
-    assertThat(executions).hasValue(6);
+    assertThat(counting.executions() - before).isEqualTo(6);
+    assertThat(counting.transactionEnds()).isZero();
     assertThat(database.count("outbox")).isEqualTo(4);
   }
 
   @Test
   void nothingIsAskedOfTheServerForAnEmptyList() {
     CountingDataSource counting = new CountingDataSource(database.pool(1));
-    PostgresStore store = PostgresOutbox.store(counting.source, database.table());
+    PostgresStore store = PostgresOutbox.store(counting, database.table());
 
     assertThat(store.ack(List.of())).isEmpty();
-    assertThat(counting.executions).hasValue(0);
+    assertThat(counting.executions()).isZero();
   }
 
   @Test
@@ -110,8 +110,7 @@ class StoreSessionIT {
     CountingDataSource wrapped = new CountingDataSource(pool);
 
     assertThat(PostgresOutbox.store(pool, database.table()).connectionLimit()).hasValue(3);
-    assertThat(PostgresOutbox.store(wrapped.source, database.table()).connectionLimit())
-        .hasValue(3);
+    assertThat(PostgresOutbox.store(wrapped, database.table()).connectionLimit()).hasValue(3);
     assertThat(PostgresOutbox.store(database.plain(), database.table()).connectionLimit())
         .isEmpty();
   }

@@ -11,15 +11,20 @@ import java.sql.Statement;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.logging.Logger;
+import java.util.stream.Stream;
 import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
 
 /**
- * Counts the JDBC executions, each one round trip, on the connections of a data source, and how
- * many of these are lent at once.
+ * Counts what is asked of the connections of a data source: JDBC executions, each one round trip,
+ * the SQL statements in them, and calls that end a transaction; and how many connections are lent
+ * at once.
  */
 public final class CountingDataSource implements DataSource {
   private final DataSource target;
   private final AtomicLong executions = new AtomicLong();
+  private final AtomicLong statements = new AtomicLong();
+  private final AtomicLong transactionEnds = new AtomicLong();
   private final AtomicInteger lent = new AtomicInteger();
   private final AtomicInteger mostLent = new AtomicInteger();
 
@@ -29,6 +34,15 @@ public final class CountingDataSource implements DataSource {
 
   public long executions() {
     return executions.get();
+  }
+
+  public long statements() {
+    return statements.get();
+  }
+
+  /** Counts commits and rollbacks that were asked for. */
+  public long transactionEnds() {
+    return transactionEnds.get();
   }
 
   public int mostLent() {
@@ -47,28 +61,32 @@ public final class CountingDataSource implements DataSource {
 
   private Connection lend(Connection connection) {
     mostLent.accumulateAndGet(lent.incrementAndGet(), Math::max);
-    return counted(Connection.class, connection);
+    return counted(Connection.class, connection, null);
   }
 
-  private <T> T counted(Class<T> type, T real) {
+  /** The SQL is that of a prepared statement; others are given theirs when they are executed. */
+  private <T> T counted(Class<T> type, T real, @Nullable String sql) {
     InvocationHandler handler =
         (proxy, method, arguments) -> {
-          if (method.getName().startsWith("execute")) {
+          String name = method.getName();
+          if (name.startsWith("execute")) {
             executions.incrementAndGet();
+            statements.addAndGet(statements(sql == null ? (String) arguments[0] : sql));
           }
-          if (type == Connection.class
-              && method.getName().equals("close")
-              && !((Connection) real).isClosed()) {
+          if (type == Connection.class && (name.equals("commit") || name.equals("rollback"))) {
+            transactionEnds.incrementAndGet();
+          }
+          if (type == Connection.class && name.equals("close") && !((Connection) real).isClosed()) {
             lent.decrementAndGet();
           }
           try {
             Object result = method.invoke(real, arguments);
-            if (result instanceof PreparedStatement statement) {
-              return counted(PreparedStatement.class, statement);
+            if (name.equals("prepareStatement")) {
+              return counted(
+                  PreparedStatement.class, (PreparedStatement) result, (String) arguments[0]);
             }
-            if (result instanceof Statement statement
-                && method.getName().equals("createStatement")) {
-              return counted(Statement.class, statement);
+            if (name.equals("createStatement")) {
+              return counted(Statement.class, (Statement) result, null);
             }
             return result;
           } catch (InvocationTargetException e) {
@@ -78,6 +96,11 @@ public final class CountingDataSource implements DataSource {
     return type.cast(
         Proxy.newProxyInstance(
             CountingDataSource.class.getClassLoader(), new Class<?>[] {type}, handler));
+  }
+
+  /** No literal in our SQL has a semicolon. */
+  private static long statements(String sql) {
+    return Stream.of(sql.split(";")).filter(statement -> !statement.isBlank()).count();
   }
 
   @Override
