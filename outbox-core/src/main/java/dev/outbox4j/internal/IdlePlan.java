@@ -15,8 +15,9 @@ import org.jspecify.annotations.Nullable;
  * statement ran before does not, and its rows may become visible at any time until its transaction
  * ends. So polls stay short until no transaction is left that was open when the announcement was in
  * force; only then may the waits double up to the longest. Transactions that had not written by
- * then are not seen. In read committed they see the announcement when they do; above it they notify
- * without looking.
+ * then are not seen. In read committed they see the announcement when they do, unless their
+ * publishing statement had begun before it and wrote only after the margin; above read committed
+ * they notify without looking.
  */
 final class IdlePlan {
   private static final int BUSY_CLAIMS = 8;

@@ -9,12 +9,25 @@ import java.util.Map;
 
 /**
  * One message at a time to a subscriber with nothing to do, from the call of commit to the start of
- * the handler; by LISTEN source, and by polling. Then messages at random intervals around the
- * moment at which it falls asleep.
+ * the handler. Who listens polls every 10 s only, so that no poll makes up for a notification that
+ * is not sent.
  */
 final class IdleLane implements Lane {
   private static final String IDLE = "idle latency, one message every 20 to 60 ms";
-  private static final String WAKE = "wake-up, one message every 0 to 6 ms, poll 10 s";
+  private static final String POLLING = "idle latency by polling, one message every 150 to 400 ms";
+  private static final String WAKE = "wake-up, 150 to 250 ms after a burst";
+  private static final String AROUND = "falling asleep, 0 to 100 ms after a burst";
+
+  private static final int SUBSCRIBERS = 6;
+
+  /** With claims of two rows this makes a subscriber take back that it sleeps. */
+  private static final int BURST = 20;
+
+  private static final Entrant WOKEN = bursts(by("r2dbc"));
+
+  /** Shows that the lane would notice: nobody is told, so messages wait for the poll. */
+  private static final Entrant CONTROL =
+      bursts(by("r2dbc")).called("outbox4j NEVER, as a control").with("notify", "NEVER");
 
   @Override
   public String name() {
@@ -22,72 +35,125 @@ final class IdleLane implements Lane {
   }
 
   private static Entrant by(String listen) {
-    return Roster.OURS.called("outbox4j by " + listen).with("listen", listen);
+    return Roster.OURS
+        .called("outbox4j by " + listen)
+        .with("listen", listen)
+        .with("minPollMillis", "10000")
+        .with("pollMillis", "10000");
+  }
+
+  private static Entrant bursts(Entrant entrant) {
+    return entrant.called(entrant.label() + ", claims of 2").with("batchSize", "2");
   }
 
   @Override
   public void run(Run run) throws SQLException {
     int messages = Settings.number("messages", 500);
-    int around = Settings.number("around", Settings.given("messages") ? messages : 20_000);
-    List<Entrant> entrants = new ArrayList<>();
-    entrants.add(Roster.NOTIFY);
-    entrants.add(by("r2dbc"));
-    entrants.add(by("ng"));
-    entrants.add(by("pgjdbc"));
-    entrants.add(by("none").called("outbox4j polling, at most 100 ms").with("pollMillis", "100"));
+    int around = Settings.number("around", Settings.given("messages") ? messages : 100_000);
+    Entrant polling =
+        Roster.OURS
+            .called("outbox4j polling, at most 100 ms")
+            .with("listen", "none")
+            .with("pollMillis", "100");
     for (int round = 0; round < Settings.rounds() && !run.over(); round++) {
-      int current = round;
+      List<Entrant> entrants = new ArrayList<>(List.of(Roster.NOTIFY, by("r2dbc"), by("ng")));
+      if (Settings.minor(round)) {
+        entrants.add(by("pgjdbc"));
+      }
       run.turn(
           IDLE,
           round,
-          Roster.asked(
-              entrants.stream()
-                  .filter(
-                      entrant ->
-                          Settings.minor(current)
-                              || !entrant.label().matches(".*(pgjdbc|polling).*"))
-                  .toList()),
-          (entrant, database) -> idle(run, entrant, database, messages, 20, 60));
+          Roster.asked(entrants),
+          (entrant, database) -> idle(run, entrant, database, messages, "20 60 0 0"));
+      run.turn(
+          POLLING,
+          round,
+          Roster.asked(List.of(polling)),
+          (entrant, database) -> idle(run, entrant, database, messages / 3, "150 400 0 0"));
       run.turn(
           WAKE,
           round,
-          Roster.asked(List.of(by("r2dbc"))),
-          (entrant, database) -> idle(run, entrant, database, around, 0, 6));
+          Roster.asked(List.of(WOKEN)),
+          (entrant, database) ->
+              idle(run, entrant, database, messages / 2, "150 250 " + BURST + " 0"));
     }
+    run.turn(
+        AROUND,
+        0,
+        Roster.asked(List.of(WOKEN, CONTROL)),
+        (entrant, database) ->
+            around(run, entrant, database, entrant.equals(CONTROL) ? 10 * SUBSCRIBERS : around));
   }
 
   private static Numbers idle(
-      Run run, Entrant entrant, String database, int messages, int minGap, int maxGap)
+      Run run, Entrant entrant, String database, int messages, String rhythm)
       throws IOException, SQLException {
     try (ContestantJvm jvm = run.start(entrant, database)) {
       jvm.perform("prepare");
-      jvm.perform("idle 256 1500 0 6");
+      jvm.perform("idle 256 1500 0 6 0 0");
       try (Watch watch = new Watch(run.server(), database)) {
-        Numbers numbers = jvm.perform("idle 256 %d %d %d".formatted(messages, minGap, maxGap));
+        Numbers numbers = jvm.perform("idle 256 " + messages + " " + rhythm);
         return watch.read(numbers, messages);
       }
     }
   }
 
+  /**
+   * Some subscribers at a time, each with a queue and a process of its own. Every second message's
+   * transaction is held open for up to 30 ms: it may begin before the subscriber says that it
+   * sleeps, and commit after.
+   */
+  private static Numbers around(Run run, Entrant entrant, String database, int messages)
+      throws IOException, SQLException {
+    String task = "idle 256 %d 0 100 %d 30".formatted(messages / SUBSCRIBERS, BURST);
+    List<ContestantJvm> jvms = new ArrayList<>();
+    try {
+      for (int i = 0; i < SUBSCRIBERS; i++) {
+        jvms.add(run.start(entrant.with("queue", "bench" + i).with("heap", "128m"), database));
+      }
+      jvms.get(0).perform("prepare");
+      try (Watch watch = new Watch(run.server(), database)) {
+        jvms.forEach(jvm -> jvm.send(task));
+        Numbers worst = new Numbers();
+        double missing = 0;
+        double rate = 0;
+        for (ContestantJvm jvm : jvms) {
+          Numbers one = jvm.receive(task);
+          for (String percentile : List.of("p50", "p95", "p99", "max")) {
+            String metric = "latency_" + percentile + "_ms";
+            worst.with(
+                metric,
+                Math.max(
+                    one.values().getOrDefault(metric, 0.0),
+                    worst.values().getOrDefault(metric, 0.0)));
+          }
+          missing += one.values().getOrDefault("missing", 0.0);
+          rate += one.values().getOrDefault("rate", 0.0);
+        }
+        return watch.read(worst.with("rate", rate).with("missing", missing), messages);
+      }
+    } finally {
+      jvms.forEach(ContestantJvm::close);
+    }
+  }
+
   @Override
   public void figures(Results results, Map<String, Double> figures) {
+    String notify = Roster.NOTIFY.label();
+    for (String listen : List.of("r2dbc", "ng")) {
+      String suffix = listen.equals("r2dbc") ? "" : "_" + listen;
+      results
+          .ratio(IDLE, by(listen).label(), IDLE, notify, "latency_p50_ms")
+          .ifPresent(value -> figures.put("idle_p50_vs_notify" + suffix, value));
+      results
+          .median(IDLE, by(listen).label(), "latency_p99_ms")
+          .ifPresent(value -> figures.put("idle_p99_ms" + suffix, value));
+    }
     results
-        .ratio(IDLE, "outbox4j by r2dbc", IDLE, Roster.NOTIFY.label(), "latency_p50_ms")
-        .ifPresent(value -> figures.put("idle_p50_vs_notify", value));
-    results
-        .ratio(IDLE, "outbox4j by ng", IDLE, Roster.NOTIFY.label(), "latency_p50_ms")
-        .ifPresent(value -> figures.put("idle_p50_vs_notify_ng", value));
-    results
-        .median(IDLE, "outbox4j by r2dbc", "latency_p99_ms")
-        .ifPresent(value -> figures.put("idle_p99_ms", value));
-    results
-        .median(IDLE, "outbox4j by ng", "latency_p99_ms")
-        .ifPresent(value -> figures.put("idle_p99_ms_ng", value));
-    results
-        .median(WAKE, "outbox4j by r2dbc", "latency_p99_ms")
+        .median(WAKE, WOKEN.label(), "latency_p99_ms")
         .ifPresent(value -> figures.put("wake_p99_ms", value));
     results
-        .median(WAKE, "outbox4j by r2dbc", "latency_max_ms")
+        .median(AROUND, WOKEN.label(), "latency_max_ms")
         .ifPresent(value -> figures.put("wake_max_ms", value));
   }
 }

@@ -39,9 +39,9 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Outbox4j with everything on: metrics, renewal, dead letters and LISTEN. Options: {@code workers},
- * {@code batchSize}, {@code listen} (r2dbc, ng, pgjdbc or none), {@code notify}, {@code pollMillis}
- * (the longest wait).
+ * Outbox4j with everything on: metrics, renewal, dead letters and LISTEN. Options: {@code queue}, {@code
+ * workers}, {@code batchSize}, {@code listen} (r2dbc, ng, pgjdbc or none), {@code notify}, {@code
+ * minPollMillis} and {@code pollMillis} (the shortest and the longest wait).
  */
 public final class Outbox4j implements Draining, Publishing {
   private static final String QUEUE = "bench";
@@ -81,13 +81,15 @@ public final class Outbox4j implements Draining, Publishing {
   @Override
   public void start(Bench bench, Sink sink) {
     HikariDataSource connections = bench.pool(2);
-    Duration poll = Duration.ofMillis(bench.option("pollMillis", 10_000));
+    int minPoll =
+        bench.option("minPollMillis", (int) OutboxSubscriber.Builder.DEFAULT_MIN_POLL.toMillis());
+    int maxPoll = bench.option("pollMillis", 10_000);
     OutboxSubscriber.Builder builder =
-        OutboxSubscriber.builder(QUEUE)
+        OutboxSubscriber.builder(queue(bench))
             .store(PostgresOutbox.store(connections, TABLE))
             .workers(bench.option("workers", OutboxSubscriber.Builder.DEFAULT_WORKERS))
             .batchSize(bench.option("batchSize", OutboxSubscriber.Builder.DEFAULT_BATCH_SIZE))
-            .poll(OutboxSubscriber.Builder.DEFAULT_MIN_POLL, poll)
+            .poll(Duration.ofMillis(minPoll), Duration.ofMillis(maxPoll))
             .retry(RetryPolicy.constant(Duration.ofMillis(1)))
             .deadLetters(DeadLetterQueue.in("outbox_dlq"))
             .observe(MicrometerMetrics.on(new SimpleMeterRegistry()))
@@ -137,16 +139,21 @@ public final class Outbox4j implements Draining, Publishing {
     }
   }
 
+  private static String queue(Bench bench) {
+    return bench.option("queue", QUEUE);
+  }
+
   @Override
   public Publisher publisher(Bench bench) {
     OutboxPublisher publisher =
         PostgresOutbox.publisher(TABLE)
             .notify(NotifyMode.valueOf(bench.option("notify", "AUTO")))
             .build();
+    String queue = queue(bench);
     return (transaction, payloads, delay) -> {
       List<OutboxMessage> messages = new ArrayList<>(payloads.size());
       for (byte[] payload : payloads) {
-        OutboxMessage.Builder message = OutboxMessage.to(QUEUE).body(Payload.of(payload));
+        OutboxMessage.Builder message = OutboxMessage.to(queue).body(Payload.of(payload));
         messages.add(delay.isZero() ? message.build() : message.deliverIn(delay).build());
       }
       if (messages.size() == 1) {

@@ -11,9 +11,10 @@ public final class BareDelete extends OutboxRows {
       BY_INDEX
           + """
           with picked as materialized (
-            select id from outbox where queue = ? and available_at <= now()
+            select ctid, queue, id from outbox where queue = ? and available_at <= now()
             order by available_at, id limit ? for update skip locked)
-          delete from outbox o using picked where o.id = picked.id
+          delete from outbox o using picked
+          where o.ctid = picked.ctid and o.queue = picked.queue and o.id = picked.id
           returning o.id, o.lease_token, o.payload""";
 
   /** Made by the service loader. */

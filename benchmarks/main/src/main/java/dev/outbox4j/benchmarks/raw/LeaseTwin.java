@@ -11,9 +11,13 @@ import java.sql.SQLException;
 import java.time.OffsetDateTime;
 import java.time.ZoneOffset;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 
-/** Outbox4j's own statements by hand, with nothing around them: the limit of its guarantees. */
+/**
+ * The statements of Outbox4j's claim and ack by hand, with nothing around them: no metrics, no
+ * renewal, no LISTEN, no sweeps between, no check of what the ack deleted.
+ */
 public final class LeaseTwin extends OutboxRows {
   private static final OffsetDateTime START =
       OffsetDateTime.of(1970, 1, 1, 0, 0, 0, 0, ZoneOffset.UTC);
@@ -21,17 +25,19 @@ public final class LeaseTwin extends OutboxRows {
       BY_INDEX
           + """
           with picked as materialized (
-            select id from outbox
+            select ctid, queue, id from outbox
             where queue = ? and available_at <= now() and (available_at, id) > (?, ?)
               and (lease_until is null or lease_until < now())
             order by available_at, id limit ? for update skip locked)
           update outbox o set lease_until = now() + make_interval(secs => 60), lease_token = o.lease_token + 1,
             leased_by = ?, deliveries_count = o.deliveries_count + 1
-          from picked where o.id = picked.id
-          returning o.id, o.lease_token, o.payload, o.available_at, o.type, o.ordering_key, o.headers,
-            o.created_at, o.deliveries_count, o.attempts_count, o.first_attempt_at, o.timer_id""";
+          from picked where o.ctid = picked.ctid and o.queue = picked.queue and o.id = picked.id
+          returning o.id, o.lease_token, o.payload, o.available_at, o.queue, o.type, o.ordering_key, o.timer_id,
+            o.headers, o.created_at, o.deliveries_count, o.attempts_count, o.first_attempt_at""";
   private static final String MATCH =
-      " unnest(?::bigint[], ?::int[]) as d(id, token) where o.id = d.id and o.lease_token = d.token";
+      " unnest(?::text[], ?::bigint[], ?::int[]) as d(queue, id, token)"
+          + " where o.queue = d.queue and o.id = d.id and o.lease_token = d.token"
+          + " and o.lease_until is not null";
   private static final String ACK =
       BY_INDEX + "delete from outbox o using" + MATCH + " returning o.id";
   private static final String RETRY =
@@ -130,13 +136,16 @@ public final class LeaseTwin extends OutboxRows {
     if (which.isEmpty()) {
       return;
     }
+    String[] queues = new String[which.size()];
+    Arrays.fill(queues, QUEUE);
     Array ids =
         connection.createArrayOf("bigint", which.stream().map(i -> taken.ids()[i]).toArray());
     Array tokens =
         connection.createArrayOf("int", which.stream().map(i -> taken.tokens()[i]).toArray());
     try (PreparedStatement statement = connection.prepareStatement(sql)) {
-      statement.setArray(1, ids);
-      statement.setArray(2, tokens);
+      statement.setArray(1, connection.createArrayOf("text", queues));
+      statement.setArray(2, ids);
+      statement.setArray(3, tokens);
       statement.execute();
       statement.getMoreResults();
       int written = 0;

@@ -16,12 +16,15 @@ import java.util.List;
 
 /** Contestants on the very table that Outbox4j uses. */
 abstract class OutboxRows extends TwoThreads implements Publishing {
-  /** Index order whatever the statistics say; sent along with a statement, gone with it. */
+  /** What Outbox4j sends before each of its statements; gone with it. */
   static final String BY_INDEX =
       "select set_config('plan_cache_mode', 'force_custom_plan', true),"
           + " set_config('enable_seqscan', 'off', true),"
           + " set_config('enable_bitmapscan', 'off', true),"
-          + " set_config('enable_sort', 'off', true); ";
+          + " set_config('enable_sort', 'off', true),"
+          + " set_config('enable_hashjoin', 'off', true),"
+          + " set_config('enable_mergejoin', 'off', true),"
+          + " now(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint; ";
 
   static final int CLAIM = 1000;
 

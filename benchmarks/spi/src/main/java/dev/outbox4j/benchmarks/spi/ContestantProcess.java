@@ -120,10 +120,15 @@ public final class ContestantProcess {
               (int) number(task[3]),
               Double.parseDouble(task[4]),
               task[5].equals("business"));
-      case "idle" ->
-          latency(task)
-              .idle(
-                  (int) number(task[2]), Double.parseDouble(task[3]), Double.parseDouble(task[4]));
+      case "consume" -> {
+        able(Consuming.class).start(bench, new CountingSink(0, 0, false, false, sequence -> {}));
+        yield new Numbers();
+      }
+      case "rest" -> {
+        able(Consuming.class).stop();
+        yield new Numbers();
+      }
+      case "idle" -> latency(task).idle((int) number(task[2]), Rhythm.of(task, 3));
       case "steady" ->
           latency(task).steady((int) number(task[2]), (int) number(task[3]), (int) number(task[4]));
       case "delayed" -> latency(task).delayed((int) number(task[2]), (int) number(task[3]));

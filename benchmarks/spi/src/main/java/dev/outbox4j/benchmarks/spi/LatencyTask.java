@@ -5,14 +5,15 @@ import java.sql.Connection;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.IntStream;
 
 /** From the commit, or from the due instant, to the handler; all in one process, on one clock. */
 final class LatencyTask {
@@ -28,55 +29,60 @@ final class LatencyTask {
     this.bytes = bytes;
   }
 
-  /** One message at a time; the gaps before them are random between the two. */
-  Numbers idle(int messages, double minGapMillis, double maxGapMillis) throws Exception {
+  /** One message at a time; the first ones are not recorded, as LISTEN may be on its way. */
+  Numbers idle(int messages, Rhythm rhythm) throws Exception {
     long first = 1L << 40;
     AtomicLongArray at = new AtomicLongArray(messages);
-    CountDownLatch[] arrived = new CountDownLatch[messages];
-    for (int i = 0; i < messages; i++) {
-      arrived[i] = new CountDownLatch(1);
-    }
-    CountingSink sink =
-        new CountingSink(
-            first,
-            messages,
-            false,
-            false,
-            sequence -> {
-              int index = (int) (sequence - first);
-              if (at.compareAndSet(index, 0, System.nanoTime())) {
-                arrived[index].countDown();
-              }
-            });
+    Semaphore arrived = new Semaphore(0);
+    Semaphore others = new Semaphore(0);
+    Sink sink =
+        payload -> {
+          long sequence = Payloads.sequence(payload);
+          if (sequence < first) {
+            others.release();
+          } else if (at.compareAndSet((int) (sequence - first), 0, System.nanoTime())) {
+            arrived.release();
+          }
+          return Verdict.ACK;
+        };
+    int unrecorded = Math.min(20, messages / 10);
     Latencies fromCommit = new Latencies(messages);
     Latencies fromCommitted = new Latencies(messages);
     Publisher publisher = publishing.publisher(bench);
     ProcessMeter meter = new ProcessMeter();
     consuming.start(bench, sink);
-    long lost = 0;
+    long missing = 0;
     try (HikariDataSource pool = bench.pool(1);
         Connection connection = pool.getConnection()) {
       connection.setAutoCommit(false);
       for (int i = 0; i < messages; i++) {
-        double gap =
-            minGapMillis + ThreadLocalRandom.current().nextDouble() * (maxGapMillis - minGapMillis);
-        LockSupport.parkNanos((long) (gap * 1e6));
+        if (rhythm.busy() > 0) {
+          publisher.publish(connection, payloads(rhythm.busy()), Duration.ZERO);
+          connection.commit();
+          others.acquire(rhythm.busy());
+        }
+        rhythm.pause();
         publisher.publish(connection, List.of(Payloads.of(first + i, bytes)), Duration.ZERO);
+        rhythm.hold();
         long commit = System.nanoTime();
         connection.commit();
         long committed = System.nanoTime();
-        if (arrived[i].await(20, TimeUnit.SECONDS)) {
+        if (!arrived.tryAcquire(20, TimeUnit.SECONDS)) {
+          missing++;
+        } else if (i >= unrecorded) {
           fromCommit.record(at.get(i) - commit);
           fromCommitted.record(at.get(i) - committed);
-        } else {
-          lost++;
         }
       }
     }
     Numbers numbers = meter.read(messages);
     consuming.stop();
     fromCommit.summary(numbers, "latency");
-    return fromCommitted.summary(numbers, "after_commit").with("missing", lost);
+    return fromCommitted.summary(numbers, "after_commit").with("missing", missing);
+  }
+
+  private List<byte[]> payloads(int count) {
+    return IntStream.range(0, count).mapToObj(i -> Payloads.of(i, bytes)).toList();
   }
 
   /** Writers at a steady rate, open loop: who falls behind shows it in the backlog. */

@@ -12,9 +12,9 @@ public interface Sink {
   Verdict handle(byte[] payload);
 
   /**
-   * Counts messages whose end is committed.
+   * Counts messages whose end is committed. By default does nothing.
    *
    * @param messages how many more
    */
-  void acked(int messages);
+  default void acked(int messages) {}
 }
