@@ -2,6 +2,7 @@ package dev.outbox4j.benchmarks;
 
 import java.io.IOException;
 import java.io.PrintStream;
+import java.nio.file.Path;
 import java.sql.SQLException;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -10,7 +11,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * Runs lanes: {@code -Dlane=drain,idle} or all of them. Ctrl-C, or {@code -Dmax.seconds}, ends a
- * run early; what was measured until then is printed and written.
+ * run early; what was measured until then is printed and written. A run in which something failed
+ * ends with an exception.
  */
 public final class Benchmarks {
   private static final List<Lane> LANES =
@@ -44,52 +46,65 @@ public final class Benchmarks {
           "no lane is called " + asked + "; there are " + LANES.stream().map(Lane::name).toList());
     }
     PrintStream out = System.out;
+    long deadline =
+        System.nanoTime() + Settings.number("max.seconds", 1_000_000_000) * 1_000_000_000L;
     try (Server server = Server.start()) {
-      Run run = new Run(server, out);
+      Map<Lane, Run> runs = new LinkedHashMap<>();
+      lanes.forEach(lane -> runs.put(lane, new Run(server, out, deadline)));
       Map<String, String> settings = server.settings();
-      run.progress("machine %s", Report.machine());
-      run.progress("server %s", settings);
-      Report report = new Report(run, settings);
+      out.printf("machine %s%nserver %s%n", Report.machine(), settings);
+      Report report = new Report(settings);
       AtomicBoolean reported = new AtomicBoolean();
       Thread atExit =
           new Thread(
               () -> {
-                run.cutShort();
-                report(lanes, run, report, reported);
+                runs.values().forEach(Run::cutShort);
+                report(runs, report, reported);
               },
               "report-when-cut-short");
       Runtime.getRuntime().addShutdownHook(atExit);
-      for (Lane lane : lanes) {
-        if (!run.over()) {
-          runLane(lane, run);
-        }
-      }
-      report(lanes, run, report, reported);
-    }
-  }
-
-  private static void runLane(Lane lane, Run run) throws IOException, SQLException {
-    try {
-      lane.run(run);
-    } catch (IOException | SQLException e) {
-      // on the way out the server goes first
-      if (!run.over()) {
-        throw e;
+      runs.forEach(
+          (lane, run) -> {
+            if (!run.over()) {
+              run.run(lane);
+            }
+          });
+      report(runs, report, reported);
+      List<String> failures =
+          runs.values().stream().flatMap(run -> run.failures().keySet().stream()).toList();
+      if (!failures.isEmpty()) {
+        throw new IllegalStateException("failed: " + String.join("; ", failures));
       }
     }
   }
 
-  private static void report(List<Lane> lanes, Run run, Report report, AtomicBoolean reported) {
+  private static void report(Map<Lane, Run> runs, Report report, AtomicBoolean reported) {
     if (reported.getAndSet(true)) {
       return;
     }
-    Map<String, Double> figures = new LinkedHashMap<>();
-    lanes.forEach(lane -> lane.figures(run.results(), figures));
-    report.print(figures);
+    runs.forEach(
+        (lane, run) -> {
+          Map<String, Double> figures = new LinkedHashMap<>();
+          lane.figures(run.results(), figures);
+          report.print(run, figures);
+          if (!run.results().cells().isEmpty()) {
+            write(lane, run, report, figures);
+          }
+        });
+  }
+
+  private static void write(Lane lane, Run run, Report report, Map<String, Double> figures) {
+    List<String> amiss = run.amiss();
+    Path file = Settings.out(!amiss.isEmpty());
     try {
-      report.write(Settings.out(), figures);
+      report.write(file, lane.name(), run, figures);
+      run.progress(
+          "lane %s: written to %s%s",
+          lane.name(),
+          file.toAbsolutePath(),
+          amiss.isEmpty() ? "" : ", as it was no full run: " + String.join("; ", amiss));
     } catch (IOException e) {
-      run.progress("not written: %s", e);
+      run.progress("lane %s: not written: %s", lane.name(), e);
     }
   }
 }

@@ -1,7 +1,8 @@
 package dev.outbox4j.benchmarks;
 
-import java.util.LinkedHashMap;
+import java.util.Collections;
 import java.util.Map;
+import java.util.TreeMap;
 
 /**
  * A contestant with its settings, as it appears in a table.
@@ -13,7 +14,7 @@ import java.util.Map;
  */
 record Entrant(String label, String module, String contestant, Map<String, String> options) {
   Entrant {
-    options = Map.copyOf(options);
+    options = Collections.unmodifiableMap(new TreeMap<>(options));
   }
 
   static Entrant raw(String name) {
@@ -33,7 +34,7 @@ record Entrant(String label, String module, String contestant, Map<String, Strin
   }
 
   Entrant with(String option, String value) {
-    Map<String, String> more = new LinkedHashMap<>(options);
+    Map<String, String> more = new TreeMap<>(options);
     more.put(option, value);
     return new Entrant(label, module, contestant, more);
   }

@@ -2,9 +2,13 @@ package dev.outbox4j.benchmarks;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
+import java.util.function.Function;
 
 /** The kept results as a fragment of the documentation. */
 final class Markdown {
@@ -30,6 +34,13 @@ final class Markdown {
           "cpu_us_per_message",
           "heap_peak_mib");
 
+  private static final Set<String> SPREAD =
+      Set.of("rate", "latency_p50_ms", "latency_p99_ms", "lateness_p50_ms", "lateness_p99_ms");
+
+  /** Worth a column only where it is not as it should be. */
+  private static final Map<String, Double> UNUSUAL =
+      new TreeMap<>(Map.of("complete", 1.0, "missing", 0.0, "early", 0.0, "repeated", 0.0));
+
   private static final String BEGIN = "<!-- figures: written by the run -->\n";
   private static final String END = "<!-- end of figures -->\n";
 
@@ -48,12 +59,7 @@ final class Markdown {
 
   static String of(JsonNode root) {
     StringBuilder text = new StringBuilder();
-    JsonNode about = root.path("about");
-    text.append("Measured on ").append(about.path("date").asText());
-    text.append(" at commit ").append(about.path("commit").asText());
-    text.append(" (lanes: ").append(about.path("lanes").asText()).append("): ");
-    text.append(joined(about.path("machine"))).append(".\n\nServer: ");
-    text.append(joined(about.path("server"))).append(".\n\n");
+    text.append(about(root.path("about"))).append('\n');
     List<List<String>> figures = new ArrayList<>();
     figures.add(List.of("figure", "value"));
     root.properties()
@@ -65,13 +71,10 @@ final class Markdown {
                         "`" + entry.getKey() + "`", Tables.format(entry.getValue().asDouble())));
               }
             });
-    text.append(Tables.render(figures)).append('\n');
-    List<List<String>> contracts = new ArrayList<>();
-    contracts.add(List.of("contestant", "contract"));
-    root.path("contracts")
-        .properties()
-        .forEach(entry -> contracts.add(List.of(entry.getKey(), entry.getValue().asText())));
-    text.append(Tables.render(contracts)).append('\n');
+    if (figures.size() > 1) {
+      text.append(Tables.render(figures)).append('\n');
+    }
+    text.append(contestants(root)).append('\n');
     root.path("cells")
         .properties()
         .forEach(
@@ -84,51 +87,125 @@ final class Markdown {
     return text.toString();
   }
 
-  private static String joined(JsonNode object) {
+  private static String about(JsonNode about) {
+    StringBuilder text = new StringBuilder();
+    text.append(
+        folded(
+            "Measured",
+            about,
+            lane -> lane.path("date").asText() + " at commit " + lane.path("commit").asText()));
+    text.append(folded("No full run", about, lane -> lane.path("amiss").asText()));
+    text.append(folded("Machine", about, lane -> joined(lane.path("machine"), " ")));
+    text.append(folded("Server", about, lane -> joined(lane.path("server"), " ")));
+    text.append(folded("Client heap", about, lane -> lane.path("client_heap").asText()));
+    Set<String> modules = new LinkedHashSet<>();
+    about.forEach(lane -> lane.path("versions").fieldNames().forEachRemaining(modules::add));
+    for (String module : modules) {
+      text.append(
+          folded(
+              "Versions in `" + module + "`",
+              about,
+              lane -> joined(lane.path("versions").path(module), " ")));
+    }
+    return text.toString();
+  }
+
+  /** A line for each value, with the lanes that have it. */
+  private static String folded(String title, JsonNode about, Function<JsonNode, String> field) {
+    Map<String, List<String>> lanes = new LinkedHashMap<>();
+    about
+        .properties()
+        .forEach(
+            lane ->
+                lanes
+                    .computeIfAbsent(field.apply(lane.getValue()), value -> new ArrayList<>())
+                    .add(lane.getKey()));
+    lanes.remove("");
+    StringBuilder text = new StringBuilder();
+    lanes.forEach(
+        (value, names) ->
+            text.append("- %s (%s): %s.%n".formatted(title, String.join(", ", names), value)));
+    return text.toString();
+  }
+
+  /** Those that are in a table. */
+  private static String contestants(JsonNode root) {
+    Set<String> labels = new LinkedHashSet<>();
+    root.path("cells").forEach(cell -> cell.fieldNames().forEachRemaining(labels::add));
+    List<List<String>> lines = new ArrayList<>();
+    lines.add(List.of("contestant", "settings", "contract"));
+    for (String label : labels) {
+      lines.add(
+          List.of(
+              label,
+              joined(root.path("settings").path(label), "="),
+              root.path("contracts").path(label).asText()));
+    }
+    return Tables.render(lines);
+  }
+
+  private static String joined(JsonNode object, String between) {
     List<String> parts = new ArrayList<>();
     object
         .properties()
-        .forEach(entry -> parts.add(entry.getKey() + " " + entry.getValue().asText()));
+        .forEach(entry -> parts.add(entry.getKey() + between + entry.getValue().asText()));
     return String.join(", ", parts);
   }
 
   private static String table(JsonNode cell) {
-    Set<String> present = new LinkedHashSet<>();
-    for (String column : COLUMNS) {
-      cell.properties()
-          .forEach(
-              contestant -> {
-                if (contestant.getValue().has(column)) {
-                  present.add(column);
-                }
-              });
-    }
+    List<String> columns =
+        COLUMNS.stream().filter(column -> cell.findValue(column) != null).toList();
+    List<String> unusual =
+        UNUSUAL.keySet().stream()
+            .filter(column -> cell.valueStream().anyMatch(c -> isUnusual(c.path(column), column)))
+            .toList();
+    String leading = Tables.leading(columns);
+    double base = median(cell.iterator().next().path(leading));
     List<List<String>> lines = new ArrayList<>();
-    List<String> header = new ArrayList<>();
-    header.add("contestant");
-    header.addAll(present);
+    List<String> header = new ArrayList<>(List.of("contestant", "rounds", "ratio of " + leading));
+    header.addAll(columns);
+    header.addAll(unusual);
     lines.add(header);
     cell.properties()
         .forEach(
             contestant -> {
+              JsonNode lead = contestant.getValue().path(leading);
               List<String> line = new ArrayList<>();
               line.add(contestant.getKey());
-              for (String column : present) {
-                JsonNode value = contestant.getValue().path(column);
-                line.add(
-                    value.isMissingNode()
-                        ? ""
-                        : Tables.format(value.path("median").asDouble())
-                            + (column.equals("rate")
-                                ? " ("
-                                    + Tables.format(value.path("min").asDouble())
-                                    + " .. "
-                                    + Tables.format(value.path("max").asDouble())
-                                    + ")"
-                                : ""));
+              line.add(lead.path("rounds").asText());
+              line.add(Tables.format(median(lead) / base));
+              for (String column : columns) {
+                line.add(value(contestant.getValue().path(column), SPREAD.contains(column)));
+              }
+              for (String column : unusual) {
+                line.add(value(contestant.getValue().path(column), false));
               }
               lines.add(line);
             });
     return Tables.render(lines);
+  }
+
+  private static boolean isUnusual(JsonNode metric, String name) {
+    return metric.has("median")
+        && (metric.path("min").asDouble() != UNUSUAL.get(name)
+            || metric.path("max").asDouble() != UNUSUAL.get(name));
+  }
+
+  private static double median(JsonNode metric) {
+    return metric.path("median").asDouble(Double.NaN);
+  }
+
+  private static String value(JsonNode metric, boolean spread) {
+    if (metric.isMissingNode()) {
+      return "";
+    }
+    String median = Tables.format(median(metric));
+    return spread
+        ? "%s (%s .. %s)"
+            .formatted(
+                median,
+                Tables.format(metric.path("min").asDouble()),
+                Tables.format(metric.path("max").asDouble()))
+        : median;
   }
 }

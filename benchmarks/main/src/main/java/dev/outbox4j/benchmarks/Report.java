@@ -22,12 +22,10 @@ import java.util.Set;
  */
 final class Report {
   private final ObjectMapper json = new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);
-  private final Run run;
   private final Map<String, String> serverSettings;
   private final String commit = commitOfNow();
 
-  Report(Run run, Map<String, String> serverSettings) {
-    this.run = run;
+  Report(Map<String, String> serverSettings) {
     this.serverSettings = serverSettings;
   }
 
@@ -67,7 +65,7 @@ final class Report {
     }
   }
 
-  void print(Map<String, Double> figures) {
+  void print(Run run, Map<String, Double> figures) {
     StringBuilder text = new StringBuilder("\n");
     run.results()
         .cells()
@@ -83,23 +81,21 @@ final class Report {
     run.progress("%s", text);
   }
 
-  void write(Path file, Map<String, Double> figures) throws IOException {
+  void write(Path file, String lane, Run run, Map<String, Double> figures) throws IOException {
     ObjectNode root =
         Files.exists(file) && Files.size(file) > 0
             ? (ObjectNode) json.readTree(file.toFile())
             : json.createObjectNode();
     figures.forEach((name, value) -> root.put(name, Math.round(value * 1e5) / 1e5));
-    ObjectNode about = json.createObjectNode();
-    about.put("date", LocalDate.now(ZoneOffset.UTC).toString());
-    about.put("commit", commit);
-    about.put("lanes", String.join(", ", Settings.lanes()));
-    about.put("full_size", !Settings.shrunk());
-    about.set("machine", json.valueToTree(machine()));
-    about.set("server", json.valueToTree(serverSettings));
-    about.put("client_heap", Settings.text("heap", "512m"));
-    root.set("about", about);
+    ObjectNode about = root.withObjectProperty("about");
+    // what once was about all lanes together
+    about.properties().removeIf(entry -> !entry.getValue().has("date"));
+    about.set(lane, about(run));
     ObjectNode contracts = root.withObjectProperty("contracts");
     run.contracts().forEach(contracts::put);
+    ObjectNode settings = root.withObjectProperty("settings");
+    run.entrants()
+        .forEach((label, entrant) -> settings.set(label, json.valueToTree(entrant.options())));
     ObjectNode cells = root.withObjectProperty("cells");
     run.results().cells().forEach((cell, labels) -> cells.set(cell, cell(labels)));
     Files.createDirectories(file.toAbsolutePath().getParent());
@@ -107,7 +103,23 @@ final class Report {
     Path page = file.resolveSibling(file.getFileName().toString().replace(".json", ".md"));
     Files.writeString(
         page, Markdown.within(Files.exists(page) ? Files.readString(page) : "", root));
-    run.progress("written to %s", file.toAbsolutePath());
+  }
+
+  private ObjectNode about(Run run) throws IOException {
+    ObjectNode about = json.createObjectNode();
+    about.put("date", LocalDate.now(ZoneOffset.UTC).toString());
+    about.put("commit", commit);
+    about.set("machine", json.valueToTree(machine()));
+    about.set("server", json.valueToTree(serverSettings));
+    about.put("client_heap", Settings.text("heap", "512m"));
+    ObjectNode versions = about.putObject("versions");
+    for (Entrant entrant : run.entrants().values()) {
+      versions.set(entrant.module(), json.valueToTree(Versions.of(entrant.module())));
+    }
+    if (!run.amiss().isEmpty()) {
+      about.put("amiss", String.join("; ", run.amiss()));
+    }
+    return about;
   }
 
   private ObjectNode cell(Map<String, List<Numbers>> labels) {

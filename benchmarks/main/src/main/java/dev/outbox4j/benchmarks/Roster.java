@@ -60,4 +60,9 @@ final class Roster {
   static boolean isPeer(Entrant entrant) {
     return !entrant.module().equals("main");
   }
+
+  /** Whether it may be stopped at its time limit: it is here for its rate alone. */
+  static boolean mayBeStopped(Entrant entrant) {
+    return isPeer(entrant) || SHAPES.contains(entrant);
+  }
 }

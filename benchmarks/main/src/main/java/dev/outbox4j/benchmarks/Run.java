@@ -7,26 +7,28 @@ import java.sql.SQLException;
 import java.time.LocalTime;
 import java.time.ZoneOffset;
 import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** A run of lanes: its server, its results, its progress, and its end. */
+/** A run of one lane: its results, its failures, its progress, and its end. */
 final class Run {
   private final Server server;
   private final Results results = new Results();
   private final Map<String, String> contracts = new ConcurrentHashMap<>();
+  private final Map<String, Entrant> entrants = new ConcurrentHashMap<>();
   private final Map<String, String> failures = new ConcurrentHashMap<>();
   private final PrintStream out;
   private final long deadline;
   private volatile boolean cutShort;
+  private volatile boolean finished;
 
-  Run(Server server, PrintStream out) {
+  Run(Server server, PrintStream out, long deadline) {
     this.server = server;
     this.out = out;
-    this.deadline =
-        System.nanoTime() + Settings.number("max.seconds", 1_000_000_000) * 1_000_000_000L;
+    this.deadline = deadline;
   }
 
   Server server() {
@@ -41,8 +43,40 @@ final class Run {
     return new TreeMap<>(contracts);
   }
 
+  /** Who took part, by label. */
+  Map<String, Entrant> entrants() {
+    return new TreeMap<>(entrants);
+  }
+
   Map<String, String> failures() {
     return new TreeMap<>(failures);
+  }
+
+  /** What keeps the results from being those of a full run. */
+  List<String> amiss() {
+    List<String> amiss = new ArrayList<>();
+    if (Settings.shrunk()) {
+      amiss.add("not with the settings of a full run");
+    }
+    if (!finished) {
+      amiss.add("ended before its last round");
+    }
+    failures().forEach((what, why) -> amiss.add(what + " failed: " + why));
+    return amiss;
+  }
+
+  /** Runs the lane; what goes wrong in one must not take the other lanes' results along. */
+  void run(Lane lane) {
+    try {
+      lane.run(this);
+      finished = !over();
+    } catch (IOException | SQLException | RuntimeException e) {
+      // on the way out the server goes first
+      if (!cutShort) {
+        failures.put("lane " + lane.name(), String.valueOf(e));
+        progress("lane %s FAILED: %s", lane.name(), e);
+      }
+    }
   }
 
   /** Whether the time that the run was given is over. */
@@ -78,7 +112,7 @@ final class Run {
       long start = System.nanoTime();
       String database = server.createDatabase();
       try {
-        Numbers numbers = measurement.measure(entrant, database);
+        Numbers numbers = sound(entrant, measurement.measure(entrant, database));
         results.add(cell, entrant.label(), numbers);
         progress(
             "%s round %d: %s: %s (%d s)",
@@ -104,9 +138,22 @@ final class Run {
     }
   }
 
+  /** A figure must not be drawn of a contestant that lost messages, or ran them too early. */
+  static Numbers sound(Entrant entrant, Numbers numbers) throws IOException {
+    Map<String, Double> values = numbers.values();
+    if (!Roster.mayBeStopped(entrant)
+        && (values.getOrDefault("complete", 1.0) < 1
+            || values.getOrDefault("missing", 0.0) > 0
+            || values.getOrDefault("early", 0.0) > 0)) {
+      throw new IOException("not all messages came, or not in time: " + numbers);
+    }
+    return numbers;
+  }
+
   ContestantJvm start(Entrant entrant, String database) throws IOException {
     ContestantJvm jvm = new ContestantJvm(entrant, server, database);
     contracts.put(entrant.label(), jvm.contract());
+    entrants.put(entrant.label(), entrant);
     return jvm;
   }
 

@@ -6,6 +6,30 @@ import java.util.List;
 
 /** What a run is told by system properties; each has the full run's value by default. */
 final class Settings {
+  /** All but where and which lanes. */
+  static final List<String> CHANGING =
+      List.of(
+          "rows",
+          "payload",
+          "processes",
+          "rounds",
+          "messages",
+          "around",
+          "seconds",
+          "contestants",
+          "max.seconds",
+          "peer.seconds",
+          "drain.seconds",
+          "warmup",
+          "rates",
+          "writers",
+          "commit_delay",
+          "shared_buffers",
+          "server",
+          "url",
+          "heap",
+          "jvm");
+
   private Settings() {}
 
   /** The lanes to run. */
@@ -26,21 +50,9 @@ final class Settings {
     return round % 3 == 0 || given("contestants");
   }
 
-  /** Whether a size was changed: then the figures are not the full run's. */
+  /** Whether a size or a setting was given: then the figures are not the full run's. */
   static boolean shrunk() {
-    return List.of(
-            "rows",
-            "payload",
-            "processes",
-            "rounds",
-            "messages",
-            "seconds",
-            "contestants",
-            "max.seconds",
-            "rates",
-            "writers")
-        .stream()
-        .anyMatch(name -> !text(name, "").isEmpty());
+    return CHANGING.stream().anyMatch(Settings::given);
   }
 
   /** Whether a property was given. */
@@ -81,13 +93,13 @@ final class Settings {
     return Path.of(text("benchmarks.home", "benchmarks")).toAbsolutePath().normalize();
   }
 
-  /** Where figures go: the documentation after a full-size run, else the build folder. */
-  static Path out() {
+  /** Where a lane's figures go: the documentation if nothing is amiss, else the build folder. */
+  static Path out(boolean amiss) {
     String given = text("out", "");
     if (!given.isEmpty()) {
       return Path.of(given);
     }
-    return shrunk()
+    return amiss
         ? home().resolve("target/benchmarks.json")
         : home().resolveSibling("docs").resolve("benchmarks.json");
   }

@@ -2,7 +2,7 @@ package dev.outbox4j.benchmarks;
 
 import dev.outbox4j.benchmarks.spi.Numbers;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
+import java.util.Collection;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
@@ -13,7 +13,7 @@ import java.util.Set;
 final class Tables {
   /** What a lane is about, the first of these that it has: the metric that ratios are of. */
   private static final List<String> LEADING =
-      List.of("latency_p99_ms", "lateness_p99_ms", "transactions_per_second", "rate");
+      List.of("latency_p50_ms", "lateness_p50_ms", "rate");
 
   private static final Set<String> HIDDEN =
       Set.of(
@@ -30,17 +30,17 @@ final class Tables {
 
   private Tables() {}
 
-  static String leading(Numbers numbers) {
+  static String leading(Collection<String> metrics) {
     return LEADING.stream()
-        .filter(numbers.values()::containsKey)
+        .filter(metrics::contains)
         .findFirst()
-        .orElseGet(() -> numbers.values().keySet().iterator().next());
+        .orElseGet(() -> metrics.iterator().next());
   }
 
   static String headline(Numbers numbers) {
-    String metric = leading(numbers);
+    String metric = leading(numbers.values().keySet());
     String warning =
-        numbers.values().getOrDefault("complete", 1.0) == 0 ? ", cut short at its time limit" : "";
+        numbers.values().getOrDefault("complete", 1.0) < 1 ? ", cut short at its time limit" : "";
     String repeated =
         numbers.values().getOrDefault("repeated", 0.0) > 0
             ? ", repeated " + format(numbers.values().getOrDefault("repeated", 0.0))
@@ -62,7 +62,7 @@ final class Tables {
                             .filter(metric -> !metrics.contains(metric))
                             .forEach(metrics::add)));
     List<String> labels = new ArrayList<>(new LinkedHashSet<>(contestants.keySet()));
-    String lead = leading(rounds(contestants, labels.get(0)).get(0));
+    String lead = leading(metrics);
     metrics.remove(lead);
     metrics.add(0, lead);
     List<List<String>> lines = new ArrayList<>();
@@ -130,13 +130,5 @@ final class Tables {
     double size = Math.abs(value);
     String pattern = size >= 1000 ? "%,.0f" : size >= 100 ? "%.0f" : size >= 1 ? "%.2f" : "%.4f";
     return String.format(Locale.ROOT, pattern, value);
-  }
-
-  /** What contestants promise. */
-  static String contracts(Map<String, String> contracts) {
-    List<List<String>> lines = new ArrayList<>();
-    lines.add(List.of("contestant", "contract"));
-    new LinkedHashMap<>(contracts).forEach((label, text) -> lines.add(List.of(label, text)));
-    return render(lines);
   }
 }

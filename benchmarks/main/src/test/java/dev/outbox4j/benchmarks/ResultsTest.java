@@ -1,15 +1,24 @@
 package dev.outbox4j.benchmarks;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.entry;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.outbox4j.benchmarks.spi.Numbers;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /** From numbers to medians, ratios and the page. */
 class ResultsTest {
@@ -53,7 +62,7 @@ class ResultsTest {
   @Test
   void pageKeepsWhatIsAroundItsFigures() {
     ObjectNode root = new ObjectMapper().createObjectNode().put("drain_1m_vs_twin", 0.75);
-    root.putObject("about").put("date", "2026-01-01");
+    root.putObject("about").putObject("drain").put("date", "2026-01-01");
     String first = Markdown.within("# Title\n\ntext\n", root);
     assertThat(first)
         .startsWith("# Title\n\ntext\n")
@@ -62,6 +71,81 @@ class ResultsTest {
     String again = Markdown.within(first + "after\n", root.put("drain_1m_vs_twin", 0.5));
     assertThat(again).startsWith("# Title").endsWith("after\n").contains("0.5000");
     assertThat(again).doesNotContain("0.75");
+  }
+
+  @Test
+  void pageTellsOfEachLaneWhenItWasMeasured() {
+    ObjectNode root = new ObjectMapper().createObjectNode();
+    ObjectNode about = root.putObject("about");
+    for (String lane : List.of("drain", "idle", "life")) {
+      String commit = lane.equals("idle") ? "bbb" : "aaa";
+      about.putObject(lane).put("date", "2026-01-01").put("commit", commit);
+    }
+    about.withObject("/drain").putObject("versions").putObject("peers").put("jobrunr", "8.7.0");
+    about.withObject("/idle").put("amiss", "ended before its last round");
+    assertThat(Markdown.of(root))
+        .contains("- Measured (drain, life): 2026-01-01 at commit aaa.\n")
+        .contains("- Measured (idle): 2026-01-01 at commit bbb.\n")
+        .contains("- No full run (idle): ended before its last round.\n")
+        .contains("- Versions in `peers` (drain): jobrunr 8.7.0.\n");
+  }
+
+  @Test
+  void writingALaneLeavesWhatIsSaidOfTheOthers(@TempDir Path folder) throws IOException {
+    Path file = folder.resolve("benchmarks.json");
+    Files.writeString(
+        file,
+        "{\"about\": {\"date\": \"2026-01-01\", \"machine\": {},"
+            + " \"idle\": {\"date\": \"2026-01-02\", \"commit\": \"aaa\"}}}");
+    Server server = RunTest.nowhere();
+    Run run = new Run(server, System.out, System.nanoTime());
+    run.results().add("drain", "outbox4j", rate(1));
+    new Report(Map.of("fsync", "on")).write(file, "drain", run, Map.of("figure", 2.0));
+    JsonNode written = new ObjectMapper().readTree(file.toFile());
+    assertThat(written.path("about").fieldNames()).toIterable().containsExactly("idle", "drain");
+    assertThat(written.at("/about/idle/commit").asText()).isEqualTo("aaa");
+    assertThat(written.at("/about/drain/server/fsync").asText()).isEqualTo("on");
+    assertThat(written.at("/figure").asDouble()).isEqualTo(2);
+  }
+
+  @Test
+  void tableHasRatiosToItsFirstContestantAndSpreads() {
+    ObjectNode root = new ObjectMapper().createObjectNode();
+    ObjectNode cell = root.putObject("cells").putObject("idle");
+    metric(metric(cell.putObject("raw-notify"), "rate", 9, 9), "latency_p50_ms", 1, 3);
+    metric(metric(cell.putObject("outbox4j-tuned"), "rate", 9, 9), "latency_p50_ms", 2, 6);
+    metric(cell.withObject("/outbox4j-tuned"), "repeated", 0, 10);
+    metric(cell.withObject("/outbox4j-tuned"), "complete", 1, 1);
+    root.putObject("settings").putObject("outbox4j-tuned").put("batchSize", "1000");
+    String page = Markdown.of(root);
+    assertThat(page)
+        .contains("ratio of latency_p50_ms")
+        .containsPattern("raw-notify +\\| +5 \\| +1\\.00 \\|")
+        .containsPattern(
+            "outbox4j-tuned +\\| +5 \\| +2\\.00 \\|.* 4\\.00 \\(2\\.00 \\.\\. 6\\.00\\) \\| +5\\.00 \\|\n")
+        .containsPattern("outbox4j-tuned +\\| +batchSize=1000 \\|")
+        .contains("repeated")
+        .doesNotContain("complete");
+  }
+
+  private static ObjectNode metric(ObjectNode contestant, String name, double min, double max) {
+    contestant
+        .putObject(name)
+        .put("median", (min + max) / 2)
+        .put("min", min)
+        .put("max", max)
+        .put("rounds", 5);
+    return contestant;
+  }
+
+  @Test
+  void versionsAreThoseOfTheClassPath() {
+    String classPath =
+        Stream.of("postgresql-42.7.14.jar", "transact-1.1.0-m6.jar", "slf4j-api-2.0.17.jar")
+            .map(jar -> Path.of("repository", jar).toString())
+            .collect(Collectors.joining(File.pathSeparator));
+    assertThat(Versions.within(classPath))
+        .containsExactly(entry("postgresql", "42.7.14"), entry("transact", "1.1.0-m6"));
   }
 
   private static List<Numbers> rates(double... rates) {

@@ -1,0 +1,120 @@
+package dev.outbox4j.benchmarks;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.outbox4j.benchmarks.spi.Numbers;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.sql.SQLException;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/** What keeps a run's results out of the documentation. */
+class RunTest {
+  private final Server nowhere = nowhere();
+
+  static Server nowhere() {
+    System.setProperty("url", "jdbc:postgresql://localhost:1/none");
+    try {
+      return Server.start();
+    } finally {
+      System.clearProperty("url");
+    }
+  }
+
+  @AfterEach
+  void clear() {
+    Settings.CHANGING.forEach(System::clearProperty);
+  }
+
+  @Test
+  void everySettingThatChangesFiguresKeepsThemOutOfTheDocumentation() {
+    assertThat(Settings.shrunk()).isFalse();
+    for (String name : List.of("rows", "rounds", "warmup", "peer.seconds", "server", "heap")) {
+      System.setProperty(name, "1");
+      assertThat(Settings.shrunk()).as(name).isTrue();
+      assertThat(run(Duration.ofDays(1), lane -> {}).amiss()).hasSize(1);
+      System.clearProperty(name);
+    }
+  }
+
+  @Test
+  void fullRunGoesToTheDocumentation() {
+    List<String> amiss = run(Duration.ofDays(1), lane -> {}).amiss();
+    assertThat(amiss).isEmpty();
+    assertThat(Settings.out(false)).endsWithRaw(Path.of("docs/benchmarks.json"));
+  }
+
+  @Test
+  void laneThatWasCutShortDoesNot() {
+    assertThat(run(Duration.ZERO, lane -> {}).amiss()).containsExactly("ended before its last round");
+    assertThat(run(Duration.ofDays(1), Run::cutShort).amiss()).hasSize(1);
+    assertThat(Settings.out(true))
+        .endsWithRaw(Path.of("benchmarks/target/benchmarks.json"));
+  }
+
+  @Test
+  void oneThatEndedBeforeTheRunWasCutShortStillDoes() {
+    Run run = run(Duration.ofDays(1), lane -> {});
+    run.cutShort();
+    assertThat(run.amiss()).isEmpty();
+  }
+
+  @Test
+  void laneThatBreaksKeepsWhatItHasAndDoesNotEndTheOthers() {
+    Run run =
+        run(
+            Duration.ofDays(1),
+            lane -> {
+              lane.results().add("cell", "outbox4j", new Numbers().with("rate", 1));
+              lane.turn("cell", 0, List.of(Roster.OURS), (entrant, database) -> new Numbers());
+            });
+    assertThat(run.failures()).containsOnlyKeys("lane broken");
+    assertThat(run.amiss()).hasSize(2);
+    assertThat(run.results().median("cell", "outbox4j", "rate")).contains(1.0);
+  }
+
+  @Test
+  void lostOrEarlyMessagesFailThoseThatFiguresAreDrawnOf() throws IOException {
+    for (Entrant entrant : List.of(Roster.OURS, Roster.TUNED, Roster.TWIN, Roster.NOTIFY)) {
+      assertFails(entrant, new Numbers().with("complete", 0));
+      assertFails(entrant, new Numbers().with("missing", 1));
+      assertFails(entrant, new Numbers().with("early", 1));
+      Run.sound(entrant, new Numbers().with("complete", 1).with("repeated", 7));
+    }
+    Run.sound(Roster.PEERS.get(0), new Numbers().with("complete", 0));
+    Run.sound(Roster.SHAPES.get(0), new Numbers().with("complete", 0));
+  }
+
+  private static void assertFails(Entrant entrant, Numbers numbers) {
+    assertThatThrownBy(() -> Run.sound(entrant, numbers)).isInstanceOf(IOException.class);
+  }
+
+  private interface Work {
+    void on(Run run) throws IOException, SQLException;
+  }
+
+  private Run run(Duration time, Work work) {
+    PrintStream out = new PrintStream(new ByteArrayOutputStream(), true, StandardCharsets.UTF_8);
+    Run run = new Run(nowhere, out, System.nanoTime() + time.toNanos());
+    run.run(
+        new Lane() {
+          @Override
+          public String name() {
+            return "broken";
+          }
+
+          @Override
+          public void run(Run run) throws IOException, SQLException {
+            work.on(run);
+          }
+        });
+    return run;
+  }
+}
