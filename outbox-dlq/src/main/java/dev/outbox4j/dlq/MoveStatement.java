@@ -23,7 +23,8 @@ final class MoveStatement {
   private static final String BAD_NUMBER = "22P02";
 
   // The settings end with the implicit transaction that both statements share. They hold the plan
-  // to one probe of the primary key per entry, whatever the statistics say.
+  // to one probe of the primary key per entry, whatever the statistics say; so does any (array[]),
+  // since for a plain equality the planner also considers to walk the index from end to end.
   private static final String TEMPLATE =
       """
       select set_config('plan_cache_mode', 'force_custom_plan', true),
@@ -38,8 +39,8 @@ final class MoveStatement {
           as e (queue, id, token, reason, attempts, exception)
       ), deleted as (
         delete from {outbox} o using entry e
-        where o.queue = any(cast(? as text[])) and o.queue = e.queue
-          and o.id = e.id and o.lease_token = e.token and o.lease_until is not null
+        where o.queue = any(cast(? as text[])) and o.queue = any (array[e.queue])
+          and o.id = any (array[e.id]) and o.lease_token = e.token and o.lease_until is not null
         returning o.id, o.queue, o.type, o.ordering_key, o.payload, o.headers, o.deliveries_count,
                   o.created_at, o.timer_id, e.reason, e.attempts, e.exception
       ), inserted as (

@@ -123,7 +123,7 @@ class SchemaValidatorIT {
 
   private static Stream<Arguments> indexes() {
     String claim =
-        "index (queue, available_at, id) of t.outbox: expected index (queue, available_at, id), found %s; to mend it: create index concurrently on \"t\".\"outbox\" (queue, available_at, id)";
+        "index (queue, available_at, id) of t.outbox: expected index (queue, available_at, id) where (available_at IS NOT NULL), found %s; to mend it: create index concurrently on \"t\".\"outbox\" (queue, available_at, id) where (available_at IS NOT NULL)";
     String timer =
         "index (queue, timer_id) of t.outbox: expected unique index (queue, timer_id) where (timer_id IS NOT NULL), found %s; to mend it: create unique index concurrently on \"t\".\"outbox\" (queue, timer_id) where (timer_id IS NOT NULL)";
     String hot =

@@ -32,7 +32,7 @@ final class StoreSql {
    * The row is found again by its place, which cannot change under its lock: no index is walked a
    * second time. If the lock was got on a version that is newer than the statement's snapshot, the
    * row is not found there and left for the next claim. Queue and id tell apart equal places in two
-   * partitions.
+   * partitions; they are written so that the planner walks no index for them.
    */
   private static final String LEASE =
       """
@@ -40,7 +40,8 @@ final class StoreSql {
       set lease_until = now() + make_interval(secs => ?), lease_token = o.lease_token + 1,
         leased_by = ?, deliveries_count = o.deliveries_count + 1
       from picked
-      where o.ctid = picked.ctid and o.queue = picked.queue and o.id = picked.id
+      where o.ctid = picked.ctid and o.queue = any (array[picked.queue])
+        and (o.id = picked.id) is true
       returning o.id, o.lease_token, o.queue, o.type, o.ordering_key, o.timer_id, o.payload,
         o.headers, o.created_at, o.available_at, o.deliveries_count, o.attempts_count,
         o.first_attempt_at
@@ -248,11 +249,14 @@ final class StoreSql {
       """;
 
   /**
-   * The queue comes with each row: a constant one lets the planner walk the claim index instead of
-   * the primary key, when it takes the queue for an empty one.
+   * One probe of the primary key a row, whatever the planner believes. Of a table that it takes for
+   * empty it would rather walk a whole index, and compare each row with all that are to be written;
+   * it considers that only for a join by plain equality. The claim index is out of reach, by its
+   * predicate. The queue comes with each row, for tables that are partitioned by it.
    */
   private static final String FENCE =
-      "o.queue = a.queue and o.id = a.id and o.lease_token = a.token and o.lease_until is not null";
+      "o.queue = any (array[a.queue]) and o.id = any (array[a.id])"
+          + " and o.lease_token = a.token and o.lease_until is not null";
 
   private final String outbox;
   private final String sleepers;

@@ -14,7 +14,8 @@ public final class BareDelete extends OutboxRows {
             select ctid, queue, id from outbox where queue = ? and available_at <= now()
             order by available_at, id limit ? for update skip locked)
           delete from outbox o using picked
-          where o.ctid = picked.ctid and o.queue = picked.queue and o.id = picked.id
+          where o.ctid = picked.ctid and o.queue = any (array[picked.queue])
+            and (o.id = picked.id) is true
           returning o.id, o.lease_token, o.payload""";
 
   /** Made by the service loader. */

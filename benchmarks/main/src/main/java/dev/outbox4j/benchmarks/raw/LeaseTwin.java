@@ -31,12 +31,13 @@ public final class LeaseTwin extends OutboxRows {
             order by available_at, id limit ? for update skip locked)
           update outbox o set lease_until = now() + make_interval(secs => 60), lease_token = o.lease_token + 1,
             leased_by = ?, deliveries_count = o.deliveries_count + 1
-          from picked where o.ctid = picked.ctid and o.queue = picked.queue and o.id = picked.id
+          from picked where o.ctid = picked.ctid and o.queue = any (array[picked.queue])
+            and (o.id = picked.id) is true
           returning o.id, o.lease_token, o.payload, o.available_at, o.queue, o.type, o.ordering_key, o.timer_id,
             o.headers, o.created_at, o.deliveries_count, o.attempts_count, o.first_attempt_at""";
   private static final String MATCH =
       " unnest(?::text[], ?::bigint[], ?::int[]) as d(queue, id, token)"
-          + " where o.queue = d.queue and o.id = d.id and o.lease_token = d.token"
+          + " where o.queue = any (array[d.queue]) and o.id = any (array[d.id]) and o.lease_token = d.token"
           + " and o.lease_until is not null";
   private static final String ACK =
       BY_INDEX + "delete from outbox o using" + MATCH + " returning o.id";

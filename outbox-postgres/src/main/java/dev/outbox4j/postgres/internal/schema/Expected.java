@@ -55,6 +55,10 @@ record Expected(
       return new Index(List.of(keys), false, false, null);
     }
 
+    Index where(String predicate) {
+      return new Index(keys, unique, primary, predicate);
+    }
+
     Index uniqueWhere(String predicate) {
       return new Index(keys, true, false, predicate);
     }
@@ -109,7 +113,7 @@ record Expected(
             Column.optional("timer_id", "text")),
         List.of(
             Index.primaryKey("id"),
-            Index.plain("queue", "available_at", "id"),
+            Index.plain("queue", "available_at", "id").where("(available_at IS NOT NULL)"),
             Index.plain("queue", "timer_id").uniqueWhere("(timer_id IS NOT NULL)")),
         Set.of("lease_until", "lease_token", "leased_by", "deliveries_count"),
         "every claim writes it",
