@@ -112,7 +112,7 @@ final class DrainLane implements Lane {
   /** One contestant's drain. */
   record Drain(Run run, Entrant entrant, String database) {
     private static final long WARM_UP_FROM = 1L << 40;
-    private static final int WARM_UP = 300_000;
+    private static final int WARM_UP = 200_000;
 
     Numbers measure(int rows, int bytes, int processes, boolean failing)
         throws IOException, SQLException {

@@ -69,7 +69,7 @@ final class IdleLane implements Lane {
           POLLING,
           round,
           Roster.asked(List.of(polling)),
-          (entrant, database) -> idle(run, entrant, database, messages / 3, "150 400 0 0"));
+          (entrant, database) -> idle(run, entrant, database, messages / 5, "150 400 0 0"));
       run.turn(
           WAKE,
           round,
