@@ -1,7 +1,6 @@
 package dev.outbox4j.dlq;
 
 import dev.outbox4j.spi.DeadLetterEntry;
-import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.StoreException;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -39,8 +38,8 @@ final class MoveStatement {
           as e (queue, id, token, reason, attempts, exception)
       ), deleted as (
         delete from {outbox} o using entry e
-        where o.queue = any(cast(? as text[])) and o.queue = any (array[e.queue])
-          and o.id = any (array[e.id]) and o.lease_token = e.token and o.lease_until is not null
+        where o.queue = any (array[e.queue]) and o.id = any (array[e.id])
+          and o.lease_token = e.token and o.lease_until is not null
         returning o.id, o.queue, o.type, o.ordering_key, o.payload, o.headers, o.deliveries_count,
                   o.created_at, o.timer_id, e.reason, e.attempts, e.exception
       ), inserted as (
@@ -93,10 +92,7 @@ final class MoveStatement {
       set(statement, 4, "text", entries, entry -> entry.reason().code());
       set(statement, 5, "int4", entries, DeadLetterEntry::attempts);
       set(statement, 6, "text", entries, DeadLetterEntry::exception);
-      List<String> queues =
-          entries.stream().map(DeadLetterEntry::lease).map(LeaseRef::queue).distinct().toList();
-      set(statement, 7, "text", queues, queue -> queue);
-      statement.setInt(8, entries.size());
+      statement.setInt(7, entries.size());
       execute(statement, entries.size());
       if (!statement.getMoreResults()) {
         throw new SQLException("The driver gave no result for the second of two statements");

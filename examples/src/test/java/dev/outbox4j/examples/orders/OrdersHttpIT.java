@@ -123,7 +123,8 @@ class OrdersHttpIT {
       assertThat(ill.body())
           .contains("index (queue, available_at, id) of public.outbox", "\"healthy\":false");
     } finally {
-      database.update("create index outbox_claim_idx on outbox (queue, available_at, id)");
+      database.update(
+          "create index outbox_claim_idx on outbox (queue, available_at, id) where available_at is not null");
     }
 
     HttpResponse<String> well = get("/health");

@@ -148,7 +148,7 @@ final class TableComparison {
         && samePredicate(live, index);
   }
 
-  /** To find rows, an index of all of them serves as well. */
+  /** An index of all rows serves as well, if less surely while the table looks empty. */
   private static boolean samePredicate(Live.Index live, Expected.Index index) {
     return Objects.equals(live.predicate(), index.predicate())
         || (!index.unique() && live.predicate() == null);
@@ -177,7 +177,7 @@ final class TableComparison {
       return live.primary() && index.primary();
     }
     return columnsOf(live.keys()).equals(Set.copyOf(index.keys()))
-        || (index.predicate() != null && index.predicate().equals(live.predicate()));
+        || (index.unique() && Objects.equals(index.predicate(), live.predicate()));
   }
 
   private static Set<String> columnsOf(List<String> keys) {
