@@ -1,0 +1,77 @@
+package dev.outbox4j.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+class ConnectionBudgetTest {
+  private final ConnectionBudget budget = new ConnectionBudget(Duration.ofSeconds(60));
+  private final AtomicInteger begun = new AtomicInteger();
+  private final Semaphore answers = new Semaphore(0);
+  private final List<Thread> threads = new ArrayList<>();
+
+  @AfterEach
+  void answerAll() throws InterruptedException {
+    answers.release(100);
+    for (Thread thread : threads) {
+      thread.join();
+    }
+  }
+
+  @Test
+  void aThirdStatementWaitsForOneOfTwo() {
+    begin(() -> budget.spend(this::statement));
+    begin(() -> budget.spend(this::statement));
+    await().until(() -> begun.get() == 2);
+
+    assertWaitsForAnAnswer(() -> budget.spend(this::statement));
+  }
+
+  @Test
+  void aRenewalWaitsForOneOfTwoAsWell() {
+    begin(() -> budget.spend(this::statement));
+    begin(() -> budget.spend(this::statement));
+    await().until(() -> begun.get() == 2);
+
+    assertWaitsForAnAnswer(() -> budget.spendOnRenewal(Long.MAX_VALUE / 2, this::statement));
+  }
+
+  @Test
+  void aRenewalTakesTheSecondConnectionAndNoThird() {
+    begin(() -> budget.spend(this::statement));
+    begin(() -> budget.spendOnRenewal(Long.MAX_VALUE / 2, this::statement));
+    await().until(() -> begun.get() == 2);
+
+    assertWaitsForAnAnswer(() -> budget.spend(this::statement));
+  }
+
+  private void assertWaitsForAnAnswer(Supplier<?> third) {
+    Thread waiting = begin(third);
+    await().until(() -> waiting.getState() == Thread.State.TIMED_WAITING);
+    assertThat(begun).hasValue(2);
+
+    answers.release();
+    await().until(() -> begun.get() == 3);
+  }
+
+  private Thread begin(Supplier<?> use) {
+    Thread thread = new Thread(use::get);
+    threads.add(thread);
+    thread.start();
+    return thread;
+  }
+
+  private Object statement() {
+    begun.incrementAndGet();
+    answers.acquireUninterruptibly();
+    return this;
+  }
+}

@@ -1,0 +1,98 @@
+package dev.outbox4j.postgres.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.PostgresStore;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.ClaimRequest;
+import dev.outbox4j.spi.ClaimRequest.Idle;
+import dev.outbox4j.spi.ClaimRequest.QueueScan;
+import dev.outbox4j.spi.ClaimedRow;
+import dev.outbox4j.spi.LeaseRef;
+import java.time.Duration;
+import java.util.List;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** Two partitions whose rows have the same places, ids and tokens: the queue tells them apart. */
+@ExtendWith(PostgresExtension.class)
+class PartitionedTableIT {
+  private static final int ROWS = 10;
+  private static final Duration LEASE = Duration.ofSeconds(60);
+
+  private final TestDatabase database;
+  private final PostgresStore store;
+
+  PartitionedTableIT(TestDatabase database) {
+    this.database = database;
+    this.store = PostgresOutbox.store(database.pool(2), OutboxTable.named("parted"));
+  }
+
+  @BeforeEach
+  void fill() {
+    database.update("drop table if exists parted");
+    database.update(
+        "create table parted (like outbox including defaults) partition by list (queue)");
+    database.update("alter table parted add primary key (id, queue)");
+    database.update(
+        "create index on parted (queue, available_at, id) where available_at is not null");
+    for (String queue : List.of("a", "b")) {
+      database.update(
+          "create table parted_" + queue + " partition of parted for values in ('" + queue + "')");
+      database.update(
+          "insert into parted (id, queue, payload) select n, ?, 'x' from generate_series(1, ?) n",
+          queue,
+          ROWS);
+    }
+    assertThat(samePlaces()).isEqualTo(ROWS);
+  }
+
+  @Test
+  void claimsOnlyTheRowsOfItsQueue() {
+    assertThat(claim("a")).hasSize(ROWS).allMatch(lease -> lease.queue().equals("a"));
+    assertThat(touched("b")).isZero();
+    assertThat(claim("b")).hasSize(ROWS).allMatch(lease -> lease.queue().equals("b"));
+  }
+
+  @Test
+  void acksOnlyTheRowsOfItsQueue() {
+    List<LeaseRef> leases = claim("a");
+    assertThat(claim("b")).hasSize(ROWS);
+
+    assertThat(store.renew(leases, LEASE)).hasSize(ROWS);
+    assertThat(store.ack(leases)).hasSize(ROWS);
+
+    assertThat(rows("a")).isZero();
+    assertThat(rows("b")).isEqualTo(ROWS);
+  }
+
+  private List<LeaseRef> claim(String queue) {
+    return store
+        .claim(
+            new ClaimRequest(
+                List.of(new QueueScan(queue, null)), ROWS, LEASE, "me", Idle.LOOK_AHEAD))
+        .rows()
+        .stream()
+        .map(ClaimedRow::lease)
+        .toList();
+  }
+
+  private long samePlaces() {
+    return database.one(
+        Long.class,
+        "select count(*) from parted_a a join parted_b b on a.ctid = b.ctid and a.id = b.id");
+  }
+
+  private long touched(String queue) {
+    return database.one(
+        Long.class, "select count(*) from parted where queue = ? and lease_token > 0", queue);
+  }
+
+  private long rows(String queue) {
+    return database.one(Long.class, "select count(*) from parted where queue = ?", queue);
+  }
+}
