@@ -43,7 +43,7 @@ final class IdleLane implements Lane {
   }
 
   private static Entrant bursts(Entrant entrant) {
-    return entrant.called(entrant.label() + ", claims of 2").with("batchSize", "2");
+    return entrant.called(entrant.label() + ", claims of 2").with("batchSize", "2").with("heap", "128m");
   }
 
   @Override
@@ -109,7 +109,7 @@ final class IdleLane implements Lane {
     List<ContestantJvm> jvms = new ArrayList<>();
     try {
       for (int i = 0; i < SUBSCRIBERS; i++) {
-        jvms.add(run.start(entrant.with("queue", "bench" + i).with("heap", "128m"), database));
+        jvms.add(run.start(entrant.with("queue", "bench" + i), database));
       }
       jvms.get(0).perform("prepare");
       try (Watch watch = new Watch(run.server(), database)) {

@@ -152,7 +152,8 @@ final class Markdown {
     return String.join(", ", parts);
   }
 
-  private static String table(JsonNode cell) {
+  /** A table of one cell, which reads as text, too. */
+  static String table(JsonNode cell) {
     List<String> columns =
         COLUMNS.stream().filter(column -> cell.findValue(column) != null).toList();
     List<String> unusual =

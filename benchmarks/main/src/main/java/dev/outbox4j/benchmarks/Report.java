@@ -71,7 +71,7 @@ final class Report {
         .cells()
         .forEach(
             (cell, labels) ->
-                text.append(cell).append("\n\n").append(Tables.table(labels)).append('\n'));
+                text.append(cell).append("\n\n").append(Markdown.table(cell(labels))).append('\n'));
     run.failures()
         .forEach(
             (what, why) ->

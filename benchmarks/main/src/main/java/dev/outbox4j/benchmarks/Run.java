@@ -114,6 +114,7 @@ final class Run {
       try {
         Numbers numbers = sound(entrant, measurement.measure(entrant, database));
         results.add(cell, entrant.label(), numbers);
+        this.entrants.put(entrant.label(), entrant);
         progress(
             "%s round %d: %s: %s (%d s)",
             cell,
@@ -153,7 +154,6 @@ final class Run {
   ContestantJvm start(Entrant entrant, String database) throws IOException {
     ContestantJvm jvm = new ContestantJvm(entrant, server, database);
     contracts.put(entrant.label(), jvm.contract());
-    entrants.put(entrant.label(), entrant);
     return jvm;
   }
 
