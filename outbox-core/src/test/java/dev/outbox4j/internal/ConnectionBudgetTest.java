@@ -8,7 +8,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.Supplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -53,7 +52,7 @@ class ConnectionBudgetTest {
     assertWaitsForAnAnswer(() -> budget.spend(this::statement));
   }
 
-  private void assertWaitsForAnAnswer(Supplier<?> third) {
+  private void assertWaitsForAnAnswer(Runnable third) {
     Thread waiting = begin(third);
     await().until(() -> waiting.getState() == Thread.State.TIMED_WAITING);
     assertThat(begun).hasValue(2);
@@ -62,8 +61,8 @@ class ConnectionBudgetTest {
     await().until(() -> begun.get() == 3);
   }
 
-  private Thread begin(Supplier<?> use) {
-    Thread thread = new Thread(use::get);
+  private Thread begin(Runnable use) {
+    Thread thread = new Thread(use);
     threads.add(thread);
     thread.start();
     return thread;
