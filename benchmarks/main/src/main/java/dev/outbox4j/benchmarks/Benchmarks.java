@@ -7,7 +7,6 @@ import java.sql.SQLException;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * Runs lanes: {@code -Dlane=drain,idle} or all of them. Ctrl-C, or {@code -Dmax.seconds}, ends a
@@ -54,12 +53,11 @@ public final class Benchmarks {
       Map<String, String> settings = server.settings();
       out.printf("machine %s%nserver %s%n", Report.machine(), settings);
       Report report = new Report(settings);
-      AtomicBoolean reported = new AtomicBoolean();
       Thread atExit =
           new Thread(
               () -> {
                 runs.values().forEach(Run::cutShort);
-                report(runs, report, reported);
+                runs.forEach((lane, run) -> report(lane, run, report));
               },
               "report-when-cut-short");
       Runtime.getRuntime().addShutdownHook(atExit);
@@ -68,8 +66,8 @@ public final class Benchmarks {
             if (!run.over()) {
               run.run(lane);
             }
+            report(lane, run, report);
           });
-      report(runs, report, reported);
       List<String> failures =
           runs.values().stream().flatMap(run -> run.failures().keySet().stream()).toList();
       if (!failures.isEmpty()) {
@@ -78,19 +76,17 @@ public final class Benchmarks {
     }
   }
 
-  private static void report(Map<Lane, Run> runs, Report report, AtomicBoolean reported) {
-    if (reported.getAndSet(true)) {
+  /** Once: as soon as the lane ends, or when the run is cut short. */
+  private static synchronized void report(Lane lane, Run run, Report report) {
+    if (!run.toBeReported()) {
       return;
     }
-    runs.forEach(
-        (lane, run) -> {
-          Map<String, Double> figures = new LinkedHashMap<>();
-          lane.figures(run.results(), figures);
-          report.print(run, figures);
-          if (!run.results().cells().isEmpty()) {
-            write(lane, run, report, figures);
-          }
-        });
+    Map<String, Double> figures = new LinkedHashMap<>();
+    lane.figures(run.results(), figures);
+    report.print(run, figures);
+    if (!run.results().cells().isEmpty()) {
+      write(lane, run, report, figures);
+    }
   }
 
   private static void write(Lane lane, Run run, Report report, Map<String, Double> figures) {

@@ -12,6 +12,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 
 /** A contestant's process, on the class path of its module. */
@@ -20,6 +21,7 @@ final class ContestantJvm implements AutoCloseable {
   private final PrintStream tasks;
   private final BufferedReader answers;
   private final Path log;
+  private final long patienceMinutes;
   private String contract = "";
 
   ContestantJvm(Entrant entrant, Server server, String database) throws IOException {
@@ -31,6 +33,7 @@ final class ContestantJvm implements AutoCloseable {
     Path logs = Settings.home().resolve("target/logs");
     Files.createDirectories(logs);
     log = logs.resolve(entrant.label() + ".log");
+    patienceMinutes = Roster.mayBeStopped(entrant) ? 10 : 60;
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.add("-Xmx" + entrant.options().getOrDefault("heap", Settings.text("heap", "512m")));
@@ -66,8 +69,20 @@ final class ContestantJvm implements AutoCloseable {
     tasks.println(task);
   }
 
-  /** Waits for the answer to what was sent. */
+  /** Waits for the answer to what was sent; a process that hangs is ended. */
   Numbers receive(String task) throws IOException {
+    CompletableFuture<Void> end =
+        CompletableFuture.runAsync(
+            process::destroyForcibly,
+            CompletableFuture.delayedExecutor(patienceMinutes, TimeUnit.MINUTES));
+    try {
+      return answer(task);
+    } finally {
+      end.cancel(false);
+    }
+  }
+
+  private Numbers answer(String task) throws IOException {
     String line = answers.readLine();
     while (line != null) {
       if (line.startsWith(ContestantProcess.ANSWER)) {

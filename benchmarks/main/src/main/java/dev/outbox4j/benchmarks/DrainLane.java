@@ -133,18 +133,21 @@ final class DrainLane implements Lane {
 
     /** The compiler's work is not the contestant's: each process drains some rows unmeasured. */
     private void warmUp(List<ContestantJvm> jvms, int bytes) throws IOException {
-      int warmUp = Settings.number("warmup", Roster.isPeer(entrant) ? 5_000 : WARM_UP);
+      int warmUp = Settings.number("warmup", Roster.mayBeStopped(entrant) ? 5_000 : WARM_UP);
       for (int i = 0; i < jvms.size() && warmUp > 0; i++) {
         long first = WARM_UP_FROM + (long) i * warmUp;
         jvms.get(i).perform("load " + first + " " + warmUp + " " + bytes);
-        jvms.get(i).perform("drain " + first + " " + warmUp + " 60 plain alone");
+        Numbers warmedUp = jvms.get(i).perform("drain " + first + " " + warmUp + " 60 plain alone");
+        if (value(warmedUp, "complete") < 1) {
+          throw new IOException("the warm-up is not done in time: " + warmedUp);
+        }
       }
     }
 
     private Numbers measured(List<ContestantJvm> jvms, int rows, boolean failing)
         throws IOException, SQLException {
       int seconds =
-          Roster.isPeer(entrant) || Roster.SHAPES.contains(entrant)
+          Roster.mayBeStopped(entrant)
               ? Settings.number("peer.seconds", 10)
               : Settings.number("drain.seconds", 1800);
       String task =
@@ -167,7 +170,13 @@ final class DrainLane implements Lane {
 
     private static Numbers together(List<Numbers> parts, int rows) {
       double messages = sum(parts, "messages");
-      double start = parts.stream().mapToDouble(p -> value(p, "start_ns")).min().orElseThrow();
+      // one that came too late for any has no start
+      double start =
+          parts.stream()
+              .filter(p -> value(p, "messages") > 0)
+              .mapToDouble(p -> value(p, "start_ns"))
+              .min()
+              .orElse(Double.NaN);
       double end = parts.stream().mapToDouble(p -> value(p, "end_ns")).max().orElseThrow();
       Numbers total = new Numbers();
       total.with("messages", messages).with("rate", messages / (end - start) * 1e9);

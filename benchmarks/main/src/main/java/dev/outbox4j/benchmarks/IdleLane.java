@@ -20,6 +20,9 @@ final class IdleLane implements Lane {
 
   private static final int SUBSCRIBERS = 6;
 
+  /** The first messages of a process, at the most, are not recorded. */
+  private static final int UNRECORDED = 20;
+
   /** With claims of two rows this makes a subscriber take back that it sleeps. */
   private static final int BURST = 20;
 
@@ -43,7 +46,10 @@ final class IdleLane implements Lane {
   }
 
   private static Entrant bursts(Entrant entrant) {
-    return entrant.called(entrant.label() + ", claims of 2").with("batchSize", "2").with("heap", "128m");
+    return entrant
+        .called(entrant.label() + ", claims of 2")
+        .with("batchSize", "2")
+        .with("heap", "128m");
   }
 
   @Override
@@ -105,7 +111,8 @@ final class IdleLane implements Lane {
    */
   private static Numbers around(Run run, Entrant entrant, String database, int messages)
       throws IOException, SQLException {
-    String task = "idle 256 %d 0 100 %d 30".formatted(messages / SUBSCRIBERS, BURST);
+    int each = (messages + SUBSCRIBERS - 1) / SUBSCRIBERS + UNRECORDED;
+    String task = "idle 256 %d 0 100 %d 30".formatted(each, BURST);
     List<ContestantJvm> jvms = new ArrayList<>();
     try {
       for (int i = 0; i < SUBSCRIBERS; i++) {

@@ -19,6 +19,7 @@ final class Markdown {
           "latency_p50_ms",
           "latency_p95_ms",
           "latency_p99_ms",
+          "latency_max_ms",
           "lateness_p50_ms",
           "lateness_p99_ms",
           "transaction_p99_ms",

@@ -46,7 +46,11 @@ final class PublishLane implements Lane {
           round,
           Roster.asked(List.of(Roster.INSERT, Roster.OURS, ours("NEVER", "outbox4j NEVER"))),
           (entrant, database) ->
-              publish(run, new Case(entrant, Subscribers.NONE), database, 1, 100, "alone"));
+              publish(
+                  run,
+                  new Case(entrant, Subscribers.NONE),
+                  database,
+                  "1 100 256 %d alone".formatted(Settings.number("seconds", 10))));
       for (int delay : Settings.numbers("commit_delay", Settings.given("url") ? "0" : "0,1000")) {
         for (int writers : Settings.numbers("writers", "1,8,32")) {
           boolean minor = writers < 32;
@@ -62,15 +66,22 @@ final class PublishLane implements Lane {
                       .filter(entrant -> gates || !entrant.label().contains("gate"))
                       .toList());
           setCommitDelay(run, delay);
-          run.turn(
-              cell,
-              current,
-              entrants,
-              (entrant, database) ->
-                  publish(run, caseOf(cases, entrant), database, writers, 1, "business"));
+          try {
+            run.turn(
+                cell,
+                current,
+                entrants,
+                (entrant, database) ->
+                    publish(
+                        run,
+                        caseOf(cases, entrant),
+                        database,
+                        "%d 1 256 %d business".formatted(writers, Settings.number("seconds", 4))));
+          } finally {
+            setCommitDelay(run, 0);
+          }
         }
       }
-      setCommitDelay(run, 0);
     }
   }
 
@@ -111,8 +122,7 @@ final class PublishLane implements Lane {
     return Roster.INSERT.called(label).with("gate", gate);
   }
 
-  private static Numbers publish(
-      Run run, Case what, String database, int writers, int batch, String kind)
+  private static Numbers publish(Run run, Case what, String database, String how)
       throws IOException, SQLException {
     try (ContestantJvm jvm = run.start(what.entrant(), database);
         Connection sleeper = run.server().connect(database);
@@ -125,16 +135,13 @@ final class PublishLane implements Lane {
         statement.execute("select pg_advisory_lock(7, hashtext('bench'))");
       }
       statement.execute("vacuum analyze outbox_sleepers");
-      String task =
-          "publish %d %d 256 %d %s"
-              .formatted(writers, batch, Settings.number("seconds", 4), kind);
+      String task = "publish " + how;
       try (Watch watch = new Watch(run.server(), database)) {
         Numbers numbers =
             what.subscribers() == Subscribers.AWAKE
                 ? whileConsuming(run, database, jvm, task)
                 : jvm.perform(task);
-        return watch.read(
-            numbers, numbers.values().getOrDefault("messages_with_warm_up", 1.0));
+        return watch.read(numbers, numbers.values().getOrDefault("messages_with_warm_up", 1.0));
       }
     }
   }

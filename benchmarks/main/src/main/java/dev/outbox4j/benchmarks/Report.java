@@ -2,6 +2,7 @@ package dev.outbox4j.benchmarks;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializationFeature;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.outbox4j.benchmarks.spi.Numbers;
 import java.io.IOException;
@@ -90,13 +91,14 @@ final class Report {
     ObjectNode about = root.withObjectProperty("about");
     // what once was about all lanes together
     about.properties().removeIf(entry -> !entry.getValue().has("date"));
+    ObjectNode cells = root.withObjectProperty("cells");
+    about.path(lane).path("cells").forEach(cell -> cells.remove(cell.asText()));
     about.set(lane, about(run));
     ObjectNode contracts = root.withObjectProperty("contracts");
     run.contracts().forEach(contracts::put);
     ObjectNode settings = root.withObjectProperty("settings");
     run.entrants()
         .forEach((label, entrant) -> settings.set(label, json.valueToTree(entrant.options())));
-    ObjectNode cells = root.withObjectProperty("cells");
     run.results().cells().forEach((cell, labels) -> cells.set(cell, cell(labels)));
     Files.createDirectories(file.toAbsolutePath().getParent());
     json.writeValue(file.toFile(), root);
@@ -116,6 +118,8 @@ final class Report {
     for (Entrant entrant : run.entrants().values()) {
       versions.set(entrant.module(), json.valueToTree(Versions.of(entrant.module())));
     }
+    ArrayNode cells = about.putArray("cells");
+    run.results().cells().keySet().forEach(cells::add);
     if (!run.amiss().isEmpty()) {
       about.put("amiss", String.join("; ", run.amiss()));
     }

@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /** A run of one lane: its results, its failures, its progress, and its end. */
 final class Run {
@@ -24,6 +25,7 @@ final class Run {
   private final long deadline;
   private volatile boolean cutShort;
   private volatile boolean finished;
+  private final AtomicBoolean reported = new AtomicBoolean();
 
   Run(Server server, PrintStream out, long deadline) {
     this.server = server;
@@ -79,6 +81,11 @@ final class Run {
     }
   }
 
+  /** Whether it still is; answers so once. */
+  boolean toBeReported() {
+    return !reported.getAndSet(true);
+  }
+
   /** Whether the time that the run was given is over. */
   boolean over() {
     return cutShort || System.nanoTime() >= deadline;
@@ -132,10 +139,19 @@ final class Run {
             "%s round %d: %s FAILED: %s",
             cell, round + 1, entrant.label(), String.valueOf(e.getMessage()));
       } finally {
-        if (!cutShort) {
-          server.dropDatabase(database);
-        }
+        drop(database);
       }
+    }
+  }
+
+  private void drop(String database) {
+    if (cutShort) {
+      return;
+    }
+    try {
+      server.dropDatabase(database);
+    } catch (SQLException e) { // costs space, and no figure
+      progress("%s was left behind: %s", database, e.getMessage());
     }
   }
 

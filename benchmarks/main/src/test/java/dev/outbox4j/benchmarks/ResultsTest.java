@@ -109,6 +109,27 @@ class ResultsTest {
   }
 
   @Test
+  void writingALaneDropsWhatItNoLongerMeasures(@TempDir Path folder) throws IOException {
+    Path file = folder.resolve("benchmarks.json");
+    Report report = new Report(Map.of());
+    report.write(file, "drain", runWith("drain 1m", "drain 10m"), Map.of());
+    report.write(file, "idle", runWith("idle"), Map.of());
+    report.write(file, "drain", runWith("drain 2m", "drain 10m"), Map.of());
+    JsonNode written = new ObjectMapper().readTree(file.toFile());
+    assertThat(written.path("cells").fieldNames())
+        .toIterable()
+        .containsExactlyInAnyOrder("idle", "drain 2m", "drain 10m");
+  }
+
+  private static Run runWith(String... cells) {
+    Run run = new Run(RunTest.nowhere(), System.out, System.nanoTime());
+    for (String cell : cells) {
+      run.results().add(cell, "outbox4j", rate(1));
+    }
+    return run;
+  }
+
+  @Test
   void tableHasRatiosToItsFirstContestantAndSpreads() {
     ObjectNode root = new ObjectMapper().createObjectNode();
     ObjectNode cell = root.putObject("cells").putObject("idle");

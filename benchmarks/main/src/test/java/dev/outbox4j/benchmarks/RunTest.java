@@ -9,8 +9,8 @@ import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -53,10 +53,10 @@ class RunTest {
 
   @Test
   void laneThatWasCutShortDoesNot() {
-    assertThat(run(Duration.ZERO, lane -> {}).amiss()).containsExactly("ended before its last round");
+    assertThat(run(Duration.ZERO, lane -> {}).amiss())
+        .containsExactly("ended before its last round");
     assertThat(run(Duration.ofDays(1), Run::cutShort).amiss()).hasSize(1);
-    assertThat(Settings.out(true))
-        .endsWithRaw(Path.of("benchmarks/target/benchmarks.json"));
+    assertThat(Settings.out(true)).endsWithRaw(Path.of("benchmarks/target/benchmarks.json"));
   }
 
   @Test

@@ -13,8 +13,8 @@ import dev.outbox4j.benchmarks.raw.BareNotify;
 import dev.outbox4j.benchmarks.raw.CopyLoad;
 import dev.outbox4j.benchmarks.spi.Bench;
 import dev.outbox4j.benchmarks.spi.Draining;
-import dev.outbox4j.benchmarks.spi.Publishing;
 import dev.outbox4j.benchmarks.spi.Publisher;
+import dev.outbox4j.benchmarks.spi.Publishing;
 import dev.outbox4j.benchmarks.spi.Sink;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.metrics.MicrometerMetrics;
@@ -39,9 +39,9 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Outbox4j with everything on: metrics, renewal, dead letters and LISTEN. Options: {@code queue}, {@code
- * workers}, {@code batchSize}, {@code listen} (r2dbc, ng, pgjdbc or none), {@code notify}, {@code
- * minPollMillis} and {@code pollMillis} (the shortest and the longest wait).
+ * Outbox4j with everything on: metrics, renewal, dead letters and LISTEN. Options: {@code queue},
+ * {@code workers}, {@code batchSize}, {@code listen} (r2dbc, ng, pgjdbc or none), {@code notify},
+ * {@code minPollMillis} and {@code pollMillis} (the shortest and the longest wait).
  */
 public final class Outbox4j implements Draining, Publishing {
   private static final String QUEUE = "bench";

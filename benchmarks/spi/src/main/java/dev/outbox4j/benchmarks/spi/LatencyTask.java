@@ -59,7 +59,9 @@ final class LatencyTask {
         if (rhythm.busy() > 0) {
           publisher.publish(connection, payloads(rhythm.busy()), Duration.ZERO);
           connection.commit();
-          others.acquire(rhythm.busy());
+          if (!others.tryAcquire(rhythm.busy(), 60, TimeUnit.SECONDS)) {
+            throw new IllegalStateException("a message of a burst is missing");
+          }
         }
         rhythm.pause();
         publisher.publish(connection, List.of(Payloads.of(first + i, bytes)), Duration.ZERO);
