@@ -78,7 +78,7 @@ public final class Benchmarks {
 
   /** Once: as soon as the lane ends, or when the run is cut short. */
   private static synchronized void report(Lane lane, Run run, Report report) {
-    if (!run.toBeReported()) {
+    if (!run.beginReport()) {
       return;
     }
     Map<String, Double> figures = new LinkedHashMap<>();

@@ -168,16 +168,12 @@ final class DrainLane implements Lane {
       }
     }
 
-    private static Numbers together(List<Numbers> parts, int rows) {
+    static Numbers together(List<Numbers> parts, int rows) {
       double messages = sum(parts, "messages");
-      // one that came too late for any has no start
-      double start =
-          parts.stream()
-              .filter(p -> value(p, "messages") > 0)
-              .mapToDouble(p -> value(p, "start_ns"))
-              .min()
-              .orElse(Double.NaN);
-      double end = parts.stream().mapToDouble(p -> value(p, "end_ns")).max().orElseThrow();
+      // one that came too late for any has neither a start nor an end
+      List<Numbers> busy = parts.stream().filter(p -> value(p, "messages") > 0).toList();
+      double start = busy.stream().mapToDouble(p -> value(p, "start_ns")).min().orElse(Double.NaN);
+      double end = busy.stream().mapToDouble(p -> value(p, "end_ns")).max().orElse(Double.NaN);
       Numbers total = new Numbers();
       total.with("messages", messages).with("rate", messages / (end - start) * 1e9);
       for (String metric :

@@ -81,9 +81,9 @@ final class Run {
     }
   }
 
-  /** Whether it still is; answers so once. */
-  boolean toBeReported() {
-    return !reported.getAndSet(true);
+  /** Whether nobody has begun to report it, which the caller does now. */
+  boolean beginReport() {
+    return reported.compareAndSet(false, true);
   }
 
   /** Whether the time that the run was given is over. */

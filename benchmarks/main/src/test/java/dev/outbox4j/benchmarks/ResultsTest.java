@@ -60,6 +60,15 @@ class ResultsTest {
   }
 
   @Test
+  void processThatCameTooLateForAnyMessageDoesNotSlowDownTheOthers() {
+    Numbers busy = new Numbers().with("messages", 500).with("start_ns", 2e9).with("end_ns", 4e9);
+    Numbers late = new Numbers().with("messages", 0).with("start_ns", 0).with("end_ns", 9e9);
+    assertThat(DrainLane.Drain.together(List.of(busy, late, busy), 1_000).values())
+        .containsEntry("rate", 500.0)
+        .containsEntry("complete", 1.0);
+  }
+
+  @Test
   void pageKeepsWhatIsAroundItsFigures() {
     ObjectNode root = new ObjectMapper().createObjectNode().put("drain_1m_vs_twin", 0.75);
     root.putObject("about").putObject("drain").put("date", "2026-01-01");
