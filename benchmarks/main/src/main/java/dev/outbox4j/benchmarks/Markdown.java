@@ -36,7 +36,13 @@ final class Markdown {
           "heap_peak_mib");
 
   private static final Set<String> SPREAD =
-      Set.of("rate", "latency_p50_ms", "latency_p99_ms", "lateness_p50_ms", "lateness_p99_ms");
+      Set.of(
+          "rate",
+          "latency_p50_ms",
+          "latency_p99_ms",
+          "latency_max_ms",
+          "lateness_p50_ms",
+          "lateness_p99_ms");
 
   /** Worth a column only where it is not as it should be. */
   private static final Map<String, Double> UNUSUAL =
@@ -188,9 +194,9 @@ final class Markdown {
   }
 
   private static boolean isUnusual(JsonNode metric, String name) {
+    double usual = UNUSUAL.getOrDefault(name, Double.NaN);
     return metric.has("median")
-        && (metric.path("min").asDouble() != UNUSUAL.get(name)
-            || metric.path("max").asDouble() != UNUSUAL.get(name));
+        && (metric.path("min").asDouble() != usual || metric.path("max").asDouble() != usual);
   }
 
   private static double median(JsonNode metric) {

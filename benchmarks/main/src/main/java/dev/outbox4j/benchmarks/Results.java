@@ -31,8 +31,16 @@ final class Results {
 
   /** The median over the rounds. */
   synchronized Optional<Double> median(String cell, String label, String metric) {
-    List<Numbers> rounds = cells.getOrDefault(cell, Map.of()).getOrDefault(label, List.of());
-    return Spread.of(rounds, metric).map(Spread::median);
+    return spread(cell, label, metric).map(Spread::median);
+  }
+
+  /** The greatest of the rounds. */
+  synchronized Optional<Double> max(String cell, String label, String metric) {
+    return spread(cell, label, metric).map(Spread::max);
+  }
+
+  private Optional<Spread> spread(String cell, String label, String metric) {
+    return Spread.of(cells.getOrDefault(cell, Map.of()).getOrDefault(label, List.of()), metric);
   }
 
   /** The quotient of two contestants' medians. */

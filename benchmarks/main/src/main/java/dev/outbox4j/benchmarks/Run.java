@@ -151,7 +151,7 @@ final class Run {
     try {
       server.dropDatabase(database);
     } catch (SQLException e) { // costs space, and no figure
-      progress("%s was left behind: %s", database, e.getMessage());
+      progress("%s was left behind: %s", database, e);
     }
   }
 

@@ -43,11 +43,11 @@ final class Settings {
   }
 
   /**
-   * Whether what rounds off the picture takes part: in the first round, to save time, unless it was
-   * asked for by name.
+   * Whether what rounds off the picture takes part: in the first three rounds, to save time, unless
+   * it was asked for by name.
    */
   static boolean minor(int round) {
-    return round == 0 || given("contestants");
+    return round < 3 || given("contestants");
   }
 
   /** Whether a size or a setting was given: then the figures are not the full run's. */

@@ -21,10 +21,8 @@ final class XminLane implements Lane {
 
   @Override
   public void run(Run run) throws SQLException {
+    List<Entrant> entrants = Roster.asked(List.of(Roster.TWIN, Roster.TUNED));
     for (int round = 0; round < Settings.rounds() && !run.over(); round++) {
-      List<Entrant> entrants =
-          Roster.asked(
-              Settings.minor(round) ? List.of(Roster.TWIN, Roster.TUNED) : List.of(Roster.TUNED));
       for (int rows : Settings.numbers("rows", "1m")) {
         run.turn(
             FREE.formatted(rows),

@@ -15,6 +15,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -57,6 +58,34 @@ class ResultsTest {
         .containsEntry("drain_1m_vs_twin_default_settings", 0.6)
         .containsEntry("drain_1m_vs_best_peer", 8.0)
         .containsEntry("flat_10m_vs_100k", 0.9);
+  }
+
+  @Test
+  void slowestMessageOfAllRoundsIsTheSlowest() {
+    Results results = new Results();
+    for (double slowest : new double[] {30, 9_000, 40}) {
+      results.add(
+          "falling asleep, 0 to 100 ms after a burst",
+          "outbox4j by r2dbc, claims of 2",
+          new Numbers().with("latency_max_ms", slowest));
+    }
+    Map<String, Double> figures = new HashMap<>();
+    new IdleLane().figures(results, figures);
+    assertThat(figures).containsExactly(entry("wake_max_ms", 9_000.0));
+  }
+
+  @Test
+  void everyContestantTakesPartInSeveralRounds() {
+    for (int round = 0; round < 3; round++) {
+      assertThat(Roster.PEERS).allMatch(takingPartIn(round));
+      assertThat(Roster.SHAPES).allMatch(takingPartIn(round));
+    }
+    assertThat(List.of(Roster.TWIN, Roster.OURS, Roster.TUNED)).allMatch(takingPartIn(4));
+    assertThat(Roster.SHAPES).noneMatch(takingPartIn(4));
+  }
+
+  private static Predicate<Entrant> takingPartIn(int round) {
+    return entrant -> Roster.takesPart(entrant, round);
   }
 
   @Test

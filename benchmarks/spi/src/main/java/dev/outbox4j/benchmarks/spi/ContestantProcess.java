@@ -128,7 +128,8 @@ public final class ContestantProcess {
         able(Consuming.class).stop();
         yield new Numbers();
       }
-      case "idle" -> latency(task).idle((int) number(task[2]), Rhythm.of(task, 3));
+      case "idle" ->
+          latency(task).idle((int) number(task[2]), (int) number(task[3]), Rhythm.of(task, 4));
       case "steady" ->
           latency(task).steady((int) number(task[2]), (int) number(task[3]), (int) number(task[4]));
       case "delayed" -> latency(task).delayed((int) number(task[2]), (int) number(task[3]));

@@ -30,8 +30,9 @@ final class LatencyTask {
   }
 
   /** One message at a time; the first ones are not recorded, as LISTEN may be on its way. */
-  Numbers idle(int messages, Rhythm rhythm) throws Exception {
+  Numbers idle(int unrecorded, int recorded, Rhythm rhythm) throws Exception {
     long first = 1L << 40;
+    int messages = unrecorded + recorded;
     AtomicLongArray at = new AtomicLongArray(messages);
     Semaphore arrived = new Semaphore(0);
     Semaphore others = new Semaphore(0);
@@ -45,9 +46,8 @@ final class LatencyTask {
           }
           return Verdict.ACK;
         };
-    int unrecorded = Math.min(20, messages / 10);
-    Latencies fromCommit = new Latencies(messages);
-    Latencies fromCommitted = new Latencies(messages);
+    Latencies fromCommit = new Latencies(recorded);
+    Latencies fromCommitted = new Latencies(recorded);
     Publisher publisher = publishing.publisher(bench);
     ProcessMeter meter = new ProcessMeter();
     consuming.start(bench, sink);
