@@ -25,6 +25,7 @@ final class IdlePlan {
   private static final long LONG_UNSETTLED_WAIT = TimeUnit.MILLISECONDS.toNanos(100);
   private static final long LONG_UNSETTLED = TimeUnit.SECONDS.toNanos(2);
   private static final long MARGIN = TimeUnit.MILLISECONDS.toNanos(50);
+  private static final long DUE_MEANWHILE_WAIT = TimeUnit.MILLISECONDS.toNanos(1);
 
   private final long minPoll;
   private final long maxPoll;
@@ -137,8 +138,8 @@ final class IdlePlan {
     if (dueKnown) {
       long untilDue = dueAt - now;
       if (untilDue <= 0) {
-        dueKnown = false; // due now, or another subscriber's by now: the next claim tells
-        untilDue = Math.min(wait, minPoll);
+        dueKnown = false; // due since, or another subscriber's by now: the next claim tells
+        untilDue = DUE_MEANWHILE_WAIT;
       }
       wait = Math.min(wait, untilDue);
     }

@@ -76,6 +76,19 @@ class IdlePlanTest {
   }
 
   @Test
+  void rowThatFellDueWhileTheClaimWasOnItsWayDoesNotWaitForThePoll() {
+    IdlePlan patient = plan(Duration.ofSeconds(10));
+    for (int i = 0; i < 30; i++) {
+      claim(patient, Duration.ofMillis(1), 100, 100);
+      now += 20 * MILLI;
+    }
+    patient.announcement(true, false, now);
+    patient.claimed(0, new LookAhead(Duration.ZERO, 100, 100), now);
+    assertThat(Duration.ofNanos(patient.wait(true, now))).isLessThanOrEqualTo(Duration.ofMillis(1));
+    assertThat(settledWait(patient)).as("and it is told once").isGreaterThan(Duration.ofSeconds(5));
+  }
+
+  @Test
   void longFirstPollWaitsOnlyOnceTheSleepIsAnnounced() {
     IdlePlan patient = plan(Duration.ofSeconds(10));
     claim(patient, Duration.ofMillis(1), 100, 100);

@@ -138,7 +138,7 @@ final class DrainLane implements Lane {
         long first = WARM_UP_FROM + (long) i * warmUp;
         jvms.get(i).perform("load " + first + " " + warmUp + " " + bytes);
         Numbers warmedUp = jvms.get(i).perform("drain " + first + " " + warmUp + " 60 plain alone");
-        if (value(warmedUp, "complete") < 1) {
+        if (Parts.value(warmedUp, "complete") < 1) {
           throw new IOException("the warm-up is not done in time: " + warmedUp);
         }
       }
@@ -164,39 +164,25 @@ final class DrainLane implements Lane {
           parts.add(jvm.receive(task));
         }
         Numbers total = parts.size() == 1 ? parts.get(0) : together(parts, rows);
-        return watch.read(total, total.values().getOrDefault("messages", 0.0));
+        // one that was cut has done some more until it stood still, and the server's figures with
+        // it
+        boolean cut = Parts.value(total, "complete") < 1;
+        return watch.read(total, Parts.value(total, cut ? "handled" : "messages"));
       }
     }
 
     static Numbers together(List<Numbers> parts, int rows) {
-      double messages = sum(parts, "messages");
+      double messages = Parts.sum(parts, "messages");
       // one that came too late for any has neither a start nor an end
-      List<Numbers> busy = parts.stream().filter(p -> value(p, "messages") > 0).toList();
-      double start = busy.stream().mapToDouble(p -> value(p, "start_ns")).min().orElse(Double.NaN);
-      double end = busy.stream().mapToDouble(p -> value(p, "end_ns")).max().orElse(Double.NaN);
-      Numbers total = new Numbers();
-      total.with("messages", messages).with("rate", messages / (end - start) * 1e9);
-      for (String metric :
-          List.of("cpu_us_per_message", "statements_per_message", "round_trips_per_message")) {
-        total.with(
-            metric,
-            parts.stream().mapToDouble(p -> value(p, metric) * value(p, "messages")).sum()
-                / Math.max(1, messages));
-      }
-      return total
-          .with(
-              "heap_peak_mib",
-              parts.stream().mapToDouble(p -> value(p, "heap_peak_mib")).max().orElseThrow())
+      List<Numbers> busy = parts.stream().filter(p -> Parts.value(p, "messages") > 0).toList();
+      double start =
+          busy.stream().mapToDouble(p -> Parts.value(p, "start_ns")).min().orElse(Double.NaN);
+      double end =
+          busy.stream().mapToDouble(p -> Parts.value(p, "end_ns")).max().orElse(Double.NaN);
+      return Parts.costs(parts)
+          .with("rate", messages / (end - start) * 1e9)
           .with("complete", messages >= rows ? 1 : 0)
-          .with("repeated", sum(parts, "repeated"));
-    }
-
-    private static double sum(List<Numbers> parts, String metric) {
-      return parts.stream().mapToDouble(part -> value(part, metric)).sum();
-    }
-
-    private static double value(Numbers numbers, String metric) {
-      return numbers.values().getOrDefault(metric, 0.0);
+          .with("repeated", Parts.sum(parts, "repeated"));
     }
   }
 }

@@ -24,22 +24,43 @@ final class Roster {
       List.of(Entrant.raw("raw-indexed-lease"), Entrant.raw("raw-visibility-time"));
 
   /** The fastest of the peers by far. */
-  private static final Entrant BEST_PEER = Entrant.peer("peers", "db-scheduler-lock-and-fetch");
+  static final Entrant BEST_PEER =
+      dbScheduler("db-scheduler-lock-and-fetch")
+          .with("lowerLimit", "1.0")
+          .with("upperLimit", "4.0");
 
   /** What figures are drawn of. */
   private static final List<Entrant> FIGURES = List.of(TWIN, OURS, TUNED, BEST_PEER);
 
+  /** With settings that follow what each says of many messages. */
   static final List<Entrant> PEERS =
       List.of(
           BEST_PEER,
-          Entrant.peer("peers", "db-scheduler-fetch"),
-          Entrant.peer("peers", "transaction-outbox"),
-          Entrant.peer("peers", "jobrunr"),
-          Entrant.peer("peers-spring", "namastack-outbox"),
-          Entrant.peer("peers-spring", "spring-modulith"),
-          Entrant.peer("peers-dbos", "dbos-transact"));
+          dbScheduler("db-scheduler-fetch").with("lowerLimit", "0.5").with("upperLimit", "3.0"),
+          Entrant.peer("peers", "transaction-outbox")
+              .with("threads", "16")
+              .with("queued", "16384")
+              .with("flushMillis", "5"),
+          Entrant.peer("peers", "jobrunr").with("threads", "16").with("pollMillis", "5000"),
+          Entrant.peer("peers-spring", "namastack-outbox")
+              .with("threads", "16")
+              .with("batchSize", "1000")
+              .with("pollMillis", "50"),
+          Entrant.peer("peers-spring", "spring-modulith")
+              .with("threads", "16")
+              .with("batchSize", "1000")
+              .with("maxInFlight", "2000")
+              .with("pollMillis", "10"),
+          Entrant.peer("peers-dbos", "dbos-transact")
+              .with("threads", "200")
+              .with("connections", "20")
+              .with("pollMillis", "20"));
 
   private Roster() {}
+
+  private static Entrant dbScheduler(String name) {
+    return Entrant.peer("peers", name).with("threads", "20").with("pollMillis", "100");
+  }
 
   /** Keeps those that the property {@code contestants} names, by any part of their labels. */
   static List<Entrant> asked(List<Entrant> all) {

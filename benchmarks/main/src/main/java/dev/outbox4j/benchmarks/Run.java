@@ -8,8 +8,10 @@ import java.time.LocalTime;
 import java.time.ZoneOffset;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -103,12 +105,12 @@ final class Run {
 
   /**
    * Lets entrants take turns, once each: in another order every round, so that none always runs on
-   * the server that another has warmed up or worn out.
+   * the server that the same other one has warmed up or worn out. The orders are those of every
+   * run.
    */
   void turn(String cell, int round, List<Entrant> entrants, Measurement measurement)
       throws SQLException {
-    for (int i = 0; i < entrants.size(); i++) {
-      Entrant entrant = entrants.get((i + round) % entrants.size());
+    for (Entrant entrant : order(cell, round, entrants)) {
       if (over()) {
         return;
       }
@@ -142,6 +144,14 @@ final class Run {
         drop(database);
       }
     }
+  }
+
+  static List<Entrant> order(String cell, int round, List<Entrant> entrants) {
+    List<Entrant> order = new ArrayList<>(entrants);
+    if (round > 0) { // the first round's order is that of the table
+      Collections.shuffle(order, new Random(31L * cell.hashCode() + round));
+    }
+    return order;
   }
 
   private void drop(String database) {

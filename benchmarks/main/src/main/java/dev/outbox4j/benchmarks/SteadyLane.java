@@ -6,9 +6,13 @@ import java.sql.SQLException;
 import java.util.List;
 import java.util.Map;
 
-/** Writers at a steady rate, subscriber in the same process: latency and slope of the backlog. */
+/**
+ * Writers at a steady rate, subscriber in the same process: latency and slope of the backlog. No
+ * more than a thousand transactions a second, so that it is not their commits that are measured.
+ */
 final class SteadyLane implements Lane {
-  private static final String CELL = "steady %d per second, 256 B";
+  private static final int MOST_TRANSACTIONS = 1000;
+  private static final int FIGURE = 5000;
 
   @Override
   public String name() {
@@ -19,17 +23,25 @@ final class SteadyLane implements Lane {
   public void run(Run run) throws SQLException {
     for (int round = 0; round < Settings.rounds() && !run.over(); round++) {
       for (int rate : Settings.numbers("rates", "1k,5k,10k")) {
-        boolean minor = rate != 5000;
-        if (!minor || Settings.minor(round)) {
-          int seconds = Settings.number("seconds", minor ? 20 : 60);
+        if (rate == FIGURE || Settings.minor(round)) {
+          int seconds = Settings.number("seconds", rate == FIGURE ? 60 : 20);
           run.turn(
-              CELL.formatted(rate),
+              cell(rate),
               round,
-              Roster.asked(minor ? List.of(Roster.TWIN, Roster.OURS) : List.of(Roster.OURS)),
+              Roster.asked(
+                  Settings.minor(round) ? List.of(Roster.TWIN, Roster.OURS) : List.of(Roster.OURS)),
               (entrant, database) -> steady(run, entrant, database, rate, seconds));
         }
       }
     }
+  }
+
+  private static int batch(int rate) {
+    return Math.max(1, rate / MOST_TRANSACTIONS);
+  }
+
+  private static String cell(int rate) {
+    return "steady %d x 256 B a second, %d in a transaction".formatted(rate, batch(rate));
   }
 
   private static Numbers steady(Run run, Entrant entrant, String database, int rate, int seconds)
@@ -39,7 +51,8 @@ final class SteadyLane implements Lane {
       try (Watch watch = new Watch(run.server(), database)) {
         Numbers numbers =
             jvm.perform(
-                "steady 256 %d %d %d".formatted(rate, seconds, Settings.number("writers", 8)));
+                "steady 256 %d %d %d %d"
+                    .formatted(rate, batch(rate), seconds, Settings.number("writers", 8)));
         return watch.read(numbers, numbers.values().getOrDefault("messages", 1.0));
       }
     }
@@ -47,7 +60,7 @@ final class SteadyLane implements Lane {
 
   @Override
   public void figures(Results results, Map<String, Double> figures) {
-    String cell = CELL.formatted(5000);
+    String cell = cell(FIGURE);
     results
         .median(cell, Roster.OURS.label(), "latency_p99_ms")
         .ifPresent(value -> figures.put("steady_5k_p99_ms", value));

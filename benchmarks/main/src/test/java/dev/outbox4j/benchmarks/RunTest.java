@@ -11,7 +11,9 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -90,6 +92,20 @@ class RunTest {
     }
     Run.sound(Roster.PEERS.get(0), new Numbers().with("complete", 0));
     Run.sound(Roster.SHAPES.get(0), new Numbers().with("complete", 0));
+  }
+
+  @Test
+  void nobodyAlwaysFollowsTheSameOther() {
+    List<Entrant> all = List.of(Roster.TWIN, Roster.OURS, Roster.TUNED, Roster.BEST_PEER);
+    assertThat(Run.order("cell", 0, all)).isEqualTo(all);
+    Set<Entrant> before = new HashSet<>();
+    for (int round = 0; round < 5; round++) {
+      List<Entrant> order = Run.order("cell", round, all);
+      assertThat(order).containsExactlyInAnyOrderElementsOf(all);
+      int position = order.indexOf(Roster.TUNED);
+      before.add(position == 0 ? Roster.TUNED : order.get(position - 1));
+    }
+    assertThat(before).hasSizeGreaterThan(1);
   }
 
   private static void assertFails(Entrant entrant, Numbers numbers) {

@@ -333,6 +333,29 @@ class DeliveryIT {
   }
 
   @Test
+  void messageOfATransactionThatIsOlderThanTheSleepDoesNotWaitForThePoll() throws Exception {
+    AtomicLong handledAt = new AtomicLong();
+    try (Connection connection = database.plain().getConnection()) {
+      connection.setAutoCommit(false);
+      // nobody sleeps yet, so nothing will be sent at its commit
+      engine.publisher.publish(connection, OutboxMessage.to(queue).type("t").body("x").build());
+      engine.start(
+          engine
+              .subscriber(queue)
+              .poll(Duration.ofSeconds(60), Duration.ofSeconds(60))
+              .listen(listen())
+              .on("t", delivery -> handledAt.set(System.nanoTime())));
+      awaitAsleep();
+      // a sleeper that did not mind the open transaction would not look again this often
+      int looked = engine.events.claims.get();
+      await().until(() -> engine.events.claims.get() >= looked + 20);
+      assertThat(handledAt).hasValue(0);
+      connection.commit();
+    }
+    await().atMost(Duration.ofSeconds(5)).until(() -> handledAt.get() != 0);
+  }
+
+  @Test
   void busySubscriberTakesItsNameOffTheSleepersAndAStoppedOneToo() {
     OutboxSubscriber subscriber =
         engine.start(

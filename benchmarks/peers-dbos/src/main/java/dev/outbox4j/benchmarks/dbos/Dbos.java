@@ -94,12 +94,12 @@ public final class Dbos implements Draining {
 
   @Override
   public void start(Bench bench, Sink sink) {
-    HikariDataSource connections = bench.pool(bench.option("connections", 20));
+    HikariDataSource connections = bench.pool(bench.number("connections"));
     DBOS opened = open(connections);
     opened.registerQueues(
         new Queue(QUEUE)
-            .withWorkerConcurrency(bench.option("threads", 200))
-            .withPollingInterval(Duration.ofMillis(20)));
+            .withWorkerConcurrency(bench.number("threads"))
+            .withPollingInterval(Duration.ofMillis(bench.number("pollMillis"))));
     opened.registerProxy(Handling.class, new Handler(sink));
     opened.launch();
     dbos = opened;

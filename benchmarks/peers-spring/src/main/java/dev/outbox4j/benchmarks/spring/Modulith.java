@@ -71,7 +71,7 @@ public final class Modulith extends SpringContestant {
   }
 
   private ConfigurableApplicationContext run(Bench bench) {
-    int threads = bench.option("threads", 16);
+    int threads = bench.number("threads");
     return run(
         bench,
         Application.class,
@@ -120,16 +120,17 @@ public final class Modulith extends SpringContestant {
     IncompleteEventPublications incomplete = context.getBean(IncompleteEventPublications.class);
     ResubmissionOptions options =
         ResubmissionOptions.defaults()
-            .withBatchSize(1000)
-            .withMaxInFlight(2000)
+            .withBatchSize(bench.number("batchSize"))
+            .withMaxInFlight(bench.number("maxInFlight"))
             .withMinAge(Duration.ZERO);
+    Duration pause = Duration.ofMillis(bench.number("pollMillis"));
     running = true;
     Thread thread =
         new Thread(
             () -> {
               while (running) {
                 incomplete.resubmitIncompletePublications(options);
-                LockSupport.parkNanos(Duration.ofMillis(10).toNanos());
+                LockSupport.parkNanos(pause.toNanos());
               }
             },
             "resubmitter");

@@ -55,7 +55,7 @@ public final class Namastack extends SpringContestant {
   }
 
   private ConfigurableApplicationContext run(Bench bench, boolean polling) {
-    int threads = bench.option("threads", 16);
+    int threads = bench.number("threads");
     return run(
         bench,
         Application.class,
@@ -63,8 +63,9 @@ public final class Namastack extends SpringContestant {
             "spring.modulith.events.jdbc.schema-initialization.enabled", "false",
             "namastack.outbox.multicaster.enabled", "false",
             "namastack.outbox.polling.trigger", "fixed",
-            "namastack.outbox.polling.fixed.interval", polling ? "50ms" : "1h",
-            "namastack.outbox.polling.batch-size", "1000",
+            "namastack.outbox.polling.fixed.interval",
+                polling ? bench.number("pollMillis") + "ms" : "1h",
+            "namastack.outbox.polling.batch-size", bench.number("batchSize"),
             "namastack.outbox.processing.delete-completed-records", "true",
             "namastack.outbox.processing.executor-core-pool-size", threads,
             "namastack.outbox.processing.executor-max-pool-size", threads,

@@ -19,7 +19,8 @@ abstract class DbScheduler implements Draining {
   private @Nullable Scheduler scheduler;
   private @Nullable HikariDataSource pool;
 
-  abstract SchedulerBuilder polling(SchedulerBuilder builder);
+  /** The limits are multiples of the threads: when to read more, and how much. */
+  abstract SchedulerBuilder polling(SchedulerBuilder builder, double lower, double upper);
 
   @Override
   public void prepare(Bench bench) throws SQLException {
@@ -57,7 +58,7 @@ abstract class DbScheduler implements Draining {
 
   @Override
   public void start(Bench bench, Sink sink) {
-    int threads = bench.option("threads", 20);
+    int threads = bench.number("threads");
     HikariDataSource connections = bench.pool(threads + 5);
     OneTimeTask<byte[]> task =
         Tasks.oneTime("bench", byte[].class)
@@ -67,9 +68,11 @@ abstract class DbScheduler implements Draining {
                 Scheduler.create(connections, task)
                     .serializer(new Bytes())
                     .threads(threads)
-                    .pollingInterval(Duration.ofMillis(100))
+                    .pollingInterval(Duration.ofMillis(bench.number("pollMillis")))
                     // what is left when the time is over need not be waited for
-                    .shutdownMaxWait(Duration.ofSeconds(2)))
+                    .shutdownMaxWait(Duration.ofSeconds(2)),
+                Double.parseDouble(bench.option("lowerLimit", "")),
+                Double.parseDouble(bench.option("upperLimit", "")))
             .build();
     created.start();
     scheduler = created;

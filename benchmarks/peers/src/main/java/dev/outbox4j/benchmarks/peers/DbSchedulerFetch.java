@@ -2,7 +2,7 @@ package dev.outbox4j.benchmarks.peers;
 
 import com.github.kagkarlsson.scheduler.SchedulerBuilder;
 
-/** db-scheduler that picks each task as it runs it: its default. */
+/** db-scheduler that picks each task as it runs it: its default way. */
 public final class DbSchedulerFetch extends DbScheduler {
   /** Made by the service loader. */
   public DbSchedulerFetch() {}
@@ -18,7 +18,7 @@ public final class DbSchedulerFetch extends DbScheduler {
   }
 
   @Override
-  SchedulerBuilder polling(SchedulerBuilder builder) {
-    return builder.pollUsingFetch(0.5, 3.0);
+  SchedulerBuilder polling(SchedulerBuilder builder, double lower, double upper) {
+    return builder.pollUsingFetch(lower, upper);
   }
 }

@@ -18,7 +18,7 @@ public final class DbSchedulerLockAndFetch extends DbScheduler {
   }
 
   @Override
-  SchedulerBuilder polling(SchedulerBuilder builder) {
-    return builder.pollUsingLockAndFetch(1.0, 4.0);
+  SchedulerBuilder polling(SchedulerBuilder builder, double lower, double upper) {
+    return builder.pollUsingLockAndFetch(lower, upper);
   }
 }

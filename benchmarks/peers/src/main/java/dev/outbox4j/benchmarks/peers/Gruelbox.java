@@ -113,11 +113,13 @@ public final class Gruelbox implements Draining {
   @Override
   public void start(Bench bench, Sink sink) {
     receiver = sink;
-    int threads = bench.option("threads", 16);
+    int threads = bench.number("threads");
+    int queued = bench.number("queued");
+    Duration pause = Duration.ofMillis(bench.number("flushMillis"));
     HikariDataSource connections = bench.pool(threads + 2);
     ThreadPoolExecutor executor =
         new ThreadPoolExecutor(
-            threads, threads, 1, TimeUnit.SECONDS, new ArrayBlockingQueue<>(16384));
+            threads, threads, 1, TimeUnit.SECONDS, new ArrayBlockingQueue<>(queued));
     TransactionOutbox outbox =
         outbox(
             TransactionManager.fromDataSource(connections),
@@ -137,8 +139,8 @@ public final class Gruelbox implements Draining {
             () -> {
               while (running) {
                 // a flush reads more than the workers can hold if it is not held back
-                if (executor.getQueue().remainingCapacity() < 8192 || !outbox.flush()) {
-                  LockSupport.parkNanos(Duration.ofMillis(5).toNanos());
+                if (executor.getQueue().remainingCapacity() < queued / 2 || !outbox.flush()) {
+                  LockSupport.parkNanos(pause.toNanos());
                 }
               }
             },

@@ -125,14 +125,14 @@ public final class JobRunrQueue implements Draining {
   @Override
   public void start(Bench bench, Sink sink) {
     receiver = sink;
-    int threads = bench.option("threads", 16);
+    int threads = bench.number("threads");
     HikariDataSource connections = bench.pool(threads + 4);
     JobRunr.configure()
         .useStorageProvider(SqlStorageProviderFactory.using(connections))
         .useJobActivator(new Activator())
         .useBackgroundJobServer(
             BackgroundJobServerConfiguration.usingStandardBackgroundJobServerConfiguration()
-                .andPollInterval(Duration.ofSeconds(5))
+                .andPollInterval(Duration.ofMillis(bench.number("pollMillis")))
                 .andWorkerCount(threads)
                 .andInterruptJobsAwaitDurationOnStopBackgroundJobServer(Duration.ofSeconds(2)))
         .initialize();

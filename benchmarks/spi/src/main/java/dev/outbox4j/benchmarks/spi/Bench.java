@@ -45,6 +45,20 @@ public record Bench(String url, String user, String password, Map<String, String
     return Integer.parseInt(options.getOrDefault(name, Integer.toString(fallback)));
   }
 
+  /**
+   * Returns a number that must be among the settings.
+   *
+   * @param name its name
+   * @return the value
+   */
+  public int number(String name) {
+    String value = options.get(name);
+    if (value == null) {
+      throw new IllegalArgumentException("the setting " + name + " is missing");
+    }
+    return Integer.parseInt(value);
+  }
+
   /** {@return unpooled connections} */
   public PGSimpleDataSource dataSource() {
     PGSimpleDataSource source = new PGSimpleDataSource();

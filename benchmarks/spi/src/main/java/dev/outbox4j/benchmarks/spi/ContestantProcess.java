@@ -131,7 +131,12 @@ public final class ContestantProcess {
       case "idle" ->
           latency(task).idle((int) number(task[2]), (int) number(task[3]), Rhythm.of(task, 4));
       case "steady" ->
-          latency(task).steady((int) number(task[2]), (int) number(task[3]), (int) number(task[4]));
+          latency(task)
+              .steady(
+                  (int) number(task[2]),
+                  (int) number(task[3]),
+                  (int) number(task[4]),
+                  (int) number(task[5]));
       case "delayed" -> latency(task).delayed((int) number(task[2]), (int) number(task[3]));
       default -> throw new IllegalArgumentException("unknown task " + task[0]);
     };

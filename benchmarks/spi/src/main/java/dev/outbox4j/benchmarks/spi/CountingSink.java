@@ -8,6 +8,8 @@ import java.util.function.LongConsumer;
 
 /** Counts messages of a range of sequence numbers, each once, and decides their outcome. */
 final class CountingSink implements Sink {
+  private static final double START_UP_SECONDS = 30;
+
   private final long first;
   private final long expected;
   private final boolean failing;
@@ -93,7 +95,8 @@ final class CountingSink implements Sink {
   }
 
   /**
-   * Waits until all is done, or nothing has been done for a while: another process did the rest.
+   * Waits until all is done, or nothing has been done for a while: another process did the rest,
+   * or, a longer while after the start, everything.
    */
   boolean awaitQuiet(double seconds, double quietSeconds) throws InterruptedException {
     long start = System.nanoTime();
@@ -102,7 +105,8 @@ final class CountingSink implements Sink {
       if ((now - start) / 1e9 >= seconds) {
         return false;
       }
-      if (finished() > 0 && (now - lastEnd) / 1e9 >= quietSeconds) {
+      double quietFor = finished() > 0 ? quietSeconds : START_UP_SECONDS;
+      if ((now - lastEnd) / 1e9 >= quietFor) {
         return true;
       }
     }

@@ -29,7 +29,10 @@ final class LatencyTask {
     this.bytes = bytes;
   }
 
-  /** One message at a time; the first ones are not recorded, as LISTEN may be on its way. */
+  /**
+   * One message at a time, perhaps each after a burst of others. The first ones are not recorded,
+   * as LISTEN may be on its way; neither are bursts, but what they cost counts.
+   */
   Numbers idle(int unrecorded, int recorded, Rhythm rhythm) throws Exception {
     long first = 1L << 40;
     int messages = unrecorded + recorded;
@@ -77,7 +80,7 @@ final class LatencyTask {
         }
       }
     }
-    Numbers numbers = meter.read(messages);
+    Numbers numbers = meter.read((long) messages * (1 + rhythm.busy()));
     consuming.stop();
     fromCommit.summary(numbers, "latency");
     return fromCommitted.summary(numbers, "after_commit").with("missing", missing);
@@ -88,8 +91,7 @@ final class LatencyTask {
   }
 
   /** Writers at a steady rate, open loop: who falls behind shows it in the backlog. */
-  Numbers steady(int rate, int seconds, int writers) throws Exception {
-    int batch = Math.max(1, rate / 1000);
+  Numbers steady(int rate, int batch, int seconds, int writers) throws Exception {
     int warmUp = 3 * rate;
     int expected = rate * (seconds + 3);
     long first = 1L << 40;

@@ -9,7 +9,8 @@ import java.util.concurrent.locks.LockSupport;
  * @param minGapMillis the shortest pause before each
  * @param maxGapMillis the longest pause before each
  * @param busy how many others are published and handled before the pause, to keep the consumer busy
- * @param maxHoldMillis how long the transaction of every second one may stay open after publishing
+ * @param maxHoldMillis how long the transaction of every second one may stay open after publishing,
+ *     and one in twenty ten times that long
  */
 record Rhythm(double minGapMillis, double maxGapMillis, int busy, double maxHoldMillis) {
 
@@ -26,8 +27,10 @@ record Rhythm(double minGapMillis, double maxGapMillis, int busy, double maxHold
   }
 
   void hold() {
-    if (maxHoldMillis > 0 && ThreadLocalRandom.current().nextBoolean()) {
-      park(ThreadLocalRandom.current().nextDouble(maxHoldMillis));
+    double chance = ThreadLocalRandom.current().nextDouble();
+    if (maxHoldMillis > 0 && chance < 0.5) {
+      double longest = chance < 0.05 ? 10 * maxHoldMillis : maxHoldMillis;
+      park(ThreadLocalRandom.current().nextDouble(longest));
     }
   }
 
