@@ -113,7 +113,7 @@ final class IdleLane implements Lane {
 
   /**
    * Some subscribers at a time, each with a queue and a process of its own. A subscriber says that
-   * it sleeps some 20 ms after the burst, and polls shortly until some 110 ms after it at least.
+   * it sleeps some 20 ms after the burst, and polls shortly until some 100 ms after it at least.
    * Every second message's transaction is held open for up to 30 ms, one in twenty for up to 300:
    * it may publish before the former and commit long after the latter. Were they more, subscribers
    * would not get to sleep at all, since each minds the transactions of all.

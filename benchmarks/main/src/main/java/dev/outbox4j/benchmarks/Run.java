@@ -11,7 +11,6 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
-import java.util.Random;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -104,13 +103,13 @@ final class Run {
   }
 
   /**
-   * Lets entrants take turns, once each: in another order every round, so that none always runs on
-   * the server that the same other one has warmed up or worn out. The orders are those of every
-   * run.
+   * Lets entrants take turns, once each: from another on every second round, and the other way
+   * round in between, so that none always runs on the server that the same other one has warmed up
+   * or worn out. The first round's order is that of the table.
    */
   void turn(String cell, int round, List<Entrant> entrants, Measurement measurement)
       throws SQLException {
-    for (Entrant entrant : order(cell, round, entrants)) {
+    for (Entrant entrant : order(round, entrants)) {
       if (over()) {
         return;
       }
@@ -146,10 +145,11 @@ final class Run {
     }
   }
 
-  static List<Entrant> order(String cell, int round, List<Entrant> entrants) {
+  static List<Entrant> order(int round, List<Entrant> entrants) {
     List<Entrant> order = new ArrayList<>(entrants);
-    if (round > 0) { // the first round's order is that of the table
-      Collections.shuffle(order, new Random(31L * cell.hashCode() + round));
+    Collections.rotate(order, -(round / 2));
+    if (round % 2 == 1) {
+      Collections.reverse(order);
     }
     return order;
   }

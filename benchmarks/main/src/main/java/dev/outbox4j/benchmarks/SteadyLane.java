@@ -7,8 +7,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Writers at a steady rate, subscriber in the same process: latency and slope of the backlog. No
- * more than a thousand transactions a second, so that it is not their commits that are measured.
+ * Writers at a steady rate, subscriber in the same process: latency and slope of the backlog. About
+ * a thousand transactions a second, so that it is not their commits that are measured.
  */
 final class SteadyLane implements Lane {
   private static final int MOST_TRANSACTIONS = 1000;

@@ -11,9 +11,12 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -97,15 +100,23 @@ class RunTest {
   @Test
   void nobodyAlwaysFollowsTheSameOther() {
     List<Entrant> all = List.of(Roster.TWIN, Roster.OURS, Roster.TUNED, Roster.BEST_PEER);
-    assertThat(Run.order("cell", 0, all)).isEqualTo(all);
-    Set<Entrant> before = new HashSet<>();
+    assertThat(Run.order(0, all)).isEqualTo(all);
+    Map<Entrant, Set<Entrant>> before = new HashMap<>();
     for (int round = 0; round < 5; round++) {
-      List<Entrant> order = Run.order("cell", round, all);
+      List<Entrant> order = Run.order(round, all);
       assertThat(order).containsExactlyInAnyOrderElementsOf(all);
-      int position = order.indexOf(Roster.TUNED);
-      before.add(position == 0 ? Roster.TUNED : order.get(position - 1));
+      for (int i = 1; i < order.size(); i++) {
+        before.computeIfAbsent(order.get(i), e -> new HashSet<>()).add(order.get(i - 1));
+      }
     }
-    assertThat(before).hasSizeGreaterThan(1);
+    assertThat(before).hasSize(4).allSatisfy((e, others) -> assertThat(others).hasSize(2));
+  }
+
+  @Test
+  void ofTwoEachIsTheFirstAboutAsOften() {
+    List<Entrant> two = List.of(Roster.TWIN, Roster.TUNED);
+    assertThat(IntStream.range(0, 5).mapToObj(round -> Run.order(round, two).get(0)))
+        .containsExactly(Roster.TWIN, Roster.TUNED, Roster.TUNED, Roster.TWIN, Roster.TWIN);
   }
 
   private static void assertFails(Entrant entrant, Numbers numbers) {
