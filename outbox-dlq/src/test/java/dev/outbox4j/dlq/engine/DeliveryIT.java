@@ -13,6 +13,7 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import io.r2dbc.postgresql.PostgresqlConnectionConfiguration;
 import io.r2dbc.postgresql.PostgresqlConnectionFactory;
 import java.sql.Connection;
+import java.sql.Statement;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
@@ -201,6 +202,53 @@ class DeliveryIT {
     assertThat(statements / messages).as("statements a message").isLessThanOrEqualTo(0.01);
     // how many acks share a statement varies: one more in each claim might get past the others
     assertThat(statements / roundTrips).as("statements a round trip").isLessThan(2.1);
+  }
+
+  /** Nor in a database where dead rows cannot be removed. */
+  @Test
+  void drainDoesNotWalkAgainOverWhatItHasDrained() throws Exception {
+    int messages = 200_000;
+    long inserted = insertedRows();
+    database.update(
+        "insert into outbox (queue, type, payload) select ?, 't', 'x' from generate_series(1, ?)",
+        queue,
+        messages);
+    try (Connection other = database.plain().getConnection();
+        Statement statement = other.createStatement()) {
+      statement.execute("begin isolation level repeatable read");
+      statement.execute("select count(*) from pg_class");
+      await().until(() -> insertedRows() == inserted + messages); // and its pages with it
+      long before = claimIndexPages();
+      engine.start(engine.subscriber(queue).batchSize(500).on("t", delivery -> {}));
+      await()
+          .atMost(Duration.ofMinutes(1))
+          .untilAsserted(() -> assertThat(engine.events.acked).hasValue(messages));
+      engine.close(); // connections that end tell their statistics
+      await().until(() -> connections() == 1);
+      double pages = claimIndexPages() - before;
+      assertThat(pages / messages).as("index pages a message").isBetween(0.001, 0.1);
+    }
+  }
+
+  private long insertedRows() {
+    return database.one(
+        Long.class, "select n_tup_ins from pg_stat_user_tables where relname = 'outbox'");
+  }
+
+  private long claimIndexPages() {
+    return database.one(
+        Long.class,
+        "select idx_blks_hit + idx_blks_read from pg_statio_user_indexes"
+            + " where indexrelname = 'outbox_claim_idx'");
+  }
+
+  /** Those of others than who asks. */
+  private long connections() {
+    return database.one(
+        Long.class,
+        "select count(*) from pg_stat_activity"
+            + " where datname = current_database() and pid <> pg_backend_pid()"
+            + " and backend_type = 'client backend'");
   }
 
   @Test
