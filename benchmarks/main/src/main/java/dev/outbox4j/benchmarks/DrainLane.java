@@ -164,8 +164,7 @@ final class DrainLane implements Lane {
           parts.add(jvm.receive(task));
         }
         Numbers total = parts.size() == 1 ? parts.get(0) : together(parts, rows);
-        // one that was cut has done some more until it stood still, and the server's figures with
-        // it
+        // one that was cut does some more until it stands still, which the server counts too
         boolean cut = Parts.value(total, "complete") < 1;
         return watch.read(total, Parts.value(total, cut ? "handled" : "messages"));
       }

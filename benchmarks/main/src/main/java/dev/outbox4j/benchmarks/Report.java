@@ -97,12 +97,6 @@ final class Report {
     ObjectNode contracts = root.withObjectProperty("contracts");
     run.contracts().forEach(contracts::put);
     ObjectNode settings = root.withObjectProperty("settings");
-    // those of peers for a page that was begun by a run which did not tell them
-    for (Entrant peer : Roster.PEERS) {
-      if (settings.path(peer.label()).isEmpty()) {
-        settings.set(peer.label(), json.valueToTree(peer.options()));
-      }
-    }
     run.entrants()
         .forEach((label, entrant) -> settings.set(label, json.valueToTree(entrant.options())));
     run.results().cells().forEach((cell, labels) -> cells.set(cell, cell(labels)));

@@ -217,7 +217,7 @@ class DeliveryIT {
         Statement statement = other.createStatement()) {
       statement.execute("begin isolation level repeatable read");
       statement.execute("select count(*) from pg_class");
-      await().until(() -> insertedRows() == inserted + messages); // and its pages with it
+      await().until(() -> insertedRows() >= inserted + messages); // and the pages with them
       long before = claimIndexPages();
       engine.start(engine.subscriber(queue).batchSize(500).on("t", delivery -> {}));
       await()
