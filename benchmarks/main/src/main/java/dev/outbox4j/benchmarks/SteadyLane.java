@@ -11,7 +11,7 @@ import java.util.Map;
  * a thousand transactions a second, so that it is not their commits that are measured.
  */
 final class SteadyLane implements Lane {
-  private static final int MOST_TRANSACTIONS = 1000;
+  private static final int TRANSACTIONS = 1000;
   private static final int FIGURE = 5000;
 
   @Override
@@ -37,7 +37,7 @@ final class SteadyLane implements Lane {
   }
 
   private static int batch(int rate) {
-    return Math.max(1, rate / MOST_TRANSACTIONS);
+    return Math.max(1, rate / TRANSACTIONS);
   }
 
   private static String cell(int rate) {
