@@ -6,7 +6,7 @@ import java.time.Duration;
 /** The wait between tries against a database in trouble. Confined to one thread. */
 final class Backoff {
   private static final Duration FIRST = Duration.ofMillis(100);
-  private static final Duration LONGEST = Duration.ofSeconds(2);
+  private static final Duration LONGEST = Duration.ofSeconds(1);
   private static final IntervalFunction CURVE =
       IntervalFunction.ofExponentialRandomBackoff(FIRST, 2.0, 0.3, LONGEST);
 
