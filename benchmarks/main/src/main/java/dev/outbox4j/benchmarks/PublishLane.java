@@ -5,9 +5,10 @@ import java.io.IOException;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
-import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 
 /**
  * Publishing alone: one writer in batches of 100 against the bare insert, and concurrent business
@@ -23,19 +24,37 @@ final class PublishLane implements Lane {
   /** So many writers have a figure. */
   private static final int FIGURE = 32;
 
-  /** How the subscribers of the queue are meanwhile. */
-  private enum Subscribers {
-    NONE,
-    /** One in a process of its own works off what is published. */
-    AWAKE,
-    /** One says so all the time, and a session listens. */
-    ASLEEP
-  }
-
-  private record Case(Entrant entrant, Subscribers subscribers) {}
+  /** Of each publisher in a round, beside a subscriber that is awake. */
+  private static final int TURNS = 3;
 
   private static final Entrant NEVER = ours("NEVER", "outbox4j NEVER");
   private static final Entrant AUTO = ours("AUTO", "outbox4j AUTO awake");
+
+  /** While a subscriber in a process of its own works off what is published. */
+  private static final List<Entrant> AWAKE =
+      List.of(
+          NEVER,
+          AUTO,
+          ours("ALWAYS", "outbox4j ALWAYS"),
+          gate("never", "raw-insert"),
+          gate("always", "raw-insert, always"),
+          gate("advisory", "raw-insert, advisory gate awake"),
+          gate("sleepers", "raw-insert, sleepers gate awake"));
+
+  /** While one says that it sleeps all the time, and a session listens. */
+  private static final List<Entrant> ASLEEP =
+      List.of(
+          ours("AUTO", "outbox4j AUTO asleep"),
+          gate("advisory", "raw-insert, advisory gate asleep"),
+          gate("sleepers", "raw-insert, sleepers gate asleep"));
+
+  private static Entrant ours(String mode, String label) {
+    return Roster.OURS.called(label).with("notify", mode);
+  }
+
+  private static Entrant gate(String gate, String label) {
+    return Roster.INSERT.called(label).with("gate", gate);
+  }
 
   @Override
   public String name() {
@@ -43,46 +62,22 @@ final class PublishLane implements Lane {
   }
 
   @Override
-  public void run(Run run) throws SQLException {
-    List<Case> cases = cases();
+  public void run(Run run) throws IOException, SQLException {
     for (int round = 0; round < Settings.rounds() && !run.over(); round++) {
-      int current = round;
       run.turn(
           BATCH,
           round,
           Roster.asked(List.of(Roster.INSERT, Roster.OURS, NEVER)),
-          (entrant, database) ->
-              publish(
-                  run,
-                  new Case(entrant, Subscribers.NONE),
-                  database,
-                  "1 100 256 %d alone".formatted(Settings.number("seconds", 10))));
+          (entrant, database) -> batches(run, entrant, database));
       for (int delay : Settings.numbers("commit_delay", Settings.given("url") ? "0" : "0,1000")) {
         for (int writers : Settings.numbers("writers", "1,8,32")) {
           boolean minor = writers < FIGURE;
           if (minor && (delay > 0 || !Settings.minor(round)) && !Settings.given("writers")) {
             continue;
           }
-          String cell = WRITERS.formatted(writers, writers == 1 ? "" : "s", delay);
-          boolean gates = delay == 0 && !minor && Settings.minor(round);
-          List<Entrant> entrants =
-              Roster.asked(
-                  cases.stream()
-                      .map(Case::entrant)
-                      .filter(entrant -> gates || !entrant.label().contains("gate"))
-                      .toList());
           setCommitDelay(run, delay);
           try {
-            run.turn(
-                cell,
-                current,
-                entrants,
-                (entrant, database) ->
-                    publish(
-                        run,
-                        caseOf(cases, entrant),
-                        database,
-                        "%d 1 256 %d business".formatted(writers, seconds(writers, entrant))));
+            concurrent(run, round, writers, delay, !minor && Settings.minor(round));
           } finally {
             setCommitDelay(run, 0);
           }
@@ -91,10 +86,41 @@ final class PublishLane implements Lane {
     }
   }
 
-  /** Many writers on few processors are uneven, so what figures are drawn of is given longer. */
-  private static int seconds(int writers, Entrant entrant) {
-    boolean figure = writers == FIGURE && List.of(NEVER, AUTO).contains(entrant);
-    return Settings.number("seconds", figure ? 12 : 4);
+  private static void concurrent(Run run, int round, int writers, int delay, boolean raw)
+      throws IOException, SQLException {
+    String cell = WRITERS.formatted(writers, writers == 1 ? "" : "s", delay);
+    int turns = writers < FIGURE ? 1 : TURNS;
+    int seconds = Settings.number("seconds", 3);
+    run.session(
+        database -> {
+          try (ContestantJvm subscriber = run.start(Roster.OURS, database);
+              Publishers publishers = new Publishers(run, database)) {
+            subscriber.perform("prepare");
+            subscriber.perform("consume");
+            // one that does not notify leaves a subscriber asleep for as long as 10 s at first, and
+            // has the machine to itself meanwhile: after the turn that does not count it is awake
+            run.shortTurns(
+                cell,
+                round,
+                turns,
+                entrants(AWAKE, raw),
+                database,
+                (entrant, same) ->
+                    business(run, publishers.of(entrant), database, writers, 1, seconds));
+            subscriber.perform("rest");
+          }
+        });
+    run.turn(
+        cell,
+        round,
+        entrants(ASLEEP, raw),
+        (entrant, database) -> asleep(run, entrant, database, writers, seconds));
+  }
+
+  private static List<Entrant> entrants(List<Entrant> all, boolean raw) {
+    Stream<Entrant> some =
+        all.stream().filter(entrant -> raw || !entrant.label().startsWith("raw"));
+    return Roster.asked(some.toList());
   }
 
   private static void setCommitDelay(Run run, int micros) throws SQLException {
@@ -107,64 +133,68 @@ final class PublishLane implements Lane {
     }
   }
 
-  private static Case caseOf(List<Case> cases, Entrant entrant) {
-    return cases.stream().filter(c -> c.entrant().equals(entrant)).findFirst().orElseThrow();
-  }
-
-  private static List<Case> cases() {
-    List<Case> cases = new ArrayList<>();
-    cases.add(new Case(NEVER, Subscribers.AWAKE));
-    cases.add(new Case(AUTO, Subscribers.AWAKE));
-    cases.add(new Case(ours("AUTO", "outbox4j AUTO asleep"), Subscribers.ASLEEP));
-    cases.add(new Case(ours("ALWAYS", "outbox4j ALWAYS"), Subscribers.AWAKE));
-    cases.add(new Case(gate("never", "raw-insert"), Subscribers.AWAKE));
-    cases.add(new Case(gate("advisory", "raw-insert, advisory gate awake"), Subscribers.AWAKE));
-    cases.add(new Case(gate("sleepers", "raw-insert, sleepers gate awake"), Subscribers.AWAKE));
-    cases.add(new Case(gate("advisory", "raw-insert, advisory gate asleep"), Subscribers.ASLEEP));
-    cases.add(new Case(gate("sleepers", "raw-insert, sleepers gate asleep"), Subscribers.ASLEEP));
-    cases.add(new Case(gate("always", "raw-insert, always"), Subscribers.AWAKE));
-    return cases;
-  }
-
-  private static Entrant ours(String mode, String label) {
-    return Roster.OURS.called(label).with("notify", mode);
-  }
-
-  private static Entrant gate(String gate, String label) {
-    return Roster.INSERT.called(label).with("gate", gate);
-  }
-
-  private static Numbers publish(Run run, Case what, String database, String how)
+  private static Numbers batches(Run run, Entrant entrant, String database)
       throws IOException, SQLException {
-    try (ContestantJvm jvm = run.start(what.entrant(), database);
+    try (ContestantJvm jvm = run.start(entrant, database)) {
+      jvm.perform("prepare");
+      return publish(
+          run, jvm, database, "1 100 256 3 %d alone".formatted(Settings.number("seconds", 10)));
+    }
+  }
+
+  private static Numbers asleep(Run run, Entrant entrant, String database, int writers, int seconds)
+      throws IOException, SQLException {
+    try (ContestantJvm jvm = run.start(entrant, database);
         Connection sleeper = run.server().connect(database);
         Statement statement = sleeper.createStatement()) {
       jvm.perform("prepare");
       statement.execute("listen outbox_outbox");
-      if (what.subscribers() == Subscribers.ASLEEP) {
-        statement.execute(
-            "insert into outbox_sleepers values ('bench', 'sleeper', now() + interval '1 day')");
-        statement.execute("select pg_advisory_lock(7, hashtext('bench'))");
-      }
+      statement.execute(
+          "insert into outbox_sleepers values ('bench', 'sleeper', now() + interval '1 day')");
+      statement.execute("select pg_advisory_lock(7, hashtext('bench'))");
       statement.execute("vacuum analyze outbox_sleepers");
-      String task = "publish " + how;
-      try (Watch watch = new Watch(run.server(), database)) {
-        Numbers numbers =
-            what.subscribers() == Subscribers.AWAKE
-                ? whileConsuming(run, database, jvm, task)
-                : jvm.perform(task);
-        return watch.read(numbers, numbers.values().getOrDefault("messages_with_warm_up", 1.0));
-      }
+      return business(run, jvm, database, writers, 3, seconds);
     }
   }
 
-  private static Numbers whileConsuming(
-      Run run, String database, ContestantJvm publisher, String task) throws IOException {
-    try (ContestantJvm subscriber = run.start(Roster.OURS, database)) {
-      subscriber.perform("consume");
-      Numbers numbers = publisher.perform(task);
-      subscriber.perform("rest");
-      return numbers;
+  private static Numbers business(
+      Run run, ContestantJvm jvm, String database, int writers, int warmUp, int seconds)
+      throws IOException, SQLException {
+    return publish(
+        run, jvm, database, "%d 1 256 %d %d business".formatted(writers, warmUp, seconds));
+  }
+
+  private static Numbers publish(Run run, ContestantJvm jvm, String database, String how)
+      throws IOException, SQLException {
+    try (Watch watch = new Watch(run.server(), database)) {
+      Numbers numbers = jvm.perform("publish " + how);
+      return watch.read(numbers, numbers.values().getOrDefault("messages_with_warm_up", 1.0));
+    }
+  }
+
+  /** The processes of those who publish on one database. */
+  private static final class Publishers implements AutoCloseable {
+    private final Run run;
+    private final String database;
+    private final Map<Entrant, ContestantJvm> processes = new HashMap<>();
+
+    Publishers(Run run, String database) {
+      this.run = run;
+      this.database = database;
+    }
+
+    ContestantJvm of(Entrant entrant) throws IOException {
+      ContestantJvm process = processes.get(entrant);
+      if (process == null) {
+        process = run.start(entrant, database);
+        processes.put(entrant, process);
+      }
+      return process;
+    }
+
+    @Override
+    public void close() {
+      processes.values().forEach(ContestantJvm::close);
     }
   }
 

@@ -11,6 +11,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -97,51 +98,110 @@ final class Run {
     cutShort = true;
   }
 
-  /** One measurement of one contestant in a database of its own. */
+  /** One measurement of one contestant. */
   interface Measurement {
     Numbers measure(Entrant entrant, String database) throws IOException, SQLException;
   }
 
+  /** What several contestants do on one database. */
+  interface Session {
+    void hold(String database) throws IOException, SQLException;
+  }
+
   /**
-   * Lets entrants take turns, once each: from another on every second round, and the other way
-   * round in between, so that none always runs on the server that the same other one has warmed up
-   * or worn out. The first round's order is that of the table.
+   * Lets entrants take turns, once each, and each on a database of its own: from another on every
+   * second round, and the other way round in between, so that none always runs on the server that
+   * the same other one has warmed up or worn out. The first round's order is that of the table.
    */
   void turn(String cell, int round, List<Entrant> entrants, Measurement measurement)
       throws SQLException {
     for (Entrant entrant : order(round, entrants)) {
-      if (over()) {
-        return;
-      }
-      String name = cell + " " + entrant.label();
-      if (failures.containsKey(name)) {
-        continue;
-      }
-      long start = System.nanoTime();
-      String database = server.createDatabase();
-      try {
-        Numbers numbers = sound(entrant, measurement.measure(entrant, database));
-        results.add(cell, entrant.label(), numbers);
-        this.entrants.put(entrant.label(), entrant);
-        progress(
-            "%s round %d: %s: %s (%d s)",
-            cell,
-            round + 1,
-            entrant.label(),
-            Tables.headline(numbers),
-            (System.nanoTime() - start) / 1_000_000_000);
-      } catch (IOException | SQLException | RuntimeException e) {
-        if (cutShort) {
-          return;
+      if (takesPart(cell, entrant)) {
+        String database = server.createDatabase();
+        try {
+          measure(cell, round, entrant, database, measurement);
+        } finally {
+          drop(database);
         }
-        // one that fails once is left out from then on; the others go on
-        failures.put(name, String.valueOf(e.getMessage()));
+      }
+    }
+  }
+
+  /**
+   * Lets entrants take so many short turns on one database, so that what the machine and the table
+   * go through in the meantime concerns all of them alike. Before those each takes one that does
+   * not count.
+   */
+  void shortTurns(
+      String cell,
+      int round,
+      int turns,
+      List<Entrant> entrants,
+      String database,
+      Measurement measurement) {
+    for (Entrant entrant : order(round, entrants)) {
+      if (takesPart(cell, entrant)) {
+        attempt(cell, round, entrant, database, measurement);
+      }
+    }
+    for (int turn = 0; turn < turns; turn++) {
+      for (Entrant entrant : order(round * turns + turn, entrants)) {
+        if (takesPart(cell, entrant)) {
+          measure(cell, round, entrant, database, measurement);
+        }
+      }
+    }
+  }
+
+  /** Holds a session on a database that is dropped with its end. */
+  void session(Session session) throws IOException, SQLException {
+    String database = server.createDatabase();
+    try {
+      session.hold(database);
+    } finally {
+      drop(database);
+    }
+  }
+
+  private boolean takesPart(String cell, Entrant entrant) {
+    return !over() && !failures.containsKey(name(cell, entrant));
+  }
+
+  private static String name(String cell, Entrant entrant) {
+    return cell + " " + entrant.label();
+  }
+
+  private void measure(
+      String cell, int round, Entrant entrant, String database, Measurement measurement) {
+    long start = System.nanoTime();
+    attempt(cell, round, entrant, database, measurement)
+        .ifPresent(
+            numbers -> {
+              results.add(cell, entrant.label(), numbers);
+              entrants.put(entrant.label(), entrant);
+              progress(
+                  "%s round %d: %s: %s (%d s)",
+                  cell,
+                  round + 1,
+                  entrant.label(),
+                  Tables.headline(numbers),
+                  (System.nanoTime() - start) / 1_000_000_000);
+            });
+  }
+
+  /** Returns nothing if it fails; one that fails once is left out from then on. */
+  private Optional<Numbers> attempt(
+      String cell, int round, Entrant entrant, String database, Measurement measurement) {
+    try {
+      return Optional.of(sound(entrant, measurement.measure(entrant, database)));
+    } catch (IOException | SQLException | RuntimeException e) {
+      if (!cutShort) {
+        failures.put(name(cell, entrant), String.valueOf(e.getMessage()));
         progress(
             "%s round %d: %s FAILED: %s",
             cell, round + 1, entrant.label(), String.valueOf(e.getMessage()));
-      } finally {
-        drop(database);
       }
+      return Optional.empty();
     }
   }
 

@@ -11,6 +11,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -117,6 +118,41 @@ class RunTest {
     List<Entrant> two = List.of(Roster.TWIN, Roster.TUNED);
     assertThat(IntStream.range(0, 5).mapToObj(round -> Run.order(round, two).get(0)))
         .containsExactly(Roster.TWIN, Roster.TUNED, Roster.TUNED, Roster.TWIN, Roster.TWIN);
+  }
+
+  @Test
+  void shortTurnsCountFromTheSecondOnAndOneThatFailsTakesNoMore() {
+    List<Entrant> turns = new ArrayList<>();
+    Run run =
+        run(
+            Duration.ofDays(1),
+            lane ->
+                lane.shortTurns(
+                    "cell",
+                    0,
+                    4,
+                    List.of(Roster.TWIN, Roster.OURS, Roster.TUNED),
+                    "shared",
+                    (entrant, database) -> {
+                      assertThat(database).isEqualTo("shared");
+                      turns.add(entrant);
+                      if (entrant.equals(Roster.OURS) && turns.size() > 3) {
+                        throw new IOException("broken");
+                      }
+                      return new Numbers().with("rate", turns.size());
+                    }));
+    assertThat(turns.subList(0, 6))
+        .containsExactly(
+            Roster.TWIN, Roster.OURS, Roster.TUNED, Roster.TWIN, Roster.OURS, Roster.TUNED);
+    assertThat(turns.subList(6, turns.size()))
+        .containsExactly(
+            Roster.TUNED, Roster.TWIN, Roster.TUNED, Roster.TWIN, Roster.TWIN, Roster.TUNED);
+    assertThat(run.failures()).containsOnlyKeys("cell outbox4j");
+    Map<String, List<Numbers>> measured = run.results().cells().get("cell");
+    assertThat(measured).containsOnlyKeys(Roster.TWIN.label(), Roster.TUNED.label());
+    assertThat(measured.get(Roster.TWIN.label()))
+        .extracting(numbers -> numbers.values().get("rate"))
+        .containsExactly(4.0, 8.0, 10.0, 11.0);
   }
 
   private static void assertFails(Entrant entrant, Numbers numbers) {

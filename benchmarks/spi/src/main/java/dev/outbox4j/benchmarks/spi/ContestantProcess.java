@@ -119,7 +119,8 @@ public final class ContestantProcess {
               (int) number(task[2]),
               (int) number(task[3]),
               Double.parseDouble(task[4]),
-              task[5].equals("business"));
+              Double.parseDouble(task[5]),
+              task[6].equals("business"));
       case "consume" -> {
         able(Consuming.class).start(bench, new CountingSink(0, 0, false, false, sequence -> {}));
         yield new Numbers();

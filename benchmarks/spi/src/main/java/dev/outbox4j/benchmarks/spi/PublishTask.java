@@ -22,6 +22,7 @@ final class PublishTask {
       int writers,
       int batch,
       int bytes,
+      double warmUp,
       double seconds,
       boolean business)
       throws Exception {
@@ -35,8 +36,9 @@ final class PublishTask {
     Latencies latencies = new Latencies(4_000_000);
     ExecutorService threads = Executors.newFixedThreadPool(writers);
     try (HikariDataSource pool = bench.pool(writers)) {
-      transactions(pool, publisher, writers, batch, bytes, 3, business, threads, null, messages);
-      long warmUp = messages.getAndSet(0);
+      transactions(
+          pool, publisher, writers, batch, bytes, warmUp, business, threads, null, messages);
+      long before = messages.getAndSet(0);
       ProcessMeter meter = new ProcessMeter();
       transactions(
           pool, publisher, writers, batch, bytes, seconds, business, threads, latencies, messages);
@@ -44,7 +46,7 @@ final class PublishTask {
       return latencies
           .summary(numbers, "transaction")
           .with("transactions_per_second", numbers.values().getOrDefault("rate", 0.0) / batch)
-          .with("messages_with_warm_up", warmUp + messages.get());
+          .with("messages_with_warm_up", before + messages.get());
     } finally {
       threads.shutdownNow();
     }
