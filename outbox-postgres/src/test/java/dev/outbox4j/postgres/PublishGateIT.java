@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.Connection;
@@ -13,6 +14,7 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.Collections;
 import java.util.List;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -70,6 +72,19 @@ class PublishGateIT {
     }
   }
 
+  /** Which autovacuum has not analyzed yet: that takes fifty changes. */
+  @Test
+  void newTableIsNotTakenForALargeOne() throws SQLException {
+    assumeThat(database.one(Integer.class, "select current_setting('server_version_num')::int"))
+        .as("before 14 a table that is analyzed while empty counts as not analyzed")
+        .isGreaterThanOrEqualTo(140_000);
+    OutboxMigrations.of("public", "fresh").migrate(database.plain());
+    database.update("insert into fresh_sleepers values ('q7', 'one', now() - interval '1 hour')");
+    assertThat(explainSingle(OutboxTable.named("fresh"), NotifyMode.AUTO))
+        .contains("Seq Scan on fresh_sleepers")
+        .doesNotContain("Bitmap");
+  }
+
   private void sleepers(int count) {
     database.update("truncate outbox_sleepers");
     database.update(
@@ -81,11 +96,14 @@ class PublishGateIT {
   }
 
   private String explainSingle(NotifyMode mode) throws SQLException {
+    return explainSingle(database.table(), mode);
+  }
+
+  private String explainSingle(OutboxTable table, NotifyMode mode) throws SQLException {
     try (Connection connection = database.plain().getConnection();
         PreparedStatement statement =
             connection.prepareStatement(
-                "explain (analyze, buffers) "
-                    + PublishSql.forJdbc(database.table(), mode).single())) {
+                "explain (analyze, buffers) " + PublishSql.forJdbc(table, mode).single())) {
       statement.setBytes(1, new byte[10]);
       statement.setString(2, "q7");
       statement.setString(5, "{}");

@@ -21,11 +21,10 @@ final class PublishLane implements Lane {
   private static final String WRITERS =
       "publish business transactions, %d writer%s, commit_delay %d";
 
-  /** So many writers have a figure. */
-  private static final int FIGURE = 32;
+  private static final String ALTERNATING =
+      "publish business transactions, 32 writers, alternating every half second, commit_delay %d";
 
-  /** Of each publisher in a round, beside a subscriber that is awake. */
-  private static final int TURNS = 3;
+  private static final int MOST_WRITERS = 32;
 
   private static final Entrant NEVER = ours("NEVER", "outbox4j NEVER");
   private static final Entrant AUTO = ours("AUTO", "outbox4j AUTO awake");
@@ -70,27 +69,58 @@ final class PublishLane implements Lane {
           Roster.asked(List.of(Roster.INSERT, Roster.OURS, NEVER)),
           (entrant, database) -> batches(run, entrant, database));
       for (int delay : Settings.numbers("commit_delay", Settings.given("url") ? "0" : "0,1000")) {
-        for (int writers : Settings.numbers("writers", "1,8,32")) {
-          boolean minor = writers < FIGURE;
-          if (minor && (delay > 0 || !Settings.minor(round)) && !Settings.given("writers")) {
-            continue;
+        setCommitDelay(run, delay);
+        try {
+          alternating(run, round, delay);
+          for (int writers : Settings.numbers("writers", "1,8,32")) {
+            if (asked(round, delay, writers)) {
+              concurrent(run, round, writers, delay);
+            }
           }
-          setCommitDelay(run, delay);
-          try {
-            concurrent(run, round, writers, delay, !minor && Settings.minor(round));
-          } finally {
-            setCommitDelay(run, 0);
-          }
+        } finally {
+          setCommitDelay(run, 0);
         }
       }
     }
   }
 
-  private static void concurrent(Run run, int round, int writers, int delay, boolean raw)
+  private static boolean asked(int round, int delay, int writers) {
+    return Settings.given("writers")
+        || (Settings.minor(round) && (delay == 0 || writers == MOST_WRITERS));
+  }
+
+  /** Two publishers beside one subscriber, one in even half seconds, the other in odd ones. */
+  private static void alternating(Run run, int round, int delay) throws SQLException {
+    List<Entrant> pair = Roster.asked(List.of(NEVER, AUTO));
+    if (pair.size() < 2) {
+      return;
+    }
+    int seconds = Settings.number("seconds", 24);
+    run.atOnce(
+        ALTERNATING.formatted(delay),
+        round,
+        pair,
+        (entrants, database) -> {
+          try (ContestantJvm subscriber = run.start(Roster.OURS, database);
+              ContestantJvm even = run.start(entrants.get(0), database);
+              ContestantJvm odd = run.start(entrants.get(1), database)) {
+            subscriber.perform("prepare");
+            subscriber.perform("consume");
+            String task = "publish %d 1 256 5 %d business ".formatted(MOST_WRITERS, seconds);
+            even.send(task + "even");
+            odd.send(task + "odd");
+            List<Numbers> numbers = List.of(even.receive(task), odd.receive(task));
+            subscriber.perform("rest");
+            return numbers;
+          }
+        });
+  }
+
+  private static void concurrent(Run run, int round, int writers, int delay)
       throws IOException, SQLException {
     String cell = WRITERS.formatted(writers, writers == 1 ? "" : "s", delay);
-    int turns = writers < FIGURE ? 1 : TURNS;
-    int seconds = Settings.number("seconds", 3);
+    boolean raw = writers == MOST_WRITERS;
+    int seconds = Settings.number("seconds", 4);
     run.session(
         database -> {
           try (ContestantJvm subscriber = run.start(Roster.OURS, database);
@@ -99,10 +129,9 @@ final class PublishLane implements Lane {
             subscriber.perform("consume");
             // one that does not notify leaves a subscriber asleep for as long as 10 s at first, and
             // has the machine to itself meanwhile: after the turn that does not count it is awake
-            run.shortTurns(
+            run.turnOnOne(
                 cell,
                 round,
-                turns,
                 entrants(AWAKE, raw),
                 database,
                 (entrant, same) ->
@@ -138,7 +167,10 @@ final class PublishLane implements Lane {
     try (ContestantJvm jvm = run.start(entrant, database)) {
       jvm.perform("prepare");
       return publish(
-          run, jvm, database, "1 100 256 3 %d alone".formatted(Settings.number("seconds", 10)));
+          run,
+          jvm,
+          database,
+          "1 100 256 3 %d alone throughout".formatted(Settings.number("seconds", 10)));
     }
   }
 
@@ -152,7 +184,6 @@ final class PublishLane implements Lane {
       statement.execute(
           "insert into outbox_sleepers values ('bench', 'sleeper', now() + interval '1 day')");
       statement.execute("select pg_advisory_lock(7, hashtext('bench'))");
-      statement.execute("vacuum analyze outbox_sleepers");
       return business(run, jvm, database, writers, 3, seconds);
     }
   }
@@ -161,7 +192,10 @@ final class PublishLane implements Lane {
       Run run, ContestantJvm jvm, String database, int writers, int warmUp, int seconds)
       throws IOException, SQLException {
     return publish(
-        run, jvm, database, "%d 1 256 %d %d business".formatted(writers, warmUp, seconds));
+        run,
+        jvm,
+        database,
+        "%d 1 256 %d %d business throughout".formatted(writers, warmUp, seconds));
   }
 
   private static Numbers publish(Run run, ContestantJvm jvm, String database, String how)
@@ -204,7 +238,7 @@ final class PublishLane implements Lane {
         .ratio(BATCH, Roster.OURS.label(), BATCH, Roster.INSERT.label(), "rate")
         .ifPresent(value -> figures.put("publish_100_vs_insert", value));
     for (int delay : List.of(0, 1000)) {
-      String cell = WRITERS.formatted(FIGURE, "s", delay);
+      String cell = ALTERNATING.formatted(delay);
       results
           .ratio(cell, AUTO.label(), cell, NEVER.label(), "rate")
           .ifPresent(

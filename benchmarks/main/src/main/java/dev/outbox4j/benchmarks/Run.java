@@ -108,6 +108,11 @@ final class Run {
     void hold(String database) throws IOException, SQLException;
   }
 
+  /** One measurement of all contestants of a cell, in their order. */
+  interface JointMeasurement {
+    List<Numbers> measure(List<Entrant> entrants, String database) throws IOException, SQLException;
+  }
+
   /**
    * Lets entrants take turns, once each, and each on a database of its own: from another on every
    * second round, and the other way round in between, so that none always runs on the server that
@@ -128,28 +133,45 @@ final class Run {
   }
 
   /**
-   * Lets entrants take so many short turns on one database, so that what the machine and the table
-   * go through in the meantime concerns all of them alike. Before those each takes one that does
-   * not count.
+   * Lets entrants take turns on one database: first each takes one that does not count, in which it
+   * is compiled and the others' processes come to life.
    */
-  void shortTurns(
-      String cell,
-      int round,
-      int turns,
-      List<Entrant> entrants,
-      String database,
-      Measurement measurement) {
+  void turnOnOne(
+      String cell, int round, List<Entrant> entrants, String database, Measurement measurement) {
     for (Entrant entrant : order(round, entrants)) {
       if (takesPart(cell, entrant)) {
-        attempt(cell, round, entrant, database, measurement);
+        attempt(
+            name(cell, entrant),
+            round,
+            () -> sound(entrant, measurement.measure(entrant, database)));
       }
     }
-    for (int turn = 0; turn < turns; turn++) {
-      for (Entrant entrant : order(round * turns + turn, entrants)) {
-        if (takesPart(cell, entrant)) {
-          measure(cell, round, entrant, database, measurement);
-        }
+    for (Entrant entrant : order(round, entrants)) {
+      if (takesPart(cell, entrant)) {
+        measure(cell, round, entrant, database, measurement);
       }
+    }
+  }
+
+  /** Measures entrants that work at the same time; if one of them fails, all have. */
+  void atOnce(String cell, int round, List<Entrant> all, JointMeasurement measurement)
+      throws SQLException {
+    if (over() || failures.containsKey(cell)) {
+      return;
+    }
+    List<Entrant> entrants = order(round, all);
+    long start = System.nanoTime();
+    String database = server.createDatabase();
+    try {
+      attempt(cell, round, () -> measurement.measure(entrants, database))
+          .ifPresent(
+              numbers -> {
+                for (Entrant entrant : all) {
+                  add(cell, round, entrant, numbers.get(entrants.indexOf(entrant)), start);
+                }
+              });
+    } finally {
+      drop(database);
     }
   }
 
@@ -174,32 +196,37 @@ final class Run {
   private void measure(
       String cell, int round, Entrant entrant, String database, Measurement measurement) {
     long start = System.nanoTime();
-    attempt(cell, round, entrant, database, measurement)
-        .ifPresent(
-            numbers -> {
-              results.add(cell, entrant.label(), numbers);
-              entrants.put(entrant.label(), entrant);
-              progress(
-                  "%s round %d: %s: %s (%d s)",
-                  cell,
-                  round + 1,
-                  entrant.label(),
-                  Tables.headline(numbers),
-                  (System.nanoTime() - start) / 1_000_000_000);
-            });
+    attempt(
+            name(cell, entrant),
+            round,
+            () -> sound(entrant, measurement.measure(entrant, database)))
+        .ifPresent(numbers -> add(cell, round, entrant, numbers, start));
   }
 
-  /** Returns nothing if it fails; one that fails once is left out from then on. */
-  private Optional<Numbers> attempt(
-      String cell, int round, Entrant entrant, String database, Measurement measurement) {
+  private void add(String cell, int round, Entrant entrant, Numbers numbers, long start) {
+    results.add(cell, entrant.label(), numbers);
+    entrants.put(entrant.label(), entrant);
+    progress(
+        "%s round %d: %s: %s (%d s)",
+        cell,
+        round + 1,
+        entrant.label(),
+        Tables.headline(numbers),
+        (System.nanoTime() - start) / 1_000_000_000);
+  }
+
+  private interface Attempt<T> {
+    T run() throws IOException, SQLException;
+  }
+
+  /** Returns nothing if it fails; what fails once is left out from then on, the rest goes on. */
+  private <T> Optional<T> attempt(String name, int round, Attempt<T> attempt) {
     try {
-      return Optional.of(sound(entrant, measurement.measure(entrant, database)));
+      return Optional.of(attempt.run());
     } catch (IOException | SQLException | RuntimeException e) {
       if (!cutShort) {
-        failures.put(name(cell, entrant), String.valueOf(e.getMessage()));
-        progress(
-            "%s round %d: %s FAILED: %s",
-            cell, round + 1, entrant.label(), String.valueOf(e.getMessage()));
+        failures.put(name, String.valueOf(e.getMessage()));
+        progress("%s round %d FAILED: %s", name, round + 1, String.valueOf(e.getMessage()));
       }
       return Optional.empty();
     }

@@ -120,7 +120,8 @@ public final class ContestantProcess {
               (int) number(task[3]),
               Double.parseDouble(task[4]),
               Double.parseDouble(task[5]),
-              task[6].equals("business"));
+              task[6].equals("business"),
+              Share.valueOf(task[7].toUpperCase(Locale.ROOT)));
       case "consume" -> {
         able(Consuming.class).start(bench, new CountingSink(0, 0, false, false, sequence -> {}));
         yield new Numbers();

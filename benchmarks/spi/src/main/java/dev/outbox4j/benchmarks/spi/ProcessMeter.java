@@ -9,14 +9,20 @@ import java.lang.management.MemoryType;
 final class ProcessMeter {
   private final OperatingSystemMXBean system =
       (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
-  private final long cpu;
-  private final long statements;
-  private final long roundTrips;
-  private final long start;
+  private long cpu;
+  private long statements;
+  private long roundTrips;
+  private long start;
 
+  /** Collects garbage, and counts from now. */
   ProcessMeter() {
     System.gc();
     ManagementFactory.getMemoryPoolMXBeans().forEach(MemoryPoolMXBean::resetPeakUsage);
+    restart();
+  }
+
+  /** Counts from now, and stops nobody; the peak of the heap stays that since the beginning. */
+  final void restart() {
     cpu = system.getProcessCpuTime();
     statements = CountingSocketFactory.statements();
     roundTrips = CountingSocketFactory.roundTrips();

@@ -10,7 +10,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicLong;
-import org.jspecify.annotations.Nullable;
+import java.util.concurrent.locks.LockSupport;
 
 /** Writers that publish as fast as they can, each in transactions of its own. */
 final class PublishTask {
@@ -24,29 +24,43 @@ final class PublishTask {
       int bytes,
       double warmUp,
       double seconds,
-      boolean business)
+      boolean business,
+      Share share)
       throws Exception {
     if (business) {
       bench.execute(
           "create table if not exists business"
               + " (id bigint generated always as identity primary key, customer text, amount int)");
     }
-    Publisher publisher = contestant.publisher(bench);
-    AtomicLong messages = new AtomicLong();
-    Latencies latencies = new Latencies(4_000_000);
+    ProcessMeter meter = new ProcessMeter();
+    long from = share.begin(System.currentTimeMillis() + (long) (warmUp * 1e3));
+    long end = from + (long) (seconds * 1e3);
+    Writer writer =
+        new Writer(contestant.publisher(bench), batch, bytes, business, share, from, end);
     ExecutorService threads = Executors.newFixedThreadPool(writers);
     try (HikariDataSource pool = bench.pool(writers)) {
-      transactions(
-          pool, publisher, writers, batch, bytes, warmUp, business, threads, null, messages);
-      long before = messages.getAndSet(0);
-      ProcessMeter meter = new ProcessMeter();
-      transactions(
-          pool, publisher, writers, batch, bytes, seconds, business, threads, latencies, messages);
-      Numbers numbers = meter.read(messages.get());
-      return latencies
-          .summary(numbers, "transaction")
-          .with("transactions_per_second", numbers.values().getOrDefault("rate", 0.0) / batch)
-          .with("messages_with_warm_up", before + messages.get());
+      List<Future<?>> running = new ArrayList<>();
+      for (long i = 0; i < writers; i++) {
+        long base = i << 32;
+        running.add(threads.submit(() -> writer.write(pool, base)));
+      }
+      // they do not stop when it begins to count: a subscriber might take that for the end
+      while (System.currentTimeMillis() < from) {
+        LockSupport.parkUntil(from);
+      }
+      long before = writer.messages.get();
+      meter.restart();
+      for (Future<?> one : running) {
+        one.get();
+      }
+      long messages = writer.messages.get() - before;
+      Numbers numbers = meter.read(messages);
+      double rate = numbers.values().getOrDefault("rate", 0.0) / share.of();
+      return writer
+          .latencies
+          .summary(numbers.with("rate", rate), "transaction")
+          .with("transactions_per_second", rate / batch)
+          .with("messages_with_warm_up", writer.messages.get());
     } finally {
       threads.shutdownNow();
     }
@@ -72,50 +86,58 @@ final class PublishTask {
     return meter.read(rows);
   }
 
-  private static void transactions(
-      HikariDataSource pool,
-      Publisher publisher,
-      int writers,
-      int batch,
-      int bytes,
-      double seconds,
-      boolean business,
-      ExecutorService threads,
-      @Nullable Latencies latencies,
-      AtomicLong messages)
-      throws Exception {
-    long end = System.nanoTime() + (long) (seconds * 1e9);
-    List<Future<?>> running = new ArrayList<>();
-    for (int writer = 0; writer < writers; writer++) {
-      long base = (long) writer << 32;
-      running.add(
-          threads.submit(
-              () -> {
-                long sequence = base;
-                try (Connection connection = pool.getConnection()) {
-                  connection.setAutoCommit(false);
-                  while (System.nanoTime() < end) {
-                    List<byte[]> payloads = new ArrayList<>(batch);
-                    for (int i = 0; i < batch; i++) {
-                      payloads.add(Payloads.of(sequence++, bytes));
-                    }
-                    long start = System.nanoTime();
-                    if (business) {
-                      order(connection);
-                    }
-                    publisher.publish(connection, payloads, Duration.ZERO);
-                    connection.commit();
-                    if (latencies != null) {
-                      latencies.record(System.nanoTime() - start);
-                    }
-                    messages.addAndGet(batch);
-                  }
-                }
-                return null;
-              }));
+  /** What each of the writers does. */
+  private static final class Writer {
+    private final Publisher publisher;
+    private final int batch;
+    private final int bytes;
+    private final boolean business;
+    private final Share share;
+    private final long from;
+    private final long end;
+    private final AtomicLong messages = new AtomicLong();
+    private final Latencies latencies = new Latencies(4_000_000);
+
+    Writer(
+        Publisher publisher,
+        int batch,
+        int bytes,
+        boolean business,
+        Share share,
+        long from,
+        long end) {
+      this.publisher = publisher;
+      this.batch = batch;
+      this.bytes = bytes;
+      this.business = business;
+      this.share = share;
+      this.from = from;
+      this.end = end;
     }
-    for (Future<?> writer : running) {
-      writer.get();
+
+    Void write(HikariDataSource pool, long base) throws Exception {
+      long sequence = base;
+      try (Connection connection = pool.getConnection()) {
+        connection.setAutoCommit(false);
+        while (share.awaitTurn(end)) {
+          boolean counts = System.currentTimeMillis() >= from;
+          List<byte[]> payloads = new ArrayList<>(batch);
+          for (int i = 0; i < batch; i++) {
+            payloads.add(Payloads.of(sequence++, bytes));
+          }
+          long begun = System.nanoTime();
+          if (business) {
+            order(connection);
+          }
+          publisher.publish(connection, payloads, Duration.ZERO);
+          connection.commit();
+          if (counts) {
+            latencies.record(System.nanoTime() - begun);
+          }
+          messages.addAndGet(batch);
+        }
+      }
+      return null;
     }
   }
 
