@@ -61,7 +61,7 @@ final class PublishLane implements Lane {
   }
 
   @Override
-  public void run(Run run) throws IOException, SQLException {
+  public void run(Run run) throws SQLException {
     for (int round = 0; round < Settings.rounds() && !run.over(); round++) {
       run.turn(
           BATCH,
@@ -89,39 +89,58 @@ final class PublishLane implements Lane {
         || (Settings.minor(round) && (delay == 0 || writers == MOST_WRITERS));
   }
 
-  /** Two publishers beside one subscriber, one in even half seconds, the other in odd ones. */
+  /** Two publishers beside one subscriber, by turns of half a second. */
   private static void alternating(Run run, int round, int delay) throws SQLException {
     List<Entrant> pair = Roster.asked(List.of(NEVER, AUTO));
-    if (pair.size() < 2) {
+    if (pair.size() < 2 || !Settings.numbers("writers", "32").contains(MOST_WRITERS)) {
       return;
     }
-    int seconds = Settings.number("seconds", 24);
-    run.atOnce(
-        ALTERNATING.formatted(delay),
+    String cell = ALTERNATING.formatted(delay);
+    run.session(
+        cell,
         round,
-        pair,
-        (entrants, database) -> {
-          try (ContestantJvm subscriber = run.start(Roster.OURS, database);
-              ContestantJvm even = run.start(entrants.get(0), database);
-              ContestantJvm odd = run.start(entrants.get(1), database)) {
-            subscriber.perform("prepare");
-            subscriber.perform("consume");
-            String task = "publish %d 1 256 5 %d business ".formatted(MOST_WRITERS, seconds);
-            even.send(task + "even");
-            odd.send(task + "odd");
-            List<Numbers> numbers = List.of(even.receive(task), odd.receive(task));
-            subscriber.perform("rest");
-            return numbers;
-          }
-        });
+        database ->
+            run.atOnce(cell, round, pair, database, (entrants, same) -> both(run, entrants, same)));
   }
 
-  private static void concurrent(Run run, int round, int writers, int delay)
+  private static List<Numbers> both(Run run, List<Entrant> entrants, String database)
       throws IOException, SQLException {
+    int seconds = Settings.number("seconds", 24);
+    try (ContestantJvm subscriber = run.start(Roster.OURS, database);
+        ContestantJvm one = run.start(entrants.get(0), database);
+        ContestantJvm other = run.start(entrants.get(1), database)) {
+      subscriber.perform("prepare");
+      subscriber.perform("consume");
+      String task = "publish %d 1 256 5 %d business ".formatted(MOST_WRITERS, seconds);
+      one.send(task + "one");
+      other.send(task + "other");
+      List<Numbers> numbers = List.of(one.receive(task), other.receive(task));
+      requireAwake(subscriber.perform("rest"), numbers);
+      return numbers;
+    }
+  }
+
+  /** It must have kept up: one that slept or failed would have left the machine to the others. */
+  private static void requireAwake(Numbers subscriber, List<Numbers> publishers)
+      throws IOException {
+    double handled = subscriber.values().getOrDefault("handled", 0.0);
+    double published =
+        publishers.stream()
+            .mapToDouble(numbers -> numbers.values().getOrDefault("messages_with_warm_up", 0.0))
+            .sum();
+    if (handled < 0.9 * published) {
+      throw new IOException(
+          "the subscriber handled only %.0f of %.0f messages".formatted(handled, published));
+    }
+  }
+
+  private static void concurrent(Run run, int round, int writers, int delay) throws SQLException {
     String cell = WRITERS.formatted(writers, writers == 1 ? "" : "s", delay);
     boolean raw = writers == MOST_WRITERS;
     int seconds = Settings.number("seconds", 4);
     run.session(
+        cell,
+        round,
         database -> {
           try (ContestantJvm subscriber = run.start(Roster.OURS, database);
               Publishers publishers = new Publishers(run, database)) {
@@ -129,13 +148,13 @@ final class PublishLane implements Lane {
             subscriber.perform("consume");
             // one that does not notify leaves a subscriber asleep for as long as 10 s at first, and
             // has the machine to itself meanwhile: after the turn that does not count it is awake
-            run.turnOnOne(
+            run.turnInSession(
                 cell,
                 round,
                 entrants(AWAKE, raw),
                 database,
                 (entrant, same) ->
-                    business(run, publishers.of(entrant), database, writers, 1, seconds));
+                    business(run, publishers.of(entrant), same, writers, 1, seconds));
             subscriber.perform("rest");
           }
         });
@@ -184,7 +203,7 @@ final class PublishLane implements Lane {
       statement.execute(
           "insert into outbox_sleepers values ('bench', 'sleeper', now() + interval '1 day')");
       statement.execute("select pg_advisory_lock(7, hashtext('bench'))");
-      return business(run, jvm, database, writers, 3, seconds);
+      return business(run, jvm, database, writers, 5, seconds);
     }
   }
 
@@ -240,7 +259,7 @@ final class PublishLane implements Lane {
     for (int delay : List.of(0, 1000)) {
       String cell = ALTERNATING.formatted(delay);
       results
-          .ratio(cell, AUTO.label(), cell, NEVER.label(), "rate")
+          .ratioOfRounds(cell, AUTO.label(), NEVER.label(), "rate")
           .ifPresent(
               value ->
                   figures.put(

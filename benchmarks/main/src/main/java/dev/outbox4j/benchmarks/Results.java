@@ -48,4 +48,19 @@ final class Results {
     return median(cell, label, metric)
         .flatMap(value -> median(baseCell, base, metric).map(baseline -> value / baseline));
   }
+
+  /** The median of the quotients of each round, for two that were measured at the same time. */
+  synchronized Optional<Double> ratioOfRounds(
+      String cell, String label, String base, String metric) {
+    Map<String, List<Numbers>> labels = cells.getOrDefault(cell, Map.of());
+    List<Numbers> values = labels.getOrDefault(label, List.of());
+    List<Numbers> baselines = labels.getOrDefault(base, List.of());
+    List<Numbers> quotients = new ArrayList<>();
+    for (int round = 0; round < Math.min(values.size(), baselines.size()); round++) {
+      double value = values.get(round).values().getOrDefault(metric, Double.NaN);
+      double baseline = baselines.get(round).values().getOrDefault(metric, Double.NaN);
+      quotients.add(new Numbers().with(metric, value / baseline));
+    }
+    return Spread.of(quotients, metric).map(Spread::median);
+  }
 }

@@ -15,6 +15,7 @@ import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Consumer;
 
 /** A run of one lane: its results, its failures, its progress, and its end. */
 final class Run {
@@ -108,7 +109,7 @@ final class Run {
     void hold(String database) throws IOException, SQLException;
   }
 
-  /** One measurement of all contestants of a cell, in their order. */
+  /** One measurement of several contestants, which answers in their order. */
   interface JointMeasurement {
     List<Numbers> measure(List<Entrant> entrants, String database) throws IOException, SQLException;
   }
@@ -122,28 +123,38 @@ final class Run {
       throws SQLException {
     for (Entrant entrant : order(round, entrants)) {
       if (takesPart(cell, entrant)) {
-        String database = server.createDatabase();
-        try {
-          measure(cell, round, entrant, database, measurement);
-        } finally {
-          drop(database);
-        }
+        onADatabase(database -> measure(cell, round, entrant, database, measurement));
       }
     }
   }
 
   /**
-   * Lets entrants take turns on one database: first each takes one that does not count, in which it
-   * is compiled and the others' processes come to life.
+   * Holds a session on a database of its own, unless one of the cell's has failed or the time is
+   * over.
    */
-  void turnOnOne(
+  void session(String cell, int round, Session session) throws SQLException {
+    if (!over() && !failures.containsKey(cell)) {
+      onADatabase(
+          database ->
+              attempt(
+                  cell,
+                  round,
+                  () -> {
+                    session.hold(database);
+                    return cell;
+                  }));
+    }
+  }
+
+  /**
+   * Lets entrants take turns in a session: first each takes one that does not count, in which it is
+   * compiled and the others' processes come to life.
+   */
+  void turnInSession(
       String cell, int round, List<Entrant> entrants, String database, Measurement measurement) {
     for (Entrant entrant : order(round, entrants)) {
       if (takesPart(cell, entrant)) {
-        attempt(
-            name(cell, entrant),
-            round,
-            () -> sound(entrant, measurement.measure(entrant, database)));
+        attempt(cell, round, entrant, database, measurement);
       }
     }
     for (Entrant entrant : order(round, entrants)) {
@@ -153,35 +164,15 @@ final class Run {
     }
   }
 
-  /** Measures entrants that work at the same time; if one of them fails, all have. */
-  void atOnce(String cell, int round, List<Entrant> all, JointMeasurement measurement)
-      throws SQLException {
-    if (over() || failures.containsKey(cell)) {
-      return;
-    }
-    List<Entrant> entrants = order(round, all);
+  /** Measures entrants that work at the same time in a session, in the order of the round. */
+  void atOnce(
+      String cell, int round, List<Entrant> all, String database, JointMeasurement measurement)
+      throws IOException, SQLException {
     long start = System.nanoTime();
-    String database = server.createDatabase();
-    try {
-      attempt(cell, round, () -> measurement.measure(entrants, database))
-          .ifPresent(
-              numbers -> {
-                for (Entrant entrant : all) {
-                  add(cell, round, entrant, numbers.get(entrants.indexOf(entrant)), start);
-                }
-              });
-    } finally {
-      drop(database);
-    }
-  }
-
-  /** Holds a session on a database that is dropped with its end. */
-  void session(Session session) throws IOException, SQLException {
-    String database = server.createDatabase();
-    try {
-      session.hold(database);
-    } finally {
-      drop(database);
+    List<Entrant> entrants = order(round, all);
+    List<Numbers> numbers = measurement.measure(entrants, database);
+    for (Entrant entrant : all) {
+      add(cell, round, entrant, numbers.get(entrants.indexOf(entrant)), start);
     }
   }
 
@@ -196,11 +187,14 @@ final class Run {
   private void measure(
       String cell, int round, Entrant entrant, String database, Measurement measurement) {
     long start = System.nanoTime();
-    attempt(
-            name(cell, entrant),
-            round,
-            () -> sound(entrant, measurement.measure(entrant, database)))
+    attempt(cell, round, entrant, database, measurement)
         .ifPresent(numbers -> add(cell, round, entrant, numbers, start));
+  }
+
+  private Optional<Numbers> attempt(
+      String cell, int round, Entrant entrant, String database, Measurement measurement) {
+    return attempt(
+        name(cell, entrant), round, () -> sound(entrant, measurement.measure(entrant, database)));
   }
 
   private void add(String cell, int round, Entrant entrant, Numbers numbers, long start) {
@@ -239,6 +233,15 @@ final class Run {
       Collections.reverse(order);
     }
     return order;
+  }
+
+  private void onADatabase(Consumer<String> use) throws SQLException {
+    String database = server.createDatabase();
+    try {
+      use.accept(database);
+    } finally {
+      drop(database);
+    }
   }
 
   private void drop(String database) {

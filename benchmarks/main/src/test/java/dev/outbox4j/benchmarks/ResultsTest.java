@@ -41,6 +41,15 @@ class ResultsTest {
   }
 
   @Test
+  void ratiosOfThoseWhoWorkAtOnceAreOfTheirRounds() {
+    Results results = new Results();
+    rates(90, 40, 300).forEach(numbers -> results.add("cell", "auto", numbers));
+    rates(100, 50, 310).forEach(numbers -> results.add("cell", "never", numbers));
+    assertThat(results.ratioOfRounds("cell", "auto", "never", "rate")).contains(0.9);
+    assertThat(results.ratioOfRounds("cell", "auto", "absent", "rate")).isEmpty();
+  }
+
+  @Test
   void drainsFiguresAreThoseOfItsContestants() {
     Results results = new Results();
     String cell = "drain 1000000 x 256 B, 1 process";

@@ -121,7 +121,7 @@ class RunTest {
   }
 
   @Test
-  void turnsOnOneDatabaseCountFromTheSecondOnAndOneThatFailsTakesNoMore() {
+  void turnsInASessionCountFromTheSecondOnAndOneThatFailsTakesNoMore() {
     List<Entrant> turns = new ArrayList<>();
     List<Entrant> all = List.of(Roster.TWIN, Roster.OURS, Roster.TUNED);
     Run run =
@@ -129,7 +129,7 @@ class RunTest {
             Duration.ofDays(1),
             lane -> {
               for (int round = 0; round < 2; round++) {
-                lane.turnOnOne(
+                lane.turnInSession(
                     "cell",
                     round,
                     all,
@@ -162,6 +162,32 @@ class RunTest {
     assertThat(measured.get(Roster.TWIN.label()))
         .extracting(numbers -> numbers.values().get("rate"))
         .containsExactly(4.0, 10.0);
+  }
+
+  @Test
+  void thoseWhoWorkAtOnceTakeEachOthersPlaceFromRoundToRound() {
+    List<Entrant> two = List.of(Roster.TWIN, Roster.TUNED);
+    Run run =
+        run(
+            Duration.ofDays(1),
+            lane -> {
+              for (int round = 0; round < 2; round++) {
+                lane.atOnce(
+                    "cell",
+                    round,
+                    two,
+                    "shared",
+                    (entrants, database) ->
+                        List.of(new Numbers().with("place", 1), new Numbers().with("place", 2)));
+              }
+            });
+    Map<String, List<Numbers>> measured = run.results().cells().get("cell");
+    assertThat(measured.get(Roster.TWIN.label()))
+        .extracting(numbers -> numbers.values().get("place"))
+        .containsExactly(1.0, 2.0);
+    assertThat(measured.get(Roster.TUNED.label()))
+        .extracting(numbers -> numbers.values().get("place"))
+        .containsExactly(2.0, 1.0);
   }
 
   private static void assertFails(Entrant entrant, Numbers numbers) {

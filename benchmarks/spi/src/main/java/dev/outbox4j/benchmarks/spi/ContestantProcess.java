@@ -9,6 +9,7 @@ import java.util.HashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.ServiceLoader;
+import java.util.concurrent.atomic.LongAdder;
 
 /**
  * The process of one contestant. Each line on its standard input is a task; each task is answered
@@ -26,6 +27,7 @@ public final class ContestantProcess {
 
   private final Contestant contestant;
   private final Bench bench;
+  private final LongAdder consumed = new LongAdder();
 
   private ContestantProcess(Contestant contestant, Bench bench) {
     this.contestant = contestant;
@@ -123,12 +125,13 @@ public final class ContestantProcess {
               task[6].equals("business"),
               Share.valueOf(task[7].toUpperCase(Locale.ROOT)));
       case "consume" -> {
-        able(Consuming.class).start(bench, new CountingSink(0, 0, false, false, sequence -> {}));
+        consumed.reset();
+        able(Consuming.class).start(bench, this::consume);
         yield new Numbers();
       }
       case "rest" -> {
         able(Consuming.class).stop();
-        yield new Numbers();
+        yield new Numbers().with("handled", consumed.sum());
       }
       case "idle" ->
           latency(task).idle((int) number(task[2]), (int) number(task[3]), Rhythm.of(task, 4));
@@ -142,6 +145,11 @@ public final class ContestantProcess {
       case "delayed" -> latency(task).delayed((int) number(task[2]), (int) number(task[3]));
       default -> throw new IllegalArgumentException("unknown task " + task[0]);
     };
+  }
+
+  private Verdict consume(byte[] payload) {
+    consumed.increment();
+    return Verdict.ACK;
   }
 
   private LatencyTask latency(String[] task) {

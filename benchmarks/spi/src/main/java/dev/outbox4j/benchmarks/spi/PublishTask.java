@@ -29,6 +29,7 @@ final class PublishTask {
       throws Exception {
     if (business) {
       bench.execute(
+          "select pg_advisory_lock(1)", // until the connection ends: another process does the same
           "create table if not exists business"
               + " (id bigint generated always as identity primary key, customer text, amount int)");
     }

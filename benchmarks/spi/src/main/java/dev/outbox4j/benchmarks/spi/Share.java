@@ -5,12 +5,13 @@ import java.util.concurrent.locks.LockSupport;
 
 /**
  * When a process works that shares its time with another one, by the clock of the machine: so that
- * what the machine does meanwhile concerns both alike.
+ * what the machine does meanwhile concerns both alike. They change places in the order of Thue and
+ * Morse, so that nothing periodic always meets the same one.
  */
 enum Share {
   THROUGHOUT,
-  EVEN,
-  ODD;
+  ONE,
+  OTHER;
 
   private static final long STRETCH = Duration.ofMillis(500).toMillis();
 
@@ -19,10 +20,12 @@ enum Share {
     return this == THROUGHOUT ? 1 : 0.5;
   }
 
-  /** Returns the first instant from a given one on at which a whole number of turns begins. */
+  /**
+   * Returns the first instant from a given one on at which each has as many stretches before it.
+   */
   long begin(long fromMillis) {
-    long turns = 2 * STRETCH;
-    return (fromMillis + turns - 1) / turns * turns;
+    long pair = 2 * STRETCH;
+    return (fromMillis + pair - 1) / pair * pair;
   }
 
   /** Waits for a stretch of its own, if this is none; returns false if the end comes first. */
@@ -35,7 +38,7 @@ enum Share {
     return now < end;
   }
 
-  private boolean mine(long millis) {
-    return this == THROUGHOUT || (millis / STRETCH % 2 == 0) == (this == EVEN);
+  boolean mine(long millis) {
+    return this == THROUGHOUT || (Long.bitCount(millis / STRETCH) % 2 == 0) == (this == ONE);
   }
 }

@@ -41,6 +41,20 @@ class MeasuresTest {
   }
 
   @Test
+  void thoseWhoShareTheTimeHaveHalfOfItEachAndNeverTheSame() {
+    long from = Share.ONE.begin(1_700_000_000_123L);
+    assertThat(from).isBetween(1_700_000_000_123L, 1_700_000_001_123L);
+    int ones = 0;
+    for (long millis = from; millis < from + 24_000; millis++) {
+      assertThat(Share.THROUGHOUT.mine(millis)).isTrue();
+      assertThat(Share.ONE.mine(millis)).isNotEqualTo(Share.OTHER.mine(millis));
+      ones += Share.ONE.mine(millis) ? 1 : 0;
+    }
+    assertThat(ones).isEqualTo(12_000);
+    assertThat(Share.ONE.awaitTurn(System.currentTimeMillis() - 1)).isFalse();
+  }
+
+  @Test
   void numbersSurviveTheirLine() {
     Numbers numbers = new Numbers().with("rate", 12.5).with("messages", 3);
     assertThat(Numbers.parse(numbers.toString()).values()).isEqualTo(numbers.values());
