@@ -19,6 +19,8 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.UnaryOperator;
+import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 
 /** The server crashes while handlers run, and comes back. */
@@ -39,18 +41,28 @@ class ServerCrashIT {
   void firstMessageComesWithinThreeSecondsOfTheServersReturn() throws Exception {
     try (RestartableServer server = RestartableServer.start()) {
       OutboxMigrations.standard().migrate(server.dataSource());
+      crashAndReturn(server, server.dataSource(), outage -> SOON);
+    }
+  }
+
+  @Test
+  void poolAddsItsOwnPausesAfterALongerOutageOnly() throws Exception {
+    try (RestartableServer server = RestartableServer.start()) {
+      OutboxMigrations.standard().migrate(server.dataSource());
       try (HikariDataSource pool = pool(server)) {
-        crashAndReturn(server, pool);
+        crashAndReturn(server, pool, ServerCrashIT::soonWithPauses);
       }
     }
   }
 
-  private void crashAndReturn(RestartableServer server, HikariDataSource pool) throws Exception {
+  private void crashAndReturn(
+      RestartableServer server, DataSource source, UnaryOperator<Duration> soonAfter)
+      throws Exception {
     CountDownLatch running = new CountDownLatch(1);
     CountDownLatch crashed = new CountDownLatch(1);
     try (OutboxSubscriber subscriber =
         OutboxSubscriber.builder("crash")
-            .store(PostgresOutbox.store(pool, TABLE))
+            .store(PostgresOutbox.store(source, TABLE))
             .listen(PgjdbcListen.on(server.dataSource()))
             .observe(events)
             .on("plain", delivery -> handled.incrementAndGet())
@@ -74,15 +86,18 @@ class ServerCrashIT {
       await().until(() -> subscriber.health().listener() == Listener.DOWN);
       server.startAgain();
       Duration outage = Duration.ofNanos(System.nanoTime() - gone);
+      Duration soon = soonAfter.apply(outage);
+      long back = System.nanoTime();
       publish(server, "plain");
-      await().atMost(soonAfter(outage)).untilAsserted(() -> assertThat(handled).hasValue(2));
+      await().atMost(soon).untilAsserted(() -> assertThat(handled).hasValue(2));
+      assertThat(Duration.ofNanos(System.nanoTime() - back)).isLessThan(soon);
 
       await().untilAsserted(() -> assertThat(events.acked).hasValue(3));
       await().until(() -> subscriber.health().healthy());
     }
   }
 
-  private static Duration soonAfter(Duration outage) {
+  private static Duration soonWithPauses(Duration outage) {
     return outage.compareTo(SHORT_OUTAGE) <= 0 ? SOON : SOON.plus(LONGEST_PAUSE_OF_THE_POOL);
   }
 
