@@ -37,7 +37,16 @@ final class PublishTask {
     long from = share.begin(System.currentTimeMillis() + (long) (warmUp * 1e3));
     long end = from + (long) (seconds * 1e3);
     Writer writer =
-        new Writer(contestant.publisher(bench), batch, bytes, business, share, from, end);
+        new Writer(
+            contestant.publisher(bench),
+            batch,
+            bytes,
+            business,
+            share,
+            from,
+            end,
+            new AtomicLong(),
+            new Latencies(4_000_000));
     ExecutorService threads = Executors.newFixedThreadPool(writers);
     try (HikariDataSource pool = bench.pool(writers)) {
       List<Future<?>> running = new ArrayList<>();
@@ -49,19 +58,19 @@ final class PublishTask {
       while (System.currentTimeMillis() < from) {
         LockSupport.parkUntil(from);
       }
-      long before = writer.messages.get();
+      long before = writer.messages().get();
       meter.restart();
       for (Future<?> one : running) {
         one.get();
       }
-      long messages = writer.messages.get() - before;
+      long messages = writer.messages().get() - before;
       Numbers numbers = meter.read(messages);
       double rate = numbers.values().getOrDefault("rate", 0.0) / share.of();
       return writer
-          .latencies
+          .latencies()
           .summary(numbers.with("rate", rate), "transaction")
           .with("transactions_per_second", rate / batch)
-          .with("messages_with_warm_up", writer.messages.get());
+          .with("messages_with_warm_up", writer.messages().get());
     } finally {
       threads.shutdownNow();
     }
@@ -88,33 +97,16 @@ final class PublishTask {
   }
 
   /** What each of the writers does. */
-  private static final class Writer {
-    private final Publisher publisher;
-    private final int batch;
-    private final int bytes;
-    private final boolean business;
-    private final Share share;
-    private final long from;
-    private final long end;
-    private final AtomicLong messages = new AtomicLong();
-    private final Latencies latencies = new Latencies(4_000_000);
-
-    Writer(
-        Publisher publisher,
-        int batch,
-        int bytes,
-        boolean business,
-        Share share,
-        long from,
-        long end) {
-      this.publisher = publisher;
-      this.batch = batch;
-      this.bytes = bytes;
-      this.business = business;
-      this.share = share;
-      this.from = from;
-      this.end = end;
-    }
+  private record Writer(
+      Publisher publisher,
+      int batch,
+      int bytes,
+      boolean business,
+      Share share,
+      long from,
+      long end,
+      AtomicLong messages,
+      Latencies latencies) {
 
     Void write(HikariDataSource pool, long base) throws Exception {
       long sequence = base;

@@ -52,6 +52,10 @@ class MeasuresTest {
     }
     assertThat(ones).isEqualTo(12_000);
     assertThat(Share.ONE.awaitTurn(System.currentTimeMillis() - 1)).isFalse();
+    long stretch = System.currentTimeMillis() / 500; // one of them has to wait for another
+    assertThat(Share.ONE.awaitTurn(Long.MAX_VALUE)).isTrue();
+    assertThat(Share.OTHER.awaitTurn(Long.MAX_VALUE)).isTrue();
+    assertThat(System.currentTimeMillis() / 500).isGreaterThan(stretch);
   }
 
   @Test
