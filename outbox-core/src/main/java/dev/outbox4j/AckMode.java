@@ -12,7 +12,8 @@ public enum AckMode {
   MANUAL,
   /**
    * A normal return acks, an exception dead-letters the message at once, without a retry. A run
-   * past the handler timeout is no exception of the handler's: it is retried as in the other modes.
+   * past the handler timeout is no exception of the handler's, nor is a codec's that does not blame
+   * the bytes: both are retried as in the other modes.
    */
   REJECT_ON_ERROR
 }

@@ -12,14 +12,15 @@ final class ConnectionNeeds {
 
   static void check(List<OutboxSubscriber> subscribers) {
     IdentityHashMap<Object, Integer> users = new IdentityHashMap<>();
+    IdentityHashMap<Object, Integer> connections = new IdentityHashMap<>();
     for (OutboxSubscriber subscriber : subscribers) {
       if (subscriber instanceof DefaultSubscriber own) {
         OutboxStore store = own.store();
         int count = users.merge(store.connectionSource(), 1, Integer::sum);
         OptionalInt limit = store.connectionLimit();
-        int needed = count * DefaultSubscriber.CONNECTIONS;
+        int needed = connections.merge(store.connectionSource(), own.connections(), Integer::sum);
         if (limit.isPresent() && limit.getAsInt() < needed) {
-          throw DefaultSubscriber.poolTooSmall(limit.getAsInt(), count);
+          throw DefaultSubscriber.poolTooSmall(limit.getAsInt(), count, needed);
         }
       }
     }

@@ -68,7 +68,7 @@ public interface Delivery {
    * {@return the fencing token of this lease: it grows with every claim of the row} Pass it on to
    * systems that can refuse a smaller token than they have seen.
    */
-  int leaseToken();
+  long leaseToken();
 
   /**
    * Tells whether the lease is lost, or can no longer be shown to be held because it could not be

@@ -1,5 +1,10 @@
 package dev.outbox4j;
 
+import dev.outbox4j.internal.Causes;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.util.stream.Collectors;
+
 /**
  * Turns a handler's exception into the text that is kept with the row ({@code last_error}) and with
  * the dead letter ({@code last_exception}). Replace it to keep secrets out. What it returns is
@@ -19,20 +24,17 @@ public interface ExceptionRenderer {
   /** {@return the default: the stack trace with all causes} */
   static ExceptionRenderer stackTrace() {
     return failure -> {
-      java.io.StringWriter text = new java.io.StringWriter();
-      failure.printStackTrace(new java.io.PrintWriter(text, true));
+      StringWriter text = new StringWriter();
+      failure.printStackTrace(new PrintWriter(text, true));
       return text.toString();
     };
   }
 
   /** {@return a renderer that keeps class names only, so that no message text is stored} */
   static ExceptionRenderer classNames() {
-    return failure -> {
-      StringBuilder text = new StringBuilder(failure.getClass().getName());
-      for (Throwable cause = failure.getCause(); cause != null; cause = cause.getCause()) {
-        text.append(" <- ").append(cause.getClass().getName());
-      }
-      return text.toString();
-    };
+    return failure ->
+        Causes.of(failure).stream()
+            .map(each -> each.getClass().getName())
+            .collect(Collectors.joining(" <- "));
   }
 }

@@ -27,12 +27,24 @@ public final class OutboxMessage {
   /** The greatest length of a queue, type, ordering key or timer id: {@value} bytes in UTF-8. */
   public static final int MAX_NAME_BYTES = 255;
 
-  private final Builder values;
+  private final String queue;
+  private final @Nullable String type;
+  private final @Nullable String orderingKey;
+  private final @Nullable String timerId;
+  private final @Nullable Duration deliverIn;
+  private final @Nullable Instant deliverAt;
   private final Map<String, String> headers;
+  private final Object body;
 
   private OutboxMessage(Builder values) {
-    this.values = values;
+    this.queue = values.queue;
+    this.type = values.type;
+    this.orderingKey = values.orderingKey;
+    this.timerId = values.timerId;
+    this.deliverIn = values.deliverIn;
+    this.deliverAt = values.deliverAt;
     this.headers = Map.copyOf(values.headers);
+    this.body = values.body;
   }
 
   /**
@@ -48,32 +60,32 @@ public final class OutboxMessage {
 
   /** {@return the queue} */
   public String queue() {
-    return values.queue;
+    return queue;
   }
 
   /** {@return the stable message type, or null} */
   public @Nullable String type() {
-    return values.type;
+    return type;
   }
 
   /** {@return the ordering key, or null} */
   public @Nullable String orderingKey() {
-    return values.orderingKey;
+    return orderingKey;
   }
 
   /** {@return the dedup key among live rows, or null} */
   public @Nullable String timerId() {
-    return values.timerId;
+    return timerId;
   }
 
   /** {@return the delay until the message is due, by the server's clock, or null for at once} */
   public @Nullable Duration deliverIn() {
-    return values.deliverIn;
+    return deliverIn;
   }
 
   /** {@return the instant from which the message is due, or null for at once} */
   public @Nullable Instant deliverAt() {
-    return values.deliverAt;
+    return deliverAt;
   }
 
   /** {@return the headers, unmodifiable; content type and correlation id are among them} */
@@ -83,7 +95,7 @@ public final class OutboxMessage {
 
   /** {@return what the publisher's codec will encode, or the {@link Payload} itself} */
   public Object body() {
-    return values.body;
+    return body;
   }
 
   /** {@return the media type, if one was set} */
@@ -93,7 +105,7 @@ public final class OutboxMessage {
 
   @Override
   public String toString() {
-    return "OutboxMessage[queue=" + values.queue + ", type=" + values.type + "]";
+    return "OutboxMessage[queue=" + queue + ", type=" + type + "]";
   }
 
   /**
@@ -161,17 +173,6 @@ public final class OutboxMessage {
       this.queue = queue;
     }
 
-    private Builder(Builder other) {
-      this.queue = other.queue;
-      this.headers.putAll(other.headers);
-      this.type = other.type;
-      this.orderingKey = other.orderingKey;
-      this.timerId = other.timerId;
-      this.deliverIn = other.deliverIn;
-      this.deliverAt = other.deliverAt;
-      this.body = other.body;
-    }
-
     /**
      * Sets the message type, which routes to a handler. Use a stable name, never a class name.
      *
@@ -217,6 +218,7 @@ public final class OutboxMessage {
      * @throws IllegalArgumentException if the delay is negative, or {@link #deliverAt} is set
      */
     public Builder deliverIn(Duration delay) {
+      Objects.requireNonNull(delay, "deliverIn");
       if (delay.isNegative()) {
         throw new IllegalArgumentException("deliverIn is " + delay + "; it must be zero or more");
       }
@@ -235,7 +237,7 @@ public final class OutboxMessage {
      * @throws IllegalArgumentException if {@link #deliverIn} is set
      */
     public Builder deliverAt(Instant instant) {
-      Objects.requireNonNull(instant, "instant");
+      Objects.requireNonNull(instant, "deliverAt");
       if (deliverIn != null) {
         throw bothDelays();
       }
@@ -297,7 +299,7 @@ public final class OutboxMessage {
 
     /** {@return the message; the builder may be used on without effect on it} */
     public OutboxMessage build() {
-      return new OutboxMessage(new Builder(this));
+      return new OutboxMessage(this);
     }
   }
 }

@@ -54,8 +54,8 @@ public interface OutboxSubscriber extends AutoCloseable {
    * than the graceful timeout. Does nothing if it is not running; a second caller waits for the
    * first one's drain.
    *
-   * <p>Not to be called by a handler, which would wait for itself until the graceful timeout and
-   * then be interrupted; let another thread do it.
+   * @throws OutboxException if a handler of this subscriber calls it: it would wait for itself; let
+   *     another thread do it
    */
   void stop();
 
@@ -71,7 +71,14 @@ public interface OutboxSubscriber extends AutoCloseable {
    */
   SubscriberHealth health();
 
-  /** Collects the settings of a subscriber. Not thread-safe. */
+  /**
+   * Collects the settings of a subscriber. Not thread-safe.
+   *
+   * <p><b>Handlers.</b> A handler returns nothing, an {@link Outcome} or a {@link
+   * java.util.concurrent.CompletionStage}, or throws. It runs on several threads at once, so it
+   * must be thread-safe. It must be idempotent: delivery is at least once. No database connection
+   * of the subscriber is held while it runs.
+   */
   final class Builder {
     /** Handlers that run at once: {@value}. */
     public static final int DEFAULT_WORKERS = 4;
@@ -201,75 +208,118 @@ public interface OutboxSubscriber extends AutoCloseable {
     }
 
     /**
-     * Handles messages of a type as they are.
+     * Handles messages of a type, decoded, with a handler that returns nothing.
      *
-     * @param type the message type
-     * @param handler the handler
-     * @return this builder
-     * @throws IllegalArgumentException if the type has a handler already
-     */
-    public Builder on(String type, MessageHandler handler) {
-      Objects.requireNonNull(handler, "handler");
-      return on(type, Payload.class, (payload, delivery) -> handler.handle(delivery));
-    }
-
-    /**
-     * Handles messages of a type, decoded.
+     * <p>If the compiler says that {@code on} is ambiguous, write braces, which say whether the
+     * result matters: {@code (order, delivery) -> { ship(order); }} drops what {@code ship}
+     * returns, {@code (order, delivery) -> { return decide(order); }} hands it on. A lambda that
+     * never returns, since it always throws, needs the types of its parameters: {@code (Order
+     * order, Delivery delivery) -> { throw ...; }}. A method reference such as {@code this::decide}
+     * hands on what the method returns.
      *
-     * @param type the message type
+     * @param type the message type; not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes
+     *     in UTF-8
      * @param bodyType what to decode the payload to
      * @param handler the handler
-     * @param <T> the same
+     * @param <T> the same as {@code bodyType}
      * @return this builder
      * @throws IllegalArgumentException if the type has a handler already
      */
+    @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
     public <T> Builder on(String type, Class<T> bodyType, TypedHandler<T> handler) {
       handlers.add(OutboxMessage.requireName("type", type), bodyType, handler);
       return this;
     }
 
     /**
-     * Handles messages of a type, decoded, with a handler that returns the outcome.
+     * Handles messages of a type, decoded, with a handler that returns an {@link Outcome} or a
+     * {@link java.util.concurrent.CompletionStage}; any other value is a failed attempt. If the
+     * compiler says that {@code on} is ambiguous, write braces: see {@link #on(String, Class,
+     * TypedHandler)}.
      *
-     * @param type the message type
+     * @param type the message type; not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes
+     *     in UTF-8
      * @param bodyType what to decode the payload to
      * @param handler the handler
-     * @param <T> the same
+     * @param <T> the same as {@code bodyType}
+     * @param <R> what the handler returns
      * @return this builder
      * @throws IllegalArgumentException if the type has a handler already
      */
-    public <T> Builder onOutcome(String type, Class<T> bodyType, OutcomeHandler<T> handler) {
-      handlers.addOutcome(OutboxMessage.requireName("type", type), bodyType, handler);
+    @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
+    public <T, R> Builder on(String type, Class<T> bodyType, ResultHandler<T, R> handler) {
+      handlers.addReturning(OutboxMessage.requireName("type", type), bodyType, handler);
       return this;
     }
 
     /**
-     * Handles messages of a type, decoded, with a handler whose work ends later.
+     * Handles messages of a type as they are, with a handler that returns nothing. If the compiler
+     * says that {@code on} is ambiguous, write braces: see {@link #on(String, Class,
+     * TypedHandler)}.
      *
-     * @param type the message type
-     * @param bodyType what to decode the payload to
+     * @param type the message type; not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes
+     *     in UTF-8
      * @param handler the handler
-     * @param <T> the same
      * @return this builder
      * @throws IllegalArgumentException if the type has a handler already
      */
-    public <T> Builder onAsync(String type, Class<T> bodyType, AsyncHandler<T> handler) {
-      handlers.addAsync(OutboxMessage.requireName("type", type), bodyType, handler);
-      return this;
+    @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
+    public Builder on(String type, TypedHandler<Payload> handler) {
+      return on(type, Payload.class, handler);
     }
 
     /**
-     * Handles messages of every type that has no handler of its own, and messages without a type.
-     * Without this, such a message is retried and in the end dead-lettered: it may be meant for a
-     * newer version of the service.
+     * Handles messages of a type as they are, with a handler that returns an {@link Outcome} or a
+     * {@link java.util.concurrent.CompletionStage}; any other value is a failed attempt. If the
+     * compiler says that {@code on} is ambiguous, write braces: see {@link #on(String, Class,
+     * TypedHandler)}.
+     *
+     * @param type the message type; not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes
+     *     in UTF-8
+     * @param handler the handler
+     * @param <R> what the handler returns
+     * @return this builder
+     * @throws IllegalArgumentException if the type has a handler already
+     */
+    @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
+    public <R> Builder on(String type, ResultHandler<Payload, R> handler) {
+      return on(type, Payload.class, handler);
+    }
+
+    /**
+     * Handles messages of every type that has no handler of its own, and messages without a type,
+     * with a handler that returns nothing. If the compiler says that {@code otherwise} is
+     * ambiguous, write braces: see {@link #on(String, Class, TypedHandler)}.
+     *
+     * <p>Without this, such a message is a failed attempt with an {@link OutboxException}, retried
+     * and in the end dead-lettered: it may be meant for a newer version of the service. It is
+     * dead-lettered at once in ack mode {@link AckMode#REJECT_ON_ERROR}, and by a retry policy that
+     * does not retry {@code OutboxException}, such as {@link RetryPolicy#retryOnlyOn} with other
+     * classes.
      *
      * @param handler the handler
      * @return this builder
      * @throws IllegalArgumentException if there is such a handler already
      */
-    public Builder otherwise(MessageHandler handler) {
-      Objects.requireNonNull(handler, "handler");
-      handlers.fallback(Payload.class, (payload, delivery) -> handler.handle(delivery));
+    @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
+    public Builder otherwise(TypedHandler<Payload> handler) {
+      handlers.fallback(handler);
+      return this;
+    }
+
+    /**
+     * Handles messages of every type that has no handler of its own, and messages without a type,
+     * with a handler that returns an {@link Outcome} or a {@link
+     * java.util.concurrent.CompletionStage}; see {@link #otherwise(TypedHandler)}.
+     *
+     * @param handler the handler
+     * @param <R> what the handler returns
+     * @return this builder
+     * @throws IllegalArgumentException if there is such a handler already
+     */
+    @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
+    public <R> Builder otherwise(ResultHandler<Payload, R> handler) {
+      handlers.fallbackReturning(handler);
       return this;
     }
 
@@ -303,7 +353,8 @@ public interface OutboxSubscriber extends AutoCloseable {
 
     /**
      * Runs handlers on this executor, at most {@link #workers} at once. It is never shut down by
-     * the subscriber. It must run tasks on other threads than the caller's.
+     * the subscriber. It must run tasks on other threads than the caller's, or its tasks count as
+     * rejected; and it must not block when it is given one.
      *
      * @param executor the executor
      * @return this builder
@@ -351,8 +402,8 @@ public interface OutboxSubscriber extends AutoCloseable {
     }
 
     /**
-     * Sets the longest wait between polls while no listener is up; the longest wait of {@link
-     * #poll} holds too.
+     * Sets the longest wait between polls while no listener is up, and the wait while another
+     * subscriber of the queue is on watch; the longest wait of {@link #poll} holds too.
      *
      * @param max 1 ms to 1 h; default 1 s
      * @return this builder

@@ -1,5 +1,6 @@
 package dev.outbox4j;
 
+import dev.outbox4j.internal.DefaultSubscriber;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -44,7 +45,7 @@ public final class OutboxSubscribers implements AutoCloseable {
   }
 
   /**
-   * Starts all, or none: if one refuses, those already started are stopped.
+   * Starts all, or none: if one throws anything, those already started are stopped.
    *
    * @throws OutboxException if a pool can be seen to be too small for all its subscribers together,
    *     or one refuses
@@ -57,18 +58,27 @@ public final class OutboxSubscribers implements AutoCloseable {
         subscriber.start();
         started.add(subscriber);
       }
-    } catch (RuntimeException refused) {
+    } catch (RuntimeException | Error refused) { // an Error: a missing optional driver, say
       try {
         stopAll(started);
-      } catch (RuntimeException also) {
+      } catch (RuntimeException | Error also) {
         refused.addSuppressed(also);
       }
       throw refused;
     }
   }
 
-  /** Drains all at the same time and waits for the slowest. */
+  /**
+   * Drains all at the same time and waits for the slowest.
+   *
+   * @throws OutboxException if a handler of one of them calls it; none is stopped then
+   */
   public void stop() {
+    for (OutboxSubscriber subscriber : subscribers) {
+      if (subscriber instanceof DefaultSubscriber known) { // the stoppers are other threads
+        known.refuseStopByHandler();
+      }
+    }
     stopAll(subscribers);
   }
 

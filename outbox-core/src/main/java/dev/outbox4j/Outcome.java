@@ -3,7 +3,11 @@ package dev.outbox4j;
 import java.time.Duration;
 import java.util.Objects;
 
-/** What becomes of a message after its handler. Immutable. */
+/**
+ * What becomes of a message after its handler. Immutable. It takes effect when the handler returns
+ * it, or hands it to {@link Delivery#decide}; making one does nothing.
+ */
+@CheckReturnValue
 public sealed interface Outcome {
 
   /** {@return the outcome that the message is done and its row deleted} */
@@ -30,7 +34,7 @@ public sealed interface Outcome {
    * Returns the outcome of a failed attempt: due again after this delay instead of the policy's. It
    * counts as an attempt, so a policy that is exhausted still ends in the dead-letter table.
    *
-   * @param delay zero or more, counted by the server's clock
+   * @param delay zero to 36,500 days, counted by the server's clock
    * @return the outcome
    */
   static Outcome retryAfter(Duration delay) {
@@ -41,7 +45,7 @@ public sealed interface Outcome {
    * Returns the outcome that nothing failed but the message is to come again after the delay; its
    * attempts start from zero.
    *
-   * @param delay zero or more, counted by the server's clock
+   * @param delay zero to 36,500 days, counted by the server's clock
    * @return the outcome
    */
   static Outcome reschedule(Duration delay) {
@@ -80,24 +84,24 @@ public sealed interface Outcome {
   /**
    * Failed; due again after a delay of the handler's choice.
    *
-   * @param delay zero or more
+   * @param delay zero to 36,500 days
    */
   record RetryAfter(Duration delay) implements Outcome {
     /** Checks the components. */
     public RetryAfter {
-      notNegative(delay);
+      Check.delay("delay", delay);
     }
   }
 
   /**
    * Not failed; due again after the delay, attempts from zero.
    *
-   * @param delay zero or more
+   * @param delay zero to 36,500 days
    */
   record Reschedule(Duration delay) implements Outcome {
     /** Checks the components. */
     public Reschedule {
-      notNegative(delay);
+      Check.delay("delay", delay);
     }
   }
 
@@ -110,12 +114,6 @@ public sealed interface Outcome {
     /** Checks the components. */
     public Reject {
       Objects.requireNonNull(reason, "reason");
-    }
-  }
-
-  private static void notNegative(Duration delay) {
-    if (delay.isNegative()) {
-      throw new IllegalArgumentException("delay is " + delay + "; it must be zero or more");
     }
   }
 }

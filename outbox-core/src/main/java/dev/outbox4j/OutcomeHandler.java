@@ -1,15 +1,13 @@
 package dev.outbox4j;
 
 /**
- * Handles messages and returns what becomes of each.
- *
- * <p>Runs on several threads at once, so it must be thread-safe; no database connection of the
- * subscriber is held meanwhile. Must be idempotent: delivery is at least once.
+ * Handles messages and returns what becomes of each. {@link OutboxSubscriber.Builder} has the rules
+ * for all handlers.
  *
  * @param <T> what the payload is decoded to
  */
 @FunctionalInterface
-public interface OutcomeHandler<T> {
+public interface OutcomeHandler<T> extends ResultHandler<T, Outcome> {
 
   /**
    * Handles one message.
@@ -19,5 +17,6 @@ public interface OutcomeHandler<T> {
    * @return what becomes of the message
    * @throws Exception to say that the attempt failed
    */
+  @Override
   Outcome handle(T body, Delivery delivery) throws Exception;
 }

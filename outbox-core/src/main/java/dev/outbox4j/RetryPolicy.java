@@ -100,10 +100,7 @@ public final class RetryPolicy {
    */
   public static RetryPolicy linear(Duration initial, Duration step) {
     long first = positive("initial", initial);
-    if (step.isNegative() || step.compareTo(MAX_DELAY) > 0) {
-      throw new IllegalArgumentException("step is " + step + "; it must be zero to " + MAX_DELAY);
-    }
-    long more = step.toMillis();
+    long more = Check.range("step", step, Duration.ZERO, MAX_DELAY).toMillis();
     long enough = MAX_DELAY.toMillis() / Math.max(1, more) + 1; // more steps could overflow
     return of((attempt, failure) -> first + more * Math.min(attempt - 1L, enough));
   }
@@ -147,12 +144,7 @@ public final class RetryPolicy {
   }
 
   private static long positive(String what, Duration value) {
-    Objects.requireNonNull(value, what);
-    if (value.toMillis() < 1 || value.compareTo(MAX_DELAY) > 0) {
-      throw new IllegalArgumentException(
-          what + " is " + value + "; it must be 1 ms to " + MAX_DELAY);
-    }
-    return value.toMillis();
+    return Check.range(what, value, Duration.ofMillis(1), MAX_DELAY).toMillis();
   }
 
   /**
@@ -200,6 +192,7 @@ public final class RetryPolicy {
    * @return the changed policy
    */
   public RetryPolicy maxTotalTime(Duration maxTotalTime) {
+    Objects.requireNonNull(maxTotalTime, "maxTotalTime");
     if (maxTotalTime.isNegative() || maxTotalTime.isZero()) {
       throw new IllegalArgumentException(
           "maxTotalTime is " + maxTotalTime + "; it must be more than zero");

@@ -1,11 +1,8 @@
 package dev.outbox4j;
 
 /**
- * Handles messages whose payload was decoded. A normal return acks in {@link AckMode#AUTO}, an
- * exception retries.
- *
- * <p>Runs on several threads at once, so it must be thread-safe; no database connection of the
- * subscriber is held meanwhile. Must be idempotent: delivery is at least once.
+ * Handles messages and returns nothing: a normal return acks in {@link AckMode#AUTO}, an exception
+ * retries. {@link OutboxSubscriber.Builder} has the rules for all handlers.
  *
  * @param <T> what the payload is decoded to
  */

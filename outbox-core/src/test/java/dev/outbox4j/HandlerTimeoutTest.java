@@ -52,7 +52,7 @@ class HandlerTimeoutTest {
             .retry(RetryPolicy.constant(Duration.ofMillis(10)))
             .on(
                 "t",
-                delivery -> {
+                (payload, delivery) -> {
                   if (first.compareAndSet(true, false)) {
                     before.set(delivery.leaseLost());
                     while (!delivery.leaseLost()) {
@@ -86,7 +86,7 @@ class HandlerTimeoutTest {
                 });
     start(
         async
-            ? builder.onAsync(
+            ? builder.on(
                 "t",
                 Payload.class,
                 (body, delivery) -> {
@@ -95,7 +95,7 @@ class HandlerTimeoutTest {
                 })
             : builder.on(
                 "t",
-                delivery -> {
+                (payload, delivery) -> {
                   running.countDown();
                   never.await();
                 }));
@@ -126,7 +126,7 @@ class HandlerTimeoutTest {
             .retry(RetryPolicy.constant(Duration.ofMillis(10)).attempts(3))
             .on(
                 "t",
-                delivery -> {
+                (payload, delivery) -> {
                   if (runs.incrementAndGet() == 1) {
                     never.await(); // and throws when it is interrupted
                   }
@@ -143,7 +143,11 @@ class HandlerTimeoutTest {
         builder()
             .ackMode(AckMode.REJECT_ON_ERROR)
             .retry(RetryPolicy.none())
-            .on("t", delivery -> never.await()));
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  never.await();
+                }));
     await().untilAsserted(() -> assertThat(store.deadRows()).hasSize(1));
     assertThat(store.deadRows().get(0).reason()).isEqualTo(FailureReason.RETRY_TERMINAL);
   }

@@ -79,7 +79,7 @@ class ShutdownHookTest {
                   })
               .on(
                   "t",
-                  delivery -> {
+                  (payload, delivery) -> {
                     say("begun");
                     begun.countDown();
                     ending.await();

@@ -2,6 +2,7 @@ package dev.outbox4j;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.testing.InMemoryStore;
@@ -13,6 +14,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -54,7 +56,12 @@ class SubscriberTest {
     start(
         builder()
             .workers(8)
-            .on("t", String.class, (text, delivery) -> handled.merge(text, 1, Integer::sum)));
+            .on(
+                "t",
+                String.class,
+                (text, delivery) -> {
+                  handled.merge(text, 1, Integer::sum);
+                }));
     await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
     assertThat(handled).hasSize(20_000);
     assertThat(handled.values()).containsOnly(1);
@@ -72,8 +79,16 @@ class SubscriberTest {
     start(
         builder()
             .workers(2)
-            .on("slow", delivery -> release.await())
-            .on("fast", delivery -> fast.incrementAndGet()));
+            .on(
+                "slow",
+                (payload, delivery) -> {
+                  release.await();
+                })
+            .on(
+                "fast",
+                (payload, delivery) -> {
+                  fast.incrementAndGet();
+                }));
     await().untilAsserted(() -> assertThat(fast).hasValue(10_000));
     assertThat(subscriber.health().running()).isEqualTo(1);
     release.countDown();
@@ -90,7 +105,13 @@ class SubscriberTest {
           }
         });
     AtomicInteger handled = new AtomicInteger();
-    start(builder().on("t", delivery -> handled.incrementAndGet()));
+    start(
+        builder()
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  handled.incrementAndGet();
+                }));
     publish("t", "1");
     await().untilAsserted(() -> assertThat(handled).hasValue(1));
     broken.set(true);
@@ -129,7 +150,11 @@ class SubscriberTest {
                     lost.incrementAndGet();
                   }
                 })
-            .on("t", delivery -> handled.incrementAndGet()));
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  handled.incrementAndGet();
+                }));
     publish("t", "x");
     await().untilAsserted(() -> assertThat(unknown).hasValue(1));
     await().untilAsserted(() -> assertThat(subscriber.health().inFlight()).isZero());
@@ -145,7 +170,11 @@ class SubscriberTest {
         builder()
             .poll(Duration.ofMillis(10), Duration.ofMinutes(10))
             .lease(Duration.ofHours(1))
-            .on("t", delivery -> handled.incrementAndGet()));
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  handled.incrementAndGet();
+                }));
     for (int i = 1; i <= 20; i++) {
       int expected = i;
       publish("t", "x");
@@ -182,7 +211,7 @@ class SubscriberTest {
     assertThatThrownBy(() -> builder().handlerTimeout(Duration.ZERO))
         .hasMessageContaining("handlerTimeout is PT0S");
     assertThatThrownBy(() -> builder().maxDeliveries(0)).hasMessageContaining("maxDeliveries is 0");
-    assertThatThrownBy(() -> builder().on("t", d -> {}).on("t", d -> {}))
+    assertThatThrownBy(() -> builder().on("t", (payload, d) -> {}).on("t", (payload, d) -> {}))
         .hasMessageContaining("'t' has a handler already");
   }
 
@@ -195,10 +224,11 @@ class SubscriberTest {
               .virtualThreads()
               .on(
                   "t",
-                  delivery ->
-                      virtual.add(
-                          (Boolean)
-                              Thread.class.getMethod("isVirtual").invoke(Thread.currentThread()))));
+                  (payload, delivery) -> {
+                    virtual.add(
+                        (Boolean)
+                            Thread.class.getMethod("isVirtual").invoke(Thread.currentThread()));
+                  }));
       publish("t", "x");
       await().untilAsserted(() -> assertThat(virtual).containsExactly(true));
     } else {
@@ -210,7 +240,7 @@ class SubscriberTest {
 
   @Test
   void secondStartDoesNothingAndStopOfANewOneNeither() {
-    subscriber = builder().on("t", delivery -> {}).build();
+    subscriber = builder().on("t", (payload, delivery) -> {}).build();
     subscriber.stop();
     assertThat(subscriber.health().state()).isEqualTo(SubscriberState.NEW);
     subscriber.start();
@@ -219,11 +249,61 @@ class SubscriberTest {
   }
 
   @Test
-  void handlerThatStopsItsOwnSubscriberIsBoundedByTheGracefulTimeout() {
-    start(builder().gracefulTimeout(Duration.ofMillis(300)).on("t", delivery -> subscriber.stop()));
+  void refusesAHandlerThatStopsItsOwnSubscriber() {
+    AtomicReference<Throwable> alone = new AtomicReference<>();
+    AtomicReference<Throwable> inAGroup = new AtomicReference<>();
+    start(
+        builder()
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  alone.set(catchThrowable(subscriber::stop));
+                  inAGroup.set(catchThrowable(OutboxSubscribers.of(subscriber)::stop));
+                }));
     publish("t", "x");
-    await()
-        .untilAsserted(
-            () -> assertThat(subscriber.health().state()).isEqualTo(SubscriberState.STOPPED));
+
+    await().until(() -> store.rows().isEmpty());
+    assertThat(alone.get())
+        .isInstanceOf(OutboxException.class)
+        .hasMessageContaining("cannot be stopped by its own handler");
+    assertThat(inAGroup.get()).isInstanceOf(OutboxException.class);
+    assertThat(subscriber.health().state()).isEqualTo(SubscriberState.RUNNING);
+  }
+
+  @Test
+  void letsAHandlerStopAnotherSubscriber() {
+    OutboxSubscriber other =
+        OutboxSubscriber.builder("other").store(store).on("t", (payload, delivery) -> {}).build();
+    other.start();
+    start(
+        builder()
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  other.stop();
+                }));
+    publish("t", "x");
+
+    await().until(() -> store.rows().isEmpty());
+    assertThat(other.health().state()).isEqualTo(SubscriberState.STOPPED);
+  }
+
+  @Test
+  void groupStopsWhatItHasStartedIfOneStartThrowsAnError() {
+    OutboxSubscriber first = builder().name("first").on("t", (payload, delivery) -> {}).build();
+    OutboxSubscriber second =
+        builder()
+            .name("second")
+            .listen(
+                (channel, listener) -> {
+                  throw new NoClassDefFoundError("io/r2dbc/postgresql/Factory");
+                })
+            .on("t", (payload, delivery) -> {})
+            .build();
+
+    assertThatThrownBy(OutboxSubscribers.of(first, second)::start)
+        .isInstanceOf(NoClassDefFoundError.class);
+    assertThat(first.health().state()).isEqualTo(SubscriberState.STOPPED);
+    assertThat(second.health().state()).isEqualTo(SubscriberState.STOPPED);
   }
 }

@@ -1,89 +1,87 @@
 package dev.outbox4j.migrations;
 
+import dev.outbox4j.internal.schema.Grant;
+import dev.outbox4j.internal.schema.Names;
+import dev.outbox4j.internal.schema.Place;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Objects;
+import java.util.stream.Collectors;
 
 /** Writes the least that each role needs. */
 final class Grants {
-  private static final String MESSAGE =
-      "queue, type, ordering_key, payload, headers, available_at, timer_id";
-
-  /** What claims and outcomes write; a message itself is never changed. */
-  private static final String DELIVERY =
-      "available_at, lease_until, lease_token, leased_by, deliveries_count, attempts_count, "
-          + "first_attempt_at, last_attempt_at, last_error";
-
-  private static final String DEAD_LETTER =
-      "original_id, queue, type, ordering_key, payload, headers, deliveries_count, "
-          + "attempts_count, created_at, failure_reason, last_exception, timer_id";
-
-  private final Names names;
+  private final String schema;
+  private final String table;
+  private final DeadLetterMigrations deadLetters;
   private final StringBuilder sql = new StringBuilder();
 
-  Grants(Names names) {
-    this.names = names;
+  Grants(String schema, String table, DeadLetterMigrations deadLetters) {
+    this.schema = schema;
+    this.table = table;
+    this.deadLetters = deadLetters;
   }
 
   Grants publisher(String role) {
     String to = to("publisher role", role);
-    sql.append("-- publishes\n");
-    usage(names.schema(), to);
-    grant("insert (" + MESSAGE + "), select (id, queue, timer_id, available_at)", outbox(), to);
-    grant("select (queue, wake_at)", sleepers(), to);
-    grant("execute", "function " + names.qualified(names.table() + "_publish"), to);
+    write("publishes", Grant.Role.PUBLISHER, to);
+    grant("execute", "function " + function(), to);
     return this;
   }
 
   Grants timerCancellation(String role) {
-    String to = to("publisher role", role);
-    sql.append("-- cancels timers\n");
-    usage(names.schema(), to);
-    grant("delete, select (id, queue, timer_id, lease_until)", outbox(), to);
+    write("cancels timers", Grant.Role.TIMER_CANCELLER, to("publisher role", role));
     return this;
   }
 
   Grants subscriber(String role) {
-    String to = to("subscriber role", role);
-    sql.append("-- subscribes\n");
-    usage(names.schema(), to);
-    grant("select, update (" + DELIVERY + "), delete", outbox(), to);
-    grant("select, insert, update (wake_at), delete", sleepers(), to);
-    usage(names.deadLetterSchema(), to);
-    grant("insert (" + DEAD_LETTER + ")", names.deadLetterName(), to);
+    write("subscribes", Grant.Role.SUBSCRIBER, to("subscriber role", role));
     return this;
   }
 
   Grants operator(String role) {
-    String to = to("operator role", role);
-    sql.append("-- operates: looks at the queue, works on dead letters\n");
-    usage(names.schema(), to);
-    grant("select, insert (" + MESSAGE + ")", outbox(), to);
-    grant("select", sleepers(), to);
-    usage(names.deadLetterSchema(), to);
-    grant(
-        "select, update (redriven_at, redriven_by, redriven_id), delete",
-        names.deadLetterName(),
-        to);
+    write(
+        "operates: looks at the queue, works on dead letters",
+        Grant.Role.OPERATOR,
+        to("operator role", role));
     return this;
   }
 
   /** Functions are open to everyone unless that is revoked. */
   Grants closeFunction() {
-    sql.append("revoke all on function ")
-        .append(names.qualified(names.table() + "_publish"))
-        .append(" from public;\n");
+    sql.append("revoke all on function ").append(function()).append(" from public;\n");
     return this;
   }
 
-  private String outbox() {
-    return names.qualified(names.table());
+  private void write(String what, Grant.Role role, String to) {
+    sql.append("-- ").append(what).append('\n');
+    List<String> schemas = new ArrayList<>();
+    for (Place place : Place.values()) {
+      List<Grant> wanted = Grant.of(role).stream().filter(each -> each.place() == place).toList();
+      if (!wanted.isEmpty()) {
+        String of = place == Place.DEAD_LETTERS ? deadLetters.schema() : schema;
+        if (!schemas.contains(of)) {
+          schemas.add(of);
+          grant("usage", "schema " + Names.quoted(of), to);
+        }
+        grant(wanted.stream().map(Grant::sql).collect(Collectors.joining(", ")), name(place), to);
+      }
+    }
   }
 
-  private String sleepers() {
-    return names.qualified(names.table() + "_sleepers");
+  private String name(Place place) {
+    return switch (place) {
+      case OUTBOX -> qualified(schema, table);
+      case SLEEPERS -> qualified(schema, Names.sleepers(table));
+      case DEAD_LETTERS -> qualified(deadLetters.schema(), deadLetters.table());
+    };
   }
 
-  private void usage(String schema, String to) {
-    grant("usage", "schema " + Names.quoted(schema), to);
+  private String function() {
+    return qualified(schema, Names.publishFunction(table));
+  }
+
+  private static String qualified(String schema, String local) {
+    return Names.quoted(schema) + "." + Names.quoted(local);
   }
 
   private void grant(String what, String on, String to) {

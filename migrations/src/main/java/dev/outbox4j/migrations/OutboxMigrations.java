@@ -1,44 +1,47 @@
 package dev.outbox4j.migrations;
 
-import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
-import java.util.List;
+import dev.outbox4j.internal.schema.Names;
+import java.util.HashSet;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import javax.sql.DataSource;
 import org.flywaydb.core.Flyway;
 import org.flywaydb.core.api.configuration.FluentConfiguration;
-import org.flywaydb.database.postgresql.PostgreSQLConfigurationExtension;
 
 /**
- * The migrations of one outbox: its table, its dead-letter table, the sleepers of its notification
- * gate, and the function that publishes from SQL. Immutable.
+ * The migrations of one outbox: its table, the sleepers of its notification gate, and the function
+ * that publishes from SQL; and of its dead-letter table, which has {@linkplain DeadLetterMigrations
+ * a line of its own} and may be shared. Immutable.
  *
  * <p>There are three ways to apply them:
  *
  * <ul>
- *   <li>{@link #migrate}, one call. Each outbox keeps a history of its own, {@code
- *       <table>_schema_history}, so that several live in one schema, and beside the service's own
- *       migrations.
+ *   <li>{@link #migrate}, one call for both lines. Each outbox and each dead-letter table keeps a
+ *       history of its own, {@code <table>_schema_history}, so that several live in one schema, and
+ *       beside the service's own migrations.
  *   <li>A Flyway of your own: {@link #configure} sets all of the above on it, and leaves you the
- *       rest (callbacks, lock retries, who installed). Or add {@link #LOCATION} and {@link
- *       #placeholders()} to the Flyway that migrates the service; then the outbox takes versions
- *       from the service's numbering, which begin with 1.
- *   <li>Without Flyway at run time: {@link #sql()} is the whole SQL, for a file of your own.
+ *       rest (callbacks, lock retries, who installed). The dead letters take a second one: {@link
+ *       DeadLetterMigrations#configure}.
+ *   <li>Without Flyway at run time: {@link #sql()} is the whole SQL, for a file of your own, and
+ *       {@link #sql(int, int)} what a later version adds.
  * </ul>
  *
  * <p>Names are used exactly as given, quoted, so upper case counts; they are checked here, and a
- * name that PostgreSQL would truncate is refused.
+ * name that is too long is refused.
  */
 public final class OutboxMigrations {
-  /** Where the migrations are on the class path, for a Flyway of your own: {@value}. */
-  public static final String LOCATION = "classpath:dev/outbox4j/migrations";
+  /** The version to which these migrations bring an outbox: {@value}. */
+  public static final int LATEST_VERSION = 1;
 
-  private final Names names;
+  private final String schema;
+  private final String table;
+  private final DeadLetterMigrations deadLetters;
 
-  private OutboxMigrations(Names names) {
-    this.names = names;
+  private OutboxMigrations(String schema, String table, DeadLetterMigrations deadLetters) {
+    this.schema = schema;
+    this.table = table;
+    this.deadLetters = deadLetters;
   }
 
   /** {@return the migrations of {@code public.outbox} and {@code public.outbox_dlq}} */
@@ -50,92 +53,100 @@ public final class OutboxMigrations {
    * Returns the migrations of a table and of {@code <table>_dlq} beside it.
    *
    * @param schema the schema of both; created if it is missing
-   * @param table the outbox table: letters, digits, {@code _}, {@code -} and spaces, beginning with
-   *     a letter or {@code _}
+   * @param table the outbox table, at most 32 bytes: letters, digits, {@code _}, {@code -} and
+   *     spaces, beginning with a letter or {@code _}
    * @return the migrations
-   * @throws IllegalArgumentException if a name has other characters, or a name derived from it is
-   *     longer than the 63 bytes that PostgreSQL keeps
+   * @throws IllegalArgumentException if a name has other characters or is too long
    */
   public static OutboxMigrations of(String schema, String table) {
-    return new OutboxMigrations(new Names(schema, table, schema, table + "_dlq"));
+    Names.requireIdentifier("schema name", schema);
+    Names.requireOutbox("table name", table);
+    return new OutboxMigrations(
+        schema, table, DeadLetterMigrations.of(schema, Names.deadLetters(table)));
   }
 
   /**
-   * Returns the same with another dead-letter table.
+   * Returns the same with another dead-letter table. Several outboxes may name the same one.
    *
    * @param schema its schema; created if it is missing
-   * @param table its name, by the same rule as the outbox's
+   * @param table its name, at most 36 bytes, with the characters of the outbox's
    * @return the migrations
    * @throws IllegalArgumentException if a name is not allowed, or clashes with one of the outbox's
    */
   public OutboxMigrations deadLetters(String schema, String table) {
-    return new OutboxMigrations(new Names(names.schema(), names.table(), schema, table));
+    DeadLetterMigrations others = DeadLetterMigrations.of(schema, table);
+    if (this.schema.equals(schema)) {
+      requireApart(this.table, table);
+    }
+    return new OutboxMigrations(this.schema, this.table, others);
+  }
+
+  /** {@return the migrations of the dead-letter table} */
+  public DeadLetterMigrations deadLetters() {
+    return deadLetters;
+  }
+
+  private static void requireApart(String table, String deadLetterTable) {
+    Set<String> clashes = new HashSet<>(Names.relationsOfDeadLetters(deadLetterTable));
+    clashes.retainAll(Names.relationsOfOutbox(table));
+    if (!clashes.isEmpty()) {
+      throw new IllegalArgumentException(
+          "dead-letter table name '%s' clashes with the outbox '%s' in the same schema: both need %s; choose another name"
+              .formatted(deadLetterTable, table, clashes));
+    }
   }
 
   /**
-   * Applies what is missing. Several processes may call it at once: one applies, the others wait. A
-   * pool of one connection is enough. Connect to the server itself and not through a pooler in
-   * transaction mode, since the lock belongs to the session.
+   * Applies what is missing, first of the dead letters and then of the outbox. Several processes
+   * may call it at once: one applies, the others wait. A pool of one connection is enough. Connect
+   * to the server itself and not through a pooler in transaction mode, since the lock belongs to
+   * the session.
    *
    * @param dataSource connections of the tables' owner-to-be; it needs the right to create schemas
    *     only if one is missing
-   * @return how many migrations were applied; 0 if all were already
+   * @return how many migrations were applied, of both lines; 0 if all were already
    * @throws org.flywaydb.core.api.FlywayException if a migration fails; nothing of it remains then
    */
   public int migrate(DataSource dataSource) {
     Objects.requireNonNull(dataSource, "dataSource");
-    return configure(Flyway.configure().dataSource(dataSource)).load().migrate().migrationsExecuted;
+    return deadLetters.migrate(dataSource)
+        + Scripts.migrate(configure(Flyway.configure().dataSource(dataSource)));
   }
 
   /**
-   * Sets location, schemas, history table and placeholders on a Flyway configuration that is used
-   * for this outbox alone.
+   * Sets location, schema, history table and placeholders on a Flyway configuration that is used
+   * for this outbox alone. The dead letters are not part of it, see {@link #deadLetters()}.
    *
    * @param flyway the configuration, with its data source
    * @return the same
    */
   public FluentConfiguration configure(FluentConfiguration flyway) {
-    // a lock of the session and not of a transaction: Flyway then uses one connection and not two
-    flyway
-        .getConfigurationExtension(PostgreSQLConfigurationExtension.class)
-        .setTransactionalLock(false);
-    return flyway
-        .locations(LOCATION)
-        .defaultSchema(names.schema())
-        .schemas(schemas().toArray(String[]::new))
-        .createSchemas(true)
-        .table(names.historyTable())
-        .placeholders(placeholders())
-        // other tables of the schema are none of this history's business
-        .baselineOnMigrate(true)
-        .baselineVersion("0");
-  }
-
-  /** {@return the placeholders that the migrations use, and their values} */
-  public Map<String, String> placeholders() {
-    Map<String, String> values = new LinkedHashMap<>();
-    values.put("outbox_schema", names.schema());
-    values.put("outbox_table", names.table());
-    values.put("outbox_dlq_schema", names.deadLetterSchema());
-    values.put("outbox_dlq_table", names.deadLetterTable());
-    return Map.copyOf(values);
+    return Scripts.OUTBOX.configure(flyway, schema, Names.history(table), placeholders());
   }
 
   /**
-   * Returns all migrations as SQL, placeholders resolved, to be run once and in one transaction,
-   * for teams whose migrations are run by something else. Schemas other than {@code public} are
-   * created if they are missing.
+   * Returns all migrations of the outbox and of its dead letters as SQL, to be run once and in one
+   * transaction, for teams whose migrations are run by something else. Schemas other than {@code
+   * public} are created if they are missing. For an outbox that shares a dead-letter table which is
+   * there already use {@link #sql(int, int)}.
    *
    * @return the SQL
    */
   public String sql() {
-    StringBuilder sql = new StringBuilder();
-    for (String schema : schemas()) {
-      if (!schema.equals("public")) {
-        sql.append("create schema if not exists ").append(Names.quoted(schema)).append(";\n\n");
-      }
-    }
-    return sql.append(Scripts.resolved(placeholders())).toString();
+    return Scripts.createSchema(schema) + sql(0, LATEST_VERSION) + "\n" + deadLetters.sql();
+  }
+
+  /**
+   * Returns some of the outbox's migrations as SQL, for teams that number their own: a file for
+   * each release. Those of the dead letters are {@link DeadLetterMigrations#sql(int, int)}.
+   *
+   * @param fromVersion the version that the outbox has; 0 if there is none yet
+   * @param toVersion the version that it is to have, at most {@link #LATEST_VERSION}
+   * @return the SQL; it creates no schema
+   * @throws IllegalArgumentException if there are no such versions
+   */
+  public String sql(int fromVersion, int toVersion) {
+    return Scripts.OUTBOX.sql(fromVersion, toVersion, placeholders());
   }
 
   /**
@@ -146,8 +157,8 @@ public final class OutboxMigrations {
    *   <li>The publisher inserts messages and sees no payload.
    *   <li>The subscriber claims, settles and dead-letters; it cannot publish, change a message, nor
    *       read dead letters.
-   *   <li>The operator looks at the queue, and browses, redrives and purges dead letters; it cannot
-   *       change what they hold.
+   *   <li>The operator looks at the queue, and browses, redrives, resolves and purges dead letters;
+   *       it cannot change what they hold.
    * </ul>
    *
    * <p>The right to call the publishing function is taken from everyone else.
@@ -159,7 +170,7 @@ public final class OutboxMigrations {
    * @throws IllegalArgumentException if a name is blank, has control characters or is too long
    */
   public String grantsSql(String publisherRole, String subscriberRole, String operatorRole) {
-    return new Grants(names)
+    return new Grants(schema, table, deadLetters)
         .closeFunction()
         .publisher(publisherRole)
         .subscriber(subscriberRole)
@@ -176,10 +187,10 @@ public final class OutboxMigrations {
    * @throws IllegalArgumentException if the name is blank, has control characters or is too long
    */
   public String timerCancellationGrantsSql(String publisherRole) {
-    return new Grants(names).timerCancellation(publisherRole).toString();
+    return new Grants(schema, table, deadLetters).timerCancellation(publisherRole).toString();
   }
 
-  private Set<String> schemas() {
-    return new LinkedHashSet<>(List.of(names.schema(), names.deadLetterSchema()));
+  private Map<String, String> placeholders() {
+    return Map.of("outbox_schema", schema, "outbox_table", table);
   }
 }

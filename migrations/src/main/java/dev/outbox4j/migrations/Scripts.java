@@ -1,5 +1,6 @@
 package dev.outbox4j.migrations;
 
+import dev.outbox4j.internal.schema.Names;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
@@ -8,28 +9,68 @@ import java.util.List;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.flywaydb.core.Flyway;
+import org.flywaydb.core.api.configuration.FluentConfiguration;
+import org.flywaydb.database.postgresql.PostgreSQLConfigurationExtension;
 
-/** The migrations as text. */
-final class Scripts {
-  /** In the order of their versions. */
-  static final List<String> FILES = List.of("V1__outbox.sql");
+/**
+ * The migrations of one line, as text and for Flyway.
+ *
+ * @param folder where they are, beside this class
+ * @param files their names, in the order of their versions, which begin with 1 and have no gap
+ */
+record Scripts(String folder, List<String> files) {
+  static final Scripts OUTBOX = new Scripts("outbox", List.of("V1__outbox.sql"));
+  static final Scripts DEAD_LETTERS = new Scripts("deadletters", List.of("V1__dead_letters.sql"));
 
   private static final Pattern PLACEHOLDER = Pattern.compile("\\$\\{([^}]*)}");
 
-  private Scripts() {}
+  int latest() {
+    return files.size();
+  }
 
-  static String resolved(Map<String, String> placeholders) {
+  FluentConfiguration configure(
+      FluentConfiguration flyway, String schema, String history, Map<String, String> placeholders) {
+    // a lock of the session and not of a transaction: Flyway then uses one connection and not two
+    flyway
+        .getConfigurationExtension(PostgreSQLConfigurationExtension.class)
+        .setTransactionalLock(false);
+    return flyway
+        .locations("classpath:dev/outbox4j/migrations/" + folder)
+        .defaultSchema(schema)
+        .schemas(schema)
+        .createSchemas(true)
+        .table(history)
+        .placeholders(placeholders)
+        // other tables of the schema are none of this history's business
+        .baselineOnMigrate(true)
+        .baselineVersion("0");
+  }
+
+  /** The migrations after one version, up to and including another. */
+  String sql(int from, int to, Map<String, String> placeholders) {
+    if (from < 0 || from >= to || to > latest()) {
+      throw new IllegalArgumentException(
+          "There are no migrations from version %d to %d; there are versions 1 to %d, and 0 is before the first"
+              .formatted(from, to, latest()));
+    }
     StringBuilder sql = new StringBuilder();
-    for (String file : FILES) {
+    for (String file : files.subList(from, to)) {
       sql.append("-- ").append(file).append('\n');
-      sql.append(resolve(file, read(file), placeholders).stripTrailing()).append("\n");
+      sql.append(resolve(file, placeholders).stripTrailing()).append("\n");
     }
     return sql.toString();
   }
 
-  private static String resolve(String file, String text, Map<String, String> placeholders) {
+  static String createSchema(String schema) {
+    return schema.equals("public")
+        ? ""
+        : "create schema if not exists " + Names.quoted(schema) + ";\n\n";
+  }
+
+  private String resolve(String file, Map<String, String> placeholders) {
     return PLACEHOLDER
-        .matcher(text)
+        .matcher(read(file))
         .replaceAll(
             found -> {
               String value = placeholders.get(found.group(1));
@@ -41,8 +82,8 @@ final class Scripts {
             });
   }
 
-  private static String read(String file) {
-    try (InputStream in = Scripts.class.getResourceAsStream(file)) {
+  private String read(String file) {
+    try (InputStream in = Scripts.class.getResourceAsStream(folder + "/" + file)) {
       if (in == null) {
         throw new IllegalStateException(file + " is missing from the jar; is it repackaged?");
       }
@@ -50,5 +91,10 @@ final class Scripts {
     } catch (IOException e) {
       throw new UncheckedIOException(file + " cannot be read", e);
     }
+  }
+
+  static int migrate(FluentConfiguration configured) {
+    Flyway flyway = configured.load();
+    return flyway.migrate().migrationsExecuted;
   }
 }

@@ -5,9 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class OutboxMigrationsTest {
@@ -33,11 +35,42 @@ class OutboxMigrationsTest {
 
   @Test
   void printsEveryMigrationThereIs() throws Exception {
-    Path folder = Path.of("src/main/resources/dev/outbox4j/migrations");
-    try (Stream<Path> files = Files.list(folder)) {
-      assertThat(files.map(file -> file.getFileName().toString()))
-          .containsExactlyInAnyOrderElementsOf(Scripts.FILES);
+    for (Scripts line : List.of(Scripts.OUTBOX, Scripts.DEAD_LETTERS)) {
+      Path folder = Path.of("src/main/resources/dev/outbox4j/migrations", line.folder());
+      try (Stream<Path> files = Files.list(folder)) {
+        assertThat(files.map(file -> file.getFileName().toString()))
+            .containsExactlyInAnyOrderElementsOf(line.files());
+      }
     }
+    assertThat(OutboxMigrations.LATEST_VERSION).isEqualTo(Scripts.OUTBOX.latest());
+    assertThat(DeadLetterMigrations.LATEST_VERSION).isEqualTo(Scripts.DEAD_LETTERS.latest());
+  }
+
+  @Test
+  void printsTheMigrationsOfOneLineByVersion() {
+    OutboxMigrations migrations =
+        OutboxMigrations.of("shop", "outbox").deadLetters("dead", "letters");
+
+    assertThat(migrations.sql(0, 1))
+        .contains("create table \"shop\".\"outbox\"")
+        .doesNotContain("letters")
+        .doesNotContain("create schema");
+    assertThat(migrations.deadLetters().sql(0, 1))
+        .contains("create table \"dead\".\"letters\"")
+        .doesNotContain("create schema");
+    assertThat(migrations.sql()).contains(migrations.sql(0, 1), migrations.deadLetters().sql(0, 1));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"0, 0", "1, 1", "1, 0", "0, 2", "-1, 1"})
+  void refusesVersionsThatThereAreNot(int from, int to) {
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> OutboxMigrations.standard().sql(from, to))
+        .withMessage(
+            "There are no migrations from version %d to %d; there are versions 1 to 1, and 0 is before the first"
+                .formatted(from, to));
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> DeadLetterMigrations.of("public", "dlq").sql(from, to));
   }
 
   @ParameterizedTest
@@ -66,38 +99,38 @@ class OutboxMigrationsTest {
   }
 
   @Test
-  void namesTheLongestDerivedNameAndItsLength() {
-    String longest = "o".repeat(42);
+  void refusesATableNameOfMoreThan32Bytes() {
+    String longest = "o".repeat(32);
     assertThat(OutboxMigrations.of("public", longest).sql()).contains(longest);
 
     assertThatIllegalArgumentException()
         .isThrownBy(() -> OutboxMigrations.of("public", longest + "o"))
         .withMessage(
-            "table name '%so' is too long: '%so_schema_history_s_idx', derived from it, is 64 bytes long and PostgreSQL keeps 63; shorten it by 1 bytes"
-                .formatted(longest, longest));
+            "table name '%so' is 33 bytes long and may have 32, since other names are derived from it; shorten it by 1 bytes"
+                .formatted(longest));
   }
 
   @Test
   void countsBytesAndNotCharacters() {
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> OutboxMigrations.of("public", "ö".repeat(22)))
-        .withMessageContaining("is 65 bytes long");
+        .isThrownBy(() -> OutboxMigrations.of("public", "ö".repeat(17)))
+        .withMessageContaining("is 34 bytes long");
     assertThatIllegalArgumentException()
         .isThrownBy(() -> OutboxMigrations.of("ö".repeat(32), "outbox"))
-        .withMessageContaining("it is 64 bytes long");
+        .withMessageContaining("is 64 bytes long");
   }
 
   @Test
-  void namesTheLongestNameDerivedFromTheDeadLetterTable() {
-    assertThat(OutboxMigrations.standard().deadLetters("public", "d".repeat(46)).sql())
-        .contains("d".repeat(46) + "_queue_failed_idx");
+  void refusesADeadLetterTableNameOfMoreThan36Bytes() {
+    assertThat(OutboxMigrations.standard().deadLetters("public", "d".repeat(36)).sql())
+        .contains("d".repeat(36) + "_queue_failed_idx");
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> OutboxMigrations.standard().deadLetters("public", "d".repeat(47)))
-        .withMessageContaining("d_queue_failed_idx', derived from it, is 64 bytes long");
+        .isThrownBy(() -> OutboxMigrations.standard().deadLetters("public", "d".repeat(37)))
+        .withMessageContaining("is 37 bytes long and may have 36");
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"outbox", "outbox_sleepers", "outbox_claim_idx", "outbox_schema_history"})
+  @ValueSource(strings = {"outbox", "outbox_sleepers", "outbox_claim_idx", "outbox_id_seq"})
   void refusesADeadLetterTableThatClashesWithTheOutbox(String name) {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> OutboxMigrations.standard().deadLetters("public", name))

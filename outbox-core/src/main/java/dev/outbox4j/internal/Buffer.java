@@ -10,17 +10,17 @@ import org.jspecify.annotations.Nullable;
  * take rows one by one from a shared batch, so a slow handler holds up no other row.
  */
 final class Buffer {
-  private final ConcurrentLinkedQueue<LeaseBatch> batches = new ConcurrentLinkedQueue<>();
+  private final ConcurrentLinkedQueue<ClaimedBatch> batches = new ConcurrentLinkedQueue<>();
   private volatile boolean closed;
 
-  void add(LeaseBatch batch) {
+  void add(ClaimedBatch batch) {
     batches.add(batch);
   }
 
   /** Takes a row, or null if there is none or the buffer is closed. */
   @Nullable InFlight poll() {
     while (!closed) {
-      LeaseBatch head = batches.peek();
+      ClaimedBatch head = batches.peek();
       if (head == null) {
         return null;
       }
@@ -42,7 +42,7 @@ final class Buffer {
       return 0;
     }
     int size = 0;
-    for (LeaseBatch batch : batches) {
+    for (ClaimedBatch batch : batches) {
       size += batch.waiting();
     }
     return size;
@@ -52,7 +52,7 @@ final class Buffer {
   List<InFlight> close() {
     closed = true;
     List<InFlight> left = new ArrayList<>();
-    for (LeaseBatch batch = batches.poll(); batch != null; batch = batches.poll()) {
+    for (ClaimedBatch batch = batches.poll(); batch != null; batch = batches.poll()) {
       for (InFlight row = batch.next(); row != null; row = batch.next()) {
         left.add(row);
       }

@@ -10,18 +10,22 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 
 /**
- * Keeps a subscriber at two pooled connections, whichever of its threads ask. Thread-safe.
+ * Keeps a subscriber at its pooled connections, whichever of its threads ask. Thread-safe.
  *
  * <p>Renewals come first: nothing else is begun while one waits. And while statements hang, one of
- * the two connections is kept for renewals: a claim and a write that both wait for an answer would
- * let every lease run out meanwhile. Everything else gets its turn in the order of asking, and no
- * one waits without end.
+ * them is kept for renewals: a claim and a write that both wait for an answer would let every lease
+ * run out meanwhile. Everything else gets its turn in the order of asking, and no one waits without
+ * end.
  */
 final class ConnectionBudget {
   private static final long LONGEST_PROMPT = TimeUnit.SECONDS.toNanos(2);
   private static final Duration PATIENCE = Duration.ofSeconds(10);
+  private static final long LONGEST_CAREFUL = TimeUnit.SECONDS.toNanos(30);
+
+  private final int connections;
 
   /** A statement that takes longer is taken to hang. */
   private final long promptNanos;
@@ -34,9 +38,10 @@ final class ConnectionBudget {
 
   // guarded by the lock
   private final Deque<Use> queue = new ArrayDeque<>();
-  private final List<Use> others = new ArrayList<>(DefaultSubscriber.CONNECTIONS);
-  private int renewals;
+  private final List<Use> others = new ArrayList<>();
+  private final List<Use> renewing = new ArrayList<>();
   private int waitingRenewals;
+  private long succeededAt = System.nanoTime();
   private long carefulUntil = System.nanoTime();
 
   /** A statement that waits or runs. */
@@ -49,9 +54,10 @@ final class ConnectionBudget {
     }
   }
 
-  ConnectionBudget(Duration lease) {
+  ConnectionBudget(Duration lease, int connections) {
+    this.connections = connections;
     this.promptNanos = Math.min(LONGEST_PROMPT, lease.toNanos() / 8);
-    this.carefulNanos = lease.toNanos() / 2;
+    this.carefulNanos = Math.min(LONGEST_CAREFUL, lease.toNanos() / 2);
   }
 
   /** Runs a claim or a write. */
@@ -95,11 +101,7 @@ final class ConnectionBudget {
           }
         }
         use.since = System.nanoTime();
-        if (use.renewal) {
-          renewals++;
-        } else {
-          others.add(use);
-        }
+        (use.renewal ? renewing : others).add(use);
       } finally {
         dequeue(use);
         changed.signalAll(); // the next in the queue may have a turn as well
@@ -129,7 +131,7 @@ final class ConnectionBudget {
   }
 
   private boolean mayBegin(Use use) {
-    if (others.size() + renewals >= DefaultSubscriber.CONNECTIONS) {
+    if (others.size() + renewing.size() >= connections) {
       return false;
     }
     return use.renewal
@@ -147,6 +149,28 @@ final class ConnectionBudget {
     return now - carefulUntil >= 0;
   }
 
+  /** Tells whether some statement has succeeded after an instant. */
+  boolean succeededSince(long instant) {
+    lock.lock();
+    try {
+      return succeededAt - instant > 0;
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Tells whether some statement has been waiting for its answer for longer than is usual. */
+  boolean hanging() {
+    lock.lock();
+    try {
+      long now = System.nanoTime();
+      return Stream.concat(others.stream(), renewing.stream())
+          .anyMatch(use -> now - use.since > promptNanos);
+    } finally {
+      lock.unlock();
+    }
+  }
+
   private void end(Use use, boolean failed) {
     lock.lock();
     try {
@@ -154,10 +178,9 @@ final class ConnectionBudget {
       if (failed && now - use.since > promptNanos) {
         carefulUntil = now + carefulNanos;
       }
-      if (use.renewal) {
-        renewals--;
-      } else {
-        others.remove(use);
+      (use.renewal ? renewing : others).remove(use);
+      if (!failed) {
+        succeededAt = now;
       }
       changed.signalAll();
     } finally {
@@ -167,13 +190,13 @@ final class ConnectionBudget {
 
   private static StoreException busy(Use use, long waited) {
     return new StoreException(
-        (use.renewal ? "Both connections" : "The connections")
+        "The connections"
             + " of this subscriber have been in use for "
             + TimeUnit.NANOSECONDS.toMillis(waited)
             + " ms"
             + (use.renewal ? "" : ", one being kept for renewals while statements hang")
             + "; look at the server, the network and the pool",
-        StoreException.Fault.TRANSIENT,
+        StoreException.Fault.CONNECTION,
         false,
         null);
   }

@@ -9,8 +9,7 @@ import dev.outbox4j.spi.OutboxStore;
 import java.time.Duration;
 import java.util.OptionalInt;
 import java.util.UUID;
-import java.util.concurrent.CompletableFuture;
-import org.jspecify.annotations.Nullable;
+import java.util.function.Supplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -20,23 +19,21 @@ import org.slf4j.LoggerFactory;
 public final class DefaultSubscriber implements OutboxSubscriber {
   private static final Logger log = LoggerFactory.getLogger(DefaultSubscriber.class);
 
-  /** The pooled connections a subscriber holds at the peak. */
-  public static final int CONNECTIONS = 2;
-
   private static final int OWNER_BYTES = 16;
 
   private final SubscriberSettings settings;
-  private final Object lifecycle = new Object();
+  private final EngineThreads threads;
+  private final Lifecycle<Engine> life;
 
-  // written under the lifecycle lock, read anywhere
-  private volatile SubscriberState state = SubscriberState.NEW;
-  private volatile @Nullable Engine engine;
-  private CompletableFuture<Void> drained = CompletableFuture.completedFuture(null);
-  private @Nullable Thread shutdownHook;
+  /** One object for all starts, so that observers know a subscriber that started again. */
+  private final Supplier<SubscriberHealth> healthSupplier = this::health;
 
   /** Keeps the settings and warns of doubtful ones; does no I/O. */
   public DefaultSubscriber(SubscriberSettings settings) {
     this.settings = settings;
+    this.threads =
+        new EngineThreads(settings.name(), Thread.currentThread().getContextClassLoader());
+    this.life = new Lifecycle<>(settings.name(), settings.stopping().onShutdown());
     warnOfDoubtfulSettings();
   }
 
@@ -45,17 +42,22 @@ public final class DefaultSubscriber implements OutboxSubscriber {
     return settings.store();
   }
 
-  /** Says why a pool cannot serve so many subscribers. */
-  public static OutboxException poolTooSmall(int limit, int subscribers) {
+  /** Returns how many pooled connections it holds at the peak. */
+  public int connections() {
+    return settings.connections();
+  }
+
+  /** Says why a pool cannot serve its subscribers. */
+  public static OutboxException poolTooSmall(int limit, int subscribers, int needed) {
     return new OutboxException(
         "The pool has "
             + limit
             + " connection(s), too few for "
             + subscribers
             + " subscriber(s): each needs "
-            + CONNECTIONS
+            + needed / subscribers
             + " (one to claim, one to settle), whatever its workers; give the pool "
-            + subscribers * CONNECTIONS
+            + needed
             + " or more, plus what the service itself uses");
   }
 
@@ -69,6 +71,15 @@ public final class DefaultSubscriber implements OutboxSubscriber {
               + " is not above the longest poll "
               + claiming.maxPoll()
               + ": a row whose owner died may wait for a poll longer than for its lease");
+    }
+    Duration network = settings.store().networkTimeout();
+    if (network.compareTo(claiming.lease().dividedBy(4)) > 0) {
+      warn(
+          "the store's network timeout "
+              + network
+              + " is above a quarter of the lease "
+              + claiming.lease()
+              + ": one connection that dies without a word may cost every lease; lower the one or raise the other");
     }
     if (failing.ackMode() == AckMode.REJECT_ON_ERROR && failing.retryChosen()) {
       warn(
@@ -98,42 +109,28 @@ public final class DefaultSubscriber implements OutboxSubscriber {
 
   @Override
   public void start() {
-    String owner = ownerName();
-    synchronized (lifecycle) {
-      if (state == SubscriberState.RUNNING) {
-        return;
-      }
-      if (state == SubscriberState.DRAINING) {
-        throw new OutboxException(
-            "Subscriber '" + name() + "' is draining; start it again once stop() has returned");
-      }
-      OptionalInt limit = settings.store().connectionLimit();
-      if (limit.isPresent() && limit.getAsInt() < CONNECTIONS) {
-        throw poolTooSmall(limit.getAsInt(), 1);
-      }
-      Engine next = new Engine(settings, owner);
-      engine = next;
-      state = SubscriberState.RUNNING;
-      next.events().tell(observer -> observer.started(name(), this::health));
-      try {
-        next.start();
-      } catch (RuntimeException | Error refused) {
-        state = SubscriberState.STOPPED;
-        next.events().tell(observer -> observer.stopped(name()));
-        throw refused;
-      }
-      if (settings.stopping().onShutdown() && shutdownHook == null) {
-        addShutdownHook();
-      }
+    OptionalInt limit = settings.store().connectionLimit();
+    if (limit.isPresent() && limit.getAsInt() < settings.connections()) {
+      throw poolTooSmall(limit.getAsInt(), 1, settings.connections());
     }
-    log.info(
-        "[{}] started as {}: queues {}, {} workers, lease {}, listener {}",
-        name(),
-        owner,
-        settings.queues(),
-        settings.work().workers(),
-        settings.claiming().lease(),
-        settings.source() == null ? "none" : "on " + settings.store().channel());
+    String owner = ownerName();
+    boolean begun =
+        life.start(
+            () -> {
+              Engine engine = new Engine(settings, owner, threads);
+              engine.events().started(healthSupplier);
+              return engine;
+            });
+    if (begun) {
+      log.info(
+          "[{}] started as {}: queues {}, {} workers, lease {}, listener {}",
+          name(),
+          owner,
+          settings.queues(),
+          settings.work().workers(),
+          settings.claiming().lease(),
+          settings.source() == null ? "none" : "on " + settings.store().channel());
+    }
   }
 
   /**
@@ -145,83 +142,31 @@ public final class DefaultSubscriber implements OutboxSubscriber {
     return Utf8.prefix(name(), OWNER_BYTES - 1 - unique.length()) + "/" + unique;
   }
 
+  /**
+   * Refuses a stop by one of the subscriber's own handlers.
+   *
+   * @throws OutboxException if the calling thread runs one
+   */
+  public void refuseStopByHandler() {
+    if (HandlerThread.isOf(settings)) {
+      throw new OutboxException(
+          "Subscriber '"
+              + name()
+              + "' cannot be stopped by its own handler: the calling thread runs one of its"
+              + " messages, and stop() would wait for it; call stop() on another thread");
+    }
+  }
+
   @Override
   public void stop() {
-    Engine running;
-    CompletableFuture<Void> done;
-    synchronized (lifecycle) {
-      if (state == SubscriberState.DRAINING) {
-        running = null;
-        done = drained;
-      } else if (state == SubscriberState.RUNNING) {
-        running = engine;
-        state = SubscriberState.DRAINING;
-        done = new CompletableFuture<>();
-        drained = done;
-      } else {
-        return;
-      }
-    }
-    if (running == null) {
-      done.join();
-      return;
-    }
-    try {
-      drain(running);
-    } finally {
-      done.complete(null);
-    }
-  }
-
-  private void drain(Engine running) {
-    long begun = System.nanoTime();
-    try {
-      boolean clean = running.drain();
-      log.info(
-          "[{}] stopped after {} ms{}",
-          name(),
-          Duration.ofNanos(System.nanoTime() - begun).toMillis(),
-          clean ? "" : ", not everything in flight was finished");
-    } finally {
-      synchronized (lifecycle) {
-        state = SubscriberState.STOPPED;
-        removeShutdownHook();
-      }
-      running.events().tell(observer -> observer.stopped(name()));
-    }
-  }
-
-  private void stopInHook() {
-    synchronized (lifecycle) {
-      shutdownHook = null; // it runs; it can no longer be removed
-    }
-    stop();
-  }
-
-  private void addShutdownHook() {
-    Thread hook = new Thread(this::stopInHook, "outbox-" + name() + "-shutdown");
-    try {
-      Runtime.getRuntime().addShutdownHook(hook);
-      shutdownHook = hook;
-    } catch (IllegalStateException shuttingDown) {
-      log.warn("[{}] started while the JVM is shutting down: nothing will stop it", name());
-    }
-  }
-
-  private void removeShutdownHook() {
-    if (shutdownHook != null) {
-      try {
-        Runtime.getRuntime().removeShutdownHook(shutdownHook);
-      } catch (IllegalStateException shuttingDown) {
-        log.debug("[{}] the JVM is shutting down already", name(), shuttingDown);
-      }
-      shutdownHook = null;
-    }
+    refuseStopByHandler();
+    life.stop();
   }
 
   @Override
   public SubscriberHealth health() {
-    Engine current = engine;
+    Engine current = life.run();
+    SubscriberState state = life.state();
     if (current != null) {
       return current.health(state);
     }

@@ -1,6 +1,7 @@
 package dev.outbox4j.internal;
 
 import dev.outbox4j.spi.SubscriberEvents;
+import dev.outbox4j.spi.UndecodableException;
 import java.time.Duration;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -15,33 +16,38 @@ final class DeliveryTask {
   private static final Settlement AFTER_TROUBLE =
       new Settlement.Retry(Duration.ofSeconds(30), "the subscriber was in trouble");
 
+  private final SubscriberSettings settings;
   private final String subscriber;
   private final HandlerTable handlers;
   private final int maxDeliveries;
   private final OutcomeApplier outcomes;
   private final Completer completer;
-  private final GuardedEvents events;
+  private final Events events;
+  private final Warnings warnings;
 
   DeliveryTask(
       SubscriberSettings settings,
       OutcomeApplier outcomes,
       Completer completer,
-      GuardedEvents events) {
+      Engine.Shared shared) {
+    this.settings = settings;
     this.subscriber = settings.name();
     this.handlers = settings.handlers();
     this.maxDeliveries = settings.failing().maxDeliveries();
     this.outcomes = outcomes;
     this.completer = completer;
-    this.events = events;
+    this.events = shared.events();
+    this.warnings = shared.warnings();
   }
 
   /**
    * Runs a row on the calling thread.
    *
    * @param whenDone run once the handler's work has ended, if that is not yet so on return
+   * @param foreignThread whether the thread is of a user's executor, whose interrupts count
    * @return true if the handler's work has ended, false if its stage is pending
    */
-  boolean run(InFlight delivery, Runnable whenDone) {
+  boolean run(InFlight delivery, Runnable whenDone, boolean foreignThread) {
     long now = System.nanoTime();
     if (delivery.leaseOver(now)) {
       if (delivery.withdraw()) {
@@ -61,11 +67,13 @@ final class DeliveryTask {
           "[{}] {} could not be handled; it is retried",
           subscriber,
           delivery,
-          WithoutWords.of(unexpected));
+          RedactedThrowable.of(unexpected));
       return true;
     } finally {
-      delivery.awaitTimeout();
-      Thread.interrupted(); // a late interrupt was meant for this message, not for the next one
+      delivery.awaitInterrupt();
+      if (delivery.expired() || !foreignThread) {
+        Thread.interrupted(); // it was meant for this message, not for the next one
+      }
     }
   }
 
@@ -76,13 +84,19 @@ final class DeliveryTask {
     }
     HandlerTable.Route<?> route = handlers.route(delivery.type());
     if (route == null) {
+      warnings.warn(
+          log,
+          "no handler " + delivery.type(),
+          "no handler for type {}, so {} counts as failed; add on(...) for it, or otherwise(...)",
+          OneLine.of(delivery.type()),
+          delivery);
       end(delivery, outcomes.threw(delivery, OutcomeApplier.noHandler(delivery.type())));
       return true;
     }
     HandlerTable.Call call;
     try {
       call = route.prepare(delivery);
-    } catch (Exception undecodable) {
+    } catch (UndecodableException undecodable) {
       log.warn(
           "[{}] {} of type {} does not decode: {}",
           subscriber,
@@ -91,19 +105,18 @@ final class DeliveryTask {
           undecodable.getClass().getName());
       end(delivery, outcomes.undecodable(delivery, undecodable));
       return true;
-    } catch (
-        Throwable error) { // such as OutOfMemoryError: this attempt failed, the bytes may be good
-      end(delivery, outcomes.threw(delivery, error));
+    } catch (Throwable failure) { // this attempt failed, the bytes may be good
+      end(delivery, outcomes.codecFailed(delivery, failure));
       return true;
     }
     if (!events.isEmpty()) {
       Duration age =
-          delivery.row().age().plusNanos(System.nanoTime() - delivery.batch().claimedAt());
-      events.tell(observer -> observer.dispatched(subscriber, delivery, age));
+          delivery.history().age().plusNanos(System.nanoTime() - delivery.batch().claimedAt());
+      events.dispatched(delivery, age);
     }
     Object result;
     try {
-      result = call.run();
+      result = HandlerThread.run(settings, call);
     } catch (Throwable thrown) { // an Error is this message's failure, not the subscriber's
       handled(delivery, thrown);
       end(delivery, outcomes.threw(delivery, thrown));
@@ -127,7 +140,7 @@ final class DeliveryTask {
         };
     delivery.goesOnWithoutThread(doneOnce);
     if (delivery.state() != InFlight.State.RUNNING) {
-      delivery.awaitTimeout(); // it came before the stage, which nobody may ever complete
+      delivery.awaitInterrupt(); // it came before the stage, which nobody may ever complete
       doneOnce.run();
     }
     stage.whenComplete(
@@ -145,7 +158,7 @@ final class DeliveryTask {
                 "[{}] {} could not be settled; it is retried",
                 subscriber,
                 delivery,
-                WithoutWords.of(unexpected));
+                RedactedThrowable.of(unexpected));
           } finally {
             doneOnce.run();
           }
@@ -159,11 +172,11 @@ final class DeliveryTask {
           "[{}] the handler failed on {}; what it said is kept with the row",
           subscriber,
           delivery,
-          WithoutWords.of(failure));
+          RedactedThrowable.of(failure));
     }
     if (!events.isEmpty()) {
       Duration took = Duration.ofNanos(System.nanoTime() - delivery.startedAt());
-      events.tell(observer -> observer.handled(subscriber, delivery, took, failure));
+      events.handled(delivery, took, failure);
     }
   }
 
@@ -171,7 +184,6 @@ final class DeliveryTask {
     if (delivery.decided(settlement)) {
       completer.complete(delivery);
     } else {
-      delivery.awaitTimeout(); // the permit is about to be free
       log.debug("[{}] {} ended after its timeout; its outcome is dropped", subscriber, delivery);
     }
   }

@@ -1,236 +1,414 @@
 package dev.outbox4j.internal;
 
-import dev.outbox4j.internal.Vitals.Operation;
+import dev.outbox4j.internal.EngineHealth.Operation;
 import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.ClaimRequest.Idle;
 import dev.outbox4j.spi.ClaimResult;
+import dev.outbox4j.spi.ClaimedRow;
 import dev.outbox4j.spi.OutboxStore;
+import dev.outbox4j.spi.StoreException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicLong;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
- * Claims as many rows as workers can soon begin, on a thread of its own, and waits wisely when
- * there are none. Its loop survives every failure until it is told to stop.
+ * Claims as many rows as workers can soon begin, on a loop of its own, and waits when there are
+ * none. A round claims from each queue in turn; a queue whose claim fails holds up no other.
  */
-final class Fetcher implements Runnable {
+final class Fetcher {
+  private static final Logger log = LoggerFactory.getLogger(Fetcher.class);
+
   /** After a short claim: so that a trickle of messages is claimed in handfuls, not one by one. */
   private static final long LINGER = TimeUnit.MILLISECONDS.toNanos(2);
 
   private static final long LONGEST_ROOM_WAIT = TimeUnit.MILLISECONDS.toNanos(500);
-  private static final long NOTHING_DUE = Long.MAX_VALUE;
 
-  private final String subscriber;
+  /** How long there is no room until another subscriber takes the watch. */
+  private static final long PASS_AFTER = TimeUnit.MILLISECONDS.toNanos(5);
+
+  private static final double SMOOTHING = 0.25;
+
   private final String owner;
   private final OutboxStore store;
-  private final ConnectionBudget connections;
+  private final Engine.Shared shared;
   private final SubscriberSettings.Claiming settings;
-  private final int mostInFlight;
-  private final Holdings holdings;
-  private final Vitals vitals;
-  private final Listening listening;
-  private final Wakeup wakeup;
-
-  private final AtomicLong dueAgainAt = new AtomicLong(NOTHING_DUE);
-  private volatile boolean waitingForRoom;
-  private volatile boolean stopping;
-
-  // confined to the fetcher's thread
-  private final QueueScans scans;
-  private final IdlePlan idle;
+  private final Buffer buffer;
+  private final WorkerPool pool;
   private final Prefetch prefetch;
-  private final Backoff backoff = new Backoff();
-  private long claimedTotal;
-  private boolean lastFull;
-  private boolean woken;
-  private int epoch;
+  private final Completer completer;
+  private final ListenState listen;
+  private final Loop loop;
 
-  /** Where claimed rows are kept and run. */
-  record Holdings(InFlightRegistry registry, Buffer buffer, WorkerPool pool) {}
+  /** The drain waits for this loop no longer, nor for rows that it brings in. */
+  private volatile boolean late;
+
+  // confined to the loop
+  private final List<QueueLane> lanes = new ArrayList<>();
+  private final IdlePlan idlePlan;
+  private int first;
+  private long claimedTotal;
+  private double averageBytes;
+  private boolean lastFull;
+  private boolean resting;
+  private boolean forRowsAlone;
+  private boolean withoutRoom;
+  private long withoutRoomSince;
+  private int epoch;
 
   Fetcher(
       SubscriberSettings settings,
       String owner,
-      ConnectionBudget connections,
-      Holdings holdings,
-      Vitals vitals,
-      Listening listening,
-      Wakeup wakeup) {
-    this.subscriber = settings.name();
+      Engine.Shared shared,
+      Engine.Rows rows,
+      Completer completer,
+      ListenState listen) {
     this.owner = owner;
     this.store = settings.store();
-    this.connections = connections;
+    this.shared = shared;
     this.settings = settings.claiming();
-    this.mostInFlight = settings.work().workers() + 8 * this.settings.batchSize();
-    this.holdings = holdings;
-    this.vitals = vitals;
-    this.listening = listening;
-    this.wakeup = wakeup;
-    this.scans = new QueueScans(settings.queues());
-    this.idle = new IdlePlan(this.settings);
-    this.prefetch = new Prefetch(settings.work().workers(), this.settings.batchSize());
+    this.buffer = rows.buffer();
+    this.pool = rows.pool();
+    this.prefetch = rows.prefetch();
+    this.completer = completer;
+    this.listen = listen;
+    settings.queues().forEach(queue -> lanes.add(new QueueLane(queue, settings)));
+    this.idlePlan = new IdlePlan(lanes, settings.claiming());
+    this.loop = new Loop(shared.threads(), "fetcher", this::turn, this::survive);
+    shared.room().signal(loop::signal);
+    listen.signal(loop::signal);
+  }
+
+  void start() {
+    loop.start();
   }
 
   /** Ends the loop after the claim under way. */
   void stop() {
-    stopping = true;
-    wakeup.signal();
+    loop.stop();
   }
 
-  /**
-   * A worker took a row, or rows were settled: there may be room. Called per row, so it is cheap.
-   */
-  void roomMayBeFree() {
-    if (waitingForRoom && room() > 0) {
-      waitingForRoom = false;
-      wakeup.signal();
+  /** Waits for the end; false if the deadline passed before. */
+  boolean join(long deadline) {
+    boolean ended = loop.join(deadline);
+    late = !ended;
+    return ended;
+  }
+
+  private long turn(boolean woken) {
+    if (loop.stopping()) {
+      shared.room().stopAwaiting();
+      forget();
+      return Loop.END;
     }
-  }
-
-  /** A row was made due again after so many nanoseconds. */
-  void dueAgainIn(long nanos) {
-    long at = System.nanoTime() + nanos;
-    long before = dueAgainAt.getAndAccumulate(at, Fetcher::earlier);
-    if (before == NOTHING_DUE || at - before < 0) {
-      wakeup.signal();
+    if (listen.takeCalled()) {
+      lanes.forEach(lane -> lane.watch().called());
     }
+    boolean rowsLikely = woken && resting && !forRowsAlone;
+    resting = false;
+    boolean refused = pool.rejecting() && !buffer.isEmpty();
+    if (refused) {
+      shared.health().held(Operation.CLAIM, "the executor takes no handlers; rows wait for it");
+    }
+    if (refused || shared.room().rows() <= 0) {
+      return waitForRoom(refused);
+    }
+    withoutRoom = false;
+    forRowsAlone = rowsLikely;
+    long wait = round();
+    pool.kick(buffer.size());
+    return wait;
   }
 
-  private static long earlier(long known, long at) {
-    return known == NOTHING_DUE || at - known < 0 ? at : known;
+  private long waitForRoom(boolean refused) {
+    pool.kick(buffer.size());
+    if (!shared.room().await() && !(refused && pool.rejecting())) {
+      return 0;
+    }
+    long now = System.nanoTime();
+    if (!withoutRoom) {
+      withoutRoom = true;
+      withoutRoomSince = now;
+    }
+    long left = withoutRoomSince + PASS_AFTER - now;
+    if (left > 0 && isCountedOn()) {
+      return left;
+    }
+    passWatch();
+    return LONGEST_ROOM_WAIT;
   }
 
-  @Override
-  public void run() {
-    wakeup.own();
-    while (!stopping) {
-      try {
-        int room = awaitRoom();
-        if (room > 0) {
-          claimOnce(room);
+  private boolean isCountedOn() {
+    return lanes.stream().anyMatch(lane -> lane.watch().isCountedOn());
+  }
+
+  /** Publishers must not count on a subscriber that has no room. */
+  private void passWatch() {
+    for (QueueLane lane : lanes) {
+      if (lane.watch().isCountedOn()) {
+        lane.watch().passed();
+        listen.watch(lane.queue(), false);
+        try {
+          shared
+              .connections()
+              .spend(
+                  () -> {
+                    store.pass(lane.queue(), owner);
+                    return owner;
+                  });
+        } catch (RuntimeException failure) { // the others poll, and take the watch when it ends
+          shared.health().noted("pass: " + EngineHealth.words(failure));
         }
-        holdings.pool().kick(holdings.buffer().size());
-      } catch (Throwable failure) { // whatever it is, polling goes on
-        survive(failure);
       }
     }
+  }
+
+  /** Claims from each queue; returns how long to wait. */
+  private long round() {
+    if (listen.epoch() != epoch) {
+      epoch = listen.epoch();
+      lanes.forEach(lane -> lane.watch().forgotten()); // a server that restarted knows no sleepers
+    }
+    boolean ranDry = buffer.isEmpty();
+    long begunAt = System.nanoTime();
+    int rows = 0;
+    int tried = 0;
+    int succeeded = 0;
+    boolean full = false;
+    RuntimeException failure = null;
+    for (int i = 0; i < lanes.size() && !loop.stopping(); i++) {
+      int limit = shared.room().rows();
+      if (limit <= 0) {
+        full = true;
+        break;
+      }
+      QueueLane lane = lanes.get((first + i) % lanes.size());
+      if (lanes.size() > 1 && !lane.mayClaim(begunAt)) {
+        continue;
+      }
+      tried++;
+      try {
+        ClaimResult result = claim(lane, limit);
+        if (result != null) {
+          rows += result.rows().size();
+          full |= result.full();
+        }
+        succeeded++;
+      } catch (RuntimeException | Error thrown) {
+        lane.failed(maybeBySize(thrown), System.nanoTime());
+        if (thrown instanceof Error error) {
+          throw error;
+        }
+        failure = (RuntimeException) thrown;
+      }
+    }
+    first = (first + 1) % lanes.size();
+    if (failure != null) {
+      if (succeeded == 0) {
+        throw failure;
+      }
+      shared.health().failed(Operation.CLAIM, failure);
+    }
+    if (succeeded > 0) {
+      shared.health().claimed(lanes.stream().noneMatch(QueueLane::isFailing));
+    } else if (tried == 0) {
+      loop.pause(LINGER); // all have failed only just now
+    }
+    long handled = claimedTotal - buffer.size() - pool.running();
+    prefetch.learn(System.nanoTime(), handled, full && ranDry);
+    idlePlan.round(rows);
+    lastFull = full;
+    return full ? 0 : rest(rows);
+  }
+
+  /** Claims from one queue; null if the server ended a sweep for its time limit. */
+  private @Nullable ClaimResult claim(QueueLane lane, int room) {
+    long now = System.nanoTime();
+    QueueScan.Plan plan = lane.scan().next(now, lane.watch().inReserve());
+    Idle idle = lane.watch().next(listen.up(), lastFull || forRowsAlone, now);
+    long bytes = Math.max(1, shared.room().bytes());
+    int fitting = averageBytes <= 0 ? room : (int) Math.min(room, 1 + 1.5 * bytes / averageBytes);
+    ClaimRequest request =
+        new ClaimRequest(
+            lane.queue(),
+            plan.range(),
+            lane.limited(fitting),
+            bytes,
+            settings.lease(),
+            owner,
+            idle,
+            plan.timeLimit());
+    // from before its commit on: a notification may come before the answer
+    listen.watch(lane.queue(), idle.mode() == Idle.Mode.SLEEP || lane.watch().asleep());
+    long[] sentAt = {now};
+    ClaimResult result;
+    try {
+      result =
+          shared
+              .connections()
+              .spend(
+                  () -> {
+                    if (loop.stopping()) {
+                      return null; // nothing was sent
+                    }
+                    sentAt[0] = System.nanoTime(); // the lease begins after this
+                    return store.claim(request);
+                  });
+    } catch (StoreException failure) {
+      if (failure.fault() == StoreException.Fault.TIMEOUT
+          && !lane.watch().saysSomething() // else it may be that which took so long
+          && lane.scan().timedOut(sentAt[0], System.nanoTime())) {
+        sweepTooLong(lane);
+        return null;
+      }
+      throw failure;
+    }
+    if (result == null) {
+      return null;
+    }
+    long answeredAt = System.nanoTime();
+    shared.events().claimed(result.rows().size(), Duration.ofNanos(answeredAt - sentAt[0]));
+    hold(lane.queue(), result.rows(), sentAt[0]);
+    lane.claimed(result, sentAt[0], answeredAt);
+    listen.watch(lane.queue(), lane.watch().asleep());
+    if (!result.refused().isEmpty()) {
+      refused(lane, result);
+    }
+    return result;
+  }
+
+  /** An answer that was too large to hold ends in an error, or never arrives. */
+  private static boolean maybeBySize(Throwable failure) {
+    return !(failure instanceof StoreException known)
+        || known.outcomeUnknown()
+        || known.fault() == StoreException.Fault.TIMEOUT;
+  }
+
+  private void hold(String queue, List<ClaimedRow> rows, long sentAt) {
+    if (rows.isEmpty()) {
+      return;
+    }
+    ClaimedBatch batch = new ClaimedBatch(queue, rows, sentAt, settings.lease().toNanos());
+    try {
+      shared.registry().add(batch);
+      buffer.add(batch);
+    } catch (RuntimeException | Error noMemory) { // else its leases were renewed for ever
+      for (int i = 0; i < batch.size(); i++) {
+        InFlight row = batch.at(i);
+        if (row != null && row.withdraw()) {
+          shared.registry().settle(row);
+        }
+      }
+      throw noMemory;
+    }
+    claimedTotal += rows.size();
+    double average = (double) batch.bytes() / rows.size();
+    averageBytes =
+        averageBytes == 0 ? average : averageBytes + SMOOTHING * (average - averageBytes);
+    if (loop.stopping()) {
+      giveBack(buffer.close());
+    } else {
+      pool.kick(rows.size());
+    }
+  }
+
+  /** Gives rows back that no worker has begun. */
+  void giveBack(List<InFlight> rows) {
+    List<InFlight> given = rows.stream().filter(InFlight::giveBack).toList();
+    if (late) {
+      releaseDirectly(given);
+    } else {
+      given.forEach(completer::complete);
+    }
+  }
+
+  /** The completer has ended: one try, and else the leases end by themselves. */
+  private void releaseDirectly(List<InFlight> rows) {
+    try {
+      int released = store.release(rows.stream().map(InFlight::lease).toList()).done().size();
+      log.debug("[{}] released {} of {} rows", shared.subscriber(), released, rows.size());
+      rows.forEach(shared.registry()::settle);
+    } catch (RuntimeException failure) {
+      log.debug(
+          "[{}] {} row(s) are left to the end of their lease",
+          shared.subscriber(),
+          rows.size(),
+          failure);
+    }
+  }
+
+  private void refused(QueueLane lane, ClaimResult result) {
+    shared
+        .warnings()
+        .error(
+            log,
+            "refused " + lane.queue(),
+            "the server refuses to lease row(s) {} of queue '{}'; they are left alone: look for a trigger or constraint of yours on the table",
+            result.refused(),
+            OneLine.of(lane.queue()));
+    shared
+        .health()
+        .noted(
+            "claim: the server refuses to lease row(s) "
+                + result.refused()
+                + " of queue '"
+                + OneLine.of(lane.queue())
+                + "': look for a trigger or constraint of yours on the table");
+  }
+
+  private void sweepTooLong(QueueLane lane) {
+    shared
+        .warnings()
+        .warn(
+            log,
+            "sweep " + lane.queue(),
+            "looking through queue '{}' as a whole takes too long; it is looked through in parts,"
+                + " and new messages go on: look for what keeps vacuum from the table (an old"
+                + " transaction, a replication slot, a prepared transaction), or for a lock",
+            OneLine.of(lane.queue()));
+  }
+
+  private long rest(int rows) {
+    if (rows > 0 && !idlePlan.inReserve()) {
+      loop.pause(LINGER);
+      return 0;
+    }
+    long now = System.nanoTime();
+    Long dueAgain = shared.room().takeDueAgainAt();
+    if (dueAgain != null) {
+      lanes.forEach(lane -> lane.dueAt(dueAgain));
+    }
+    long wait = idlePlan.nextWait(listen.up(), now);
+    if (!buffer.isEmpty()) {
+      wait = Math.min(wait, LONGEST_ROOM_WAIT); // the executor refused: offer the rows again soon
+    }
+    if (forRowsAlone) {
+      wait = Math.min(wait, LINGER); // what woke it may be due soon, which the next claim tells
+    }
+    resting = true;
+    return Math.max(0, wait);
   }
 
   private void survive(Throwable failure) {
+    lanes.forEach(lane -> lane.watch().forgotten());
+    shared.health().failed(Operation.CLAIM, failure);
+  }
+
+  private void forget() {
     try {
-      idle.unannounced();
-      vitals.failed(Operation.CLAIM, failure);
-      pause(backoff.nextNanos());
-    } catch (Throwable worse) { // such as no memory even for that
-      pause(LONGEST_ROOM_WAIT);
-    }
-  }
-
-  /** Returns how many rows there is room for; the room may change meanwhile, so it is read once. */
-  private int awaitRoom() {
-    int room = room();
-    if (room > 0) {
-      return room;
-    }
-    waitingForRoom = true;
-    try {
-      if (room() <= 0) {
-        wakeup.await(LONGEST_ROOM_WAIT);
-      }
-    } finally {
-      waitingForRoom = false;
-    }
-    return stopping ? 0 : room();
-  }
-
-  private int room() {
-    int waiting = holdings.buffer().size();
-    int free = holdings.pool().idle();
-    int ahead = prefetch.target();
-    if (free == 0 && waiting > ahead / 2) {
-      return 0; // claims of a useful size, not one for each row that is taken
-    }
-    int room = Math.min(free + ahead - waiting, settings.batchSize());
-    return Math.min(room, mostInFlight - holdings.registry().rows());
-  }
-
-  private void claimOnce(int limit) {
-    long now = System.nanoTime();
-    if (listening.epoch() != epoch) {
-      epoch = listening.epoch();
-      idle.unannounced(); // the server may have restarted, and sleepers do not survive that
-    }
-    boolean forRowsAlone = woken;
-    woken = false;
-    Idle announcement = idle.announcement(listening.up(), lastFull || forRowsAlone, now);
-    ClaimRequest request =
-        new ClaimRequest(scans.next(now), limit, settings.lease(), owner, announcement);
-    long[] sentAt = new long[1];
-    ClaimResult result =
-        connections.spend(
-            () -> {
-              sentAt[0] =
-                  System.nanoTime(); // the lease begins after this, whatever the wait before
-              return stopping ? new ClaimResult(List.of(), null) : store.claim(request);
-            });
-    if (stopping && result.rows().isEmpty()) {
-      return; // the stop came while others held the connections, and nothing was sent
-    }
-    long answeredAt = System.nanoTime();
-    backoff.reset();
-    vitals.claimed();
-    int rows = result.rows().size();
-    vitals.tell(
-        observer -> observer.claimed(subscriber, rows, Duration.ofNanos(answeredAt - sentAt[0])));
-    boolean ranDry = holdings.buffer().isEmpty();
-    if (rows > 0) {
-      LeaseBatch batch = new LeaseBatch(result.rows(), sentAt[0], settings.lease().toNanos());
-      holdings.registry().add(batch);
-      holdings.buffer().add(batch);
-      claimedTotal += rows;
-      holdings.pool().kick(rows);
-    }
-    boolean full = rows >= limit;
-    prefetch.learn(answeredAt, claimedTotal - holdings.buffer().size(), full && ranDry);
-    scans.claimed(result.rows(), full, sentAt[0], answeredAt);
-    idle.claimed(rows, result.lookAhead(), answeredAt);
-    lastFull = full;
-    if (!full) {
-      rest(rows, forRowsAlone);
-    }
-  }
-
-  private void rest(int rows, boolean lookedForRowsAlone) {
-    if (rows > 0) {
-      pause(LINGER);
-      return;
-    }
-    long now = System.nanoTime();
-    long dueAgain = dueAgainAt.getAndSet(NOTHING_DUE);
-    if (dueAgain != NOTHING_DUE) {
-      idle.dueAt(dueAgain);
-    }
-    long wait = idle.wait(listening.up(), now);
-    if (scans.lookedAboveOnly()) {
-      wait = Math.min(wait, scans.untilSweep(now)); // empty above the bound is not empty
-    }
-    if (!holdings.buffer().isEmpty()) {
-      wait = Math.min(wait, LONGEST_ROOM_WAIT); // the executor refused: offer the rows again soon
-    }
-    if (lookedForRowsAlone) {
-      wait = Math.min(wait, LINGER); // what woke it may be due soon, which the next claim tells
-    }
-    // rows are there, most likely: the claim that fetches them is spared all other questions
-    woken = wakeup.await(wait) && !lookedForRowsAlone;
-  }
-
-  /** Waits without hearing wake-ups, which stay pending; a stop ends it at its next look. */
-  private void pause(long nanos) {
-    long until = System.nanoTime() + nanos;
-    for (long left = nanos; left > 0 && !stopping; left = until - System.nanoTime()) {
-      java.util.concurrent.locks.LockSupport.parkNanos(this, left);
-      Thread.interrupted(); // whoever interrupts an engine thread means: look again
+      shared
+          .connections()
+          .spend(
+              () -> {
+                store.forget(owner);
+                return owner;
+              });
+    } catch (RuntimeException harmless) {
+      log.debug(
+          "[{}] the sleeper's announcement runs out by itself", shared.subscriber(), harmless);
     }
   }
 }

@@ -1,17 +1,21 @@
 package dev.outbox4j.internal;
 
-import dev.outbox4j.AsyncHandler;
 import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxException;
-import dev.outbox4j.OutcomeHandler;
+import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
+import dev.outbox4j.ResultHandler;
 import dev.outbox4j.TypedHandler;
 import dev.outbox4j.spi.PayloadCodec;
+import dev.outbox4j.spi.UndecodableException;
+import java.lang.invoke.MethodType;
+import java.nio.charset.CharacterCodingException;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.CompletionStage;
 import org.jspecify.annotations.Nullable;
 
 /** Which handler serves which message type. Immutable. */
@@ -33,27 +37,61 @@ public final class HandlerTable {
   /** A body type with its handler. */
   record Route<T>(Class<T> bodyType, @Nullable PayloadCodec codec, Invocation<T> invocation) {
 
-    /** Decodes; the only step whose failure means that the payload is undecodable. */
+    /**
+     * Decodes.
+     *
+     * @throws UndecodableException if the bytes are at fault
+     * @throws Exception if anything else is
+     */
     Call prepare(Delivery delivery) throws Exception {
-      T body = decode(delivery.payload());
+      T body = cast(decode(delivery));
       return () -> invocation.call(body, delivery);
     }
 
-    private T decode(Payload payload) throws Exception {
+    private @Nullable Object decode(Delivery delivery) throws Exception {
+      Payload payload = delivery.payload();
       if (bodyType == Payload.class) {
-        return bodyType.cast(payload);
+        return payload;
       }
       if (bodyType == byte[].class) {
-        return bodyType.cast(payload.bytes());
+        return payload.bytes();
       }
       if (bodyType == String.class) {
-        return bodyType.cast(payload.text());
+        return text(payload);
       }
-      T body = Objects.requireNonNull(codec, "codec").decode(payload, bodyType);
+      return Objects.requireNonNull(codec, "codec").decode(payload, delivery.headers(), bodyType);
+    }
+
+    private static String text(Payload payload) {
+      try {
+        return payload.text();
+      } catch (CharacterCodingException notUtf8) {
+        throw new UndecodableException(
+            "payload of " + payload.size() + " bytes is not text in UTF-8", notUtf8);
+      }
+    }
+
+    private Class<?> boxed() {
+      return bodyType.isPrimitive()
+          ? MethodType.methodType(bodyType).wrap().returnType()
+          : bodyType;
+    }
+
+    @SuppressWarnings("unchecked") // checked by isInstance, which knows no primitive types
+    private T cast(@Nullable Object body) {
       if (body == null) {
-        throw new OutboxException("The codec decoded the payload to null");
+        throw new OutboxException(
+            "The codec decoded the payload to null; it must throw UndecodableException instead");
       }
-      return body;
+      if (!boxed().isInstance(body)) {
+        throw new OutboxException(
+            "The codec decoded the payload to "
+                + body.getClass().getName()
+                + " where "
+                + bodyType.getName()
+                + " is expected");
+      }
+      return (T) body;
     }
   }
 
@@ -80,44 +118,31 @@ public final class HandlerTable {
       this.codec = Objects.requireNonNull(codec, "codec");
     }
 
-    /** Adds a handler. */
+    /** Adds a handler that returns nothing. */
     public <T> void add(String type, Class<T> bodyType, TypedHandler<T> handler) {
-      Objects.requireNonNull(handler, "handler");
-      put(type, bodyType, returningNothing(handler));
+      put(type, bodyType, nothing(handler));
     }
 
-    /** Adds a handler that returns the outcome. */
-    public <T> void addOutcome(String type, Class<T> bodyType, OutcomeHandler<T> handler) {
-      Objects.requireNonNull(handler, "handler");
-      put(
-          type,
-          bodyType,
-          (body, delivery) -> notNull(handler.handle(body, delivery), "an Outcome"));
+    /** Adds a handler that returns an outcome or a stage. */
+    public <T> void addReturning(String type, Class<T> bodyType, ResultHandler<T, ?> handler) {
+      put(type, bodyType, result(handler));
     }
 
-    /** Adds a handler whose work ends later. */
-    public <T> void addAsync(String type, Class<T> bodyType, AsyncHandler<T> handler) {
-      Objects.requireNonNull(handler, "handler");
-      put(
-          type,
-          bodyType,
-          (body, delivery) -> notNull(handler.handle(body, delivery), "a CompletionStage"));
+    /** Sets the handler of all other types, which returns nothing. */
+    public void fallback(TypedHandler<Payload> handler) {
+      putFallback(nothing(handler));
     }
 
-    /** Sets the handler of all other types. */
-    public <T> void fallback(Class<T> bodyType, TypedHandler<T> handler) {
+    /** Sets the handler of all other types, which returns an outcome or a stage. */
+    public void fallbackReturning(ResultHandler<Payload, ?> handler) {
+      putFallback(result(handler));
+    }
+
+    private void putFallback(Invocation<Payload> invocation) {
       if (fallback != null) {
         throw new IllegalArgumentException("otherwise(...) is set already; set it once");
       }
-      fallback = new Route<>(bodyType, null, returningNothing(handler));
-    }
-
-    /** A null is no decision: it must not pass for an ack. */
-    private static Object notNull(@Nullable Object result, String what) {
-      if (result == null) {
-        throw new OutboxException("The handler returned null; it must return " + what);
-      }
-      return result;
+      fallback = new Route<>(Payload.class, null, invocation);
     }
 
     private <T> void put(String type, Class<T> bodyType, Invocation<T> invocation) {
@@ -128,11 +153,29 @@ public final class HandlerTable {
       }
     }
 
-    private static <T> Invocation<T> returningNothing(TypedHandler<T> handler) {
+    private static <T> Invocation<T> nothing(TypedHandler<T> handler) {
+      Objects.requireNonNull(handler, "handler");
       return (body, delivery) -> {
         handler.handle(body, delivery);
         return null;
       };
+    }
+
+    private static <T> Invocation<T> result(ResultHandler<T, ?> handler) {
+      Objects.requireNonNull(handler, "handler");
+      return (body, delivery) -> settling(handler.handle(body, delivery));
+    }
+
+    /** Anything else is no decision, or work that nobody waits for: it must not pass for an ack. */
+    private static Object settling(@Nullable Object result) {
+      if (result instanceof Outcome || result instanceof CompletionStage<?>) {
+        return result;
+      }
+      throw new OutboxException(
+          "The handler returned "
+              + (result == null ? "null" : "a value of " + result.getClass().getName())
+              + "; it must return an Outcome, a CompletionStage or nothing."
+              + " If the value does not matter, write braces: { handle(body); }");
     }
 
     /** {@return what is missing, in words for the user} */

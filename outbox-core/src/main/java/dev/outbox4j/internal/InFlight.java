@@ -4,13 +4,13 @@ import dev.outbox4j.Delivery;
 import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
 import dev.outbox4j.spi.ClaimedRow;
+import dev.outbox4j.spi.History;
 import dev.outbox4j.spi.LeaseRef;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -19,7 +19,9 @@ import org.jspecify.annotations.Nullable;
  *
  * <pre>
  * BUFFERED -> RUNNING -> DECIDING -> DECIDED -> SETTLED
- *     \______________________________________/    released, or lease lost before the start
+ *     |          \__ EXPIRING -> EXPIRED __/        the handler ran too long
+ *     |___________________________/    |           given back
+ *     |________________________________|           lease lost before the start
  * </pre>
  */
 final class InFlight implements Delivery {
@@ -30,8 +32,12 @@ final class InFlight implements Delivery {
     BUFFERED,
     /** A handler runs, or its stage is pending. */
     RUNNING,
-    /** Somebody, the handler or its timeout, is writing the outcome down. */
+    /** The run's end is being written down. */
     DECIDING,
+    /** The timeout has taken the run away and interrupts the handler. */
+    EXPIRING,
+    /** The timeout decides the outcome; the handler's end changes nothing. */
+    EXPIRED,
     /** The outcome is known and waits to be written. */
     DECIDED,
     /** Written, lost, released or given up: the row is no longer this subscriber's business. */
@@ -39,11 +45,18 @@ final class InFlight implements Delivery {
   }
 
   private final ClaimedRow row;
-  private final LeaseBatch batch;
+
+  // of the row; kept here too, as what is settled is long out of the processor's caches
+  private final LeaseRef lease;
+  private final int bytes;
+
+  private final ClaimedBatch batch;
   private final int index;
   private final AtomicReference<State> state = new AtomicReference<>(State.BUFFERED);
 
   private volatile boolean lost;
+  private volatile boolean locked;
+  private volatile long expiresWhileLocked;
   private volatile boolean expired;
   private volatile long startedAt;
   private volatile @Nullable Thread runner;
@@ -56,24 +69,39 @@ final class InFlight implements Delivery {
   /** Links the completer's stack; confined to whoever holds the stack. */
   @Nullable InFlight nextCompleted;
 
-  /** A write for this row failed without an answer; confined to the completer. */
+  // confined to the completer
+
+  /** A write for this row failed without an answer. */
   boolean outcomeUnknown;
 
-  InFlight(ClaimedRow row, LeaseBatch batch, int index) {
+  /** Does not count in the registry while it waits to be written. */
+  boolean parked;
+
+  /** Since when another session's lock has kept this row from being written; 0 if none does. */
+  long busySince;
+
+  InFlight(ClaimedRow row, ClaimedBatch batch, int index) {
     this.row = row;
+    this.lease = row.lease();
+    this.bytes = row.message().payload().size();
     this.batch = batch;
     this.index = index;
   }
 
-  ClaimedRow row() {
-    return row;
+  History history() {
+    return row.history();
+  }
+
+  /** Returns the size of the payload. */
+  int bytes() {
+    return bytes;
   }
 
   LeaseRef lease() {
-    return row.lease();
+    return lease;
   }
 
-  LeaseBatch batch() {
+  ClaimedBatch batch() {
     return batch;
   }
 
@@ -96,7 +124,7 @@ final class InFlight implements Delivery {
     this.whenExpired = whenExpired;
   }
 
-  /** Ends the run with what is to be written; false if the handler's timeout came first. */
+  /** Ends the run with what is to be written; false if the timeout came first. */
   boolean decided(Settlement settlement) {
     if (!state.compareAndSet(State.RUNNING, State.DECIDING)) {
       return false;
@@ -107,40 +135,48 @@ final class InFlight implements Delivery {
   }
 
   /**
-   * Decides in place of a handler that ran too long, and interrupts it. The permit is free only
-   * once the outcome has been handed on: a drain takes free permits for the sign that no more
-   * outcomes will come.
+   * Takes the run away from a handler that ran too long, and interrupts it; false if the handler
+   * was faster. The outcome is decided by {@link #decidedByTimeout}.
    */
-  boolean expire(Settlement settlement, Consumer<InFlight> handOn) {
-    if (!state.compareAndSet(State.RUNNING, State.DECIDING)) {
+  boolean expire() {
+    if (!state.compareAndSet(State.RUNNING, State.EXPIRING)) {
       return false;
     }
-    this.settlement = settlement;
     expired = true; // before the interrupt, so that whoever is woken by it finds it so
     Thread thread = runner;
     if (thread != null) {
       thread.interrupt();
     }
-    try {
-      handOn.accept(this);
-    } finally {
-      state.compareAndSet(State.DECIDING, State.DECIDED); // unless it is written already
-      Runnable freePermit = whenExpired;
-      if (freePermit != null) {
-        freePermit.run();
-      }
-    }
+    state.set(State.EXPIRED);
     return true;
   }
 
+  /** Ends a run that was taken away with what is to be written. */
+  void decidedByTimeout(Settlement settlement) {
+    this.settlement = settlement;
+    state.compareAndSet(State.EXPIRED, State.DECIDED);
+  }
+
+  /** Frees the permit of a pending stage, if the run has one; once only, whoever calls. */
+  void freePermit() {
+    Runnable free = whenExpired;
+    if (free != null) {
+      free.run();
+    }
+  }
+
   /**
-   * Waits until a timeout that is deciding is done: its interrupt then hits no later message on
-   * this thread, and its outcome has been handed on.
+   * Waits until the timeout's interrupt, if one is on its way, has come: it then hits no later
+   * message.
    */
-  void awaitTimeout() {
-    while (state.get() == State.DECIDING) {
+  void awaitInterrupt() {
+    while (state.get() == State.EXPIRING) {
       Thread.onSpinWait();
     }
+  }
+
+  boolean expired() {
+    return expired;
   }
 
   Settlement settlement() {
@@ -150,6 +186,21 @@ final class InFlight implements Delivery {
   /** Takes a row that was not started out of the engine; false if a worker was faster. */
   boolean withdraw() {
     return state.compareAndSet(State.BUFFERED, State.SETTLED);
+  }
+
+  /** Decides that a row which was not started is given back; false if a worker was faster. */
+  boolean giveBack() {
+    if (!state.compareAndSet(State.BUFFERED, State.DECIDING)) {
+      return false;
+    }
+    settlement = Settlement.Release.INSTANCE;
+    state.set(State.DECIDED);
+    return true;
+  }
+
+  /** Replaces what is to be written; for the completer. */
+  void putOff(Settlement.Retry retry) {
+    settlement = retry;
   }
 
   /** Ends the row's time in the engine; false if it had ended before. */
@@ -171,13 +222,34 @@ final class InFlight implements Delivery {
   }
 
   boolean leaseOver(long now) {
-    return lost || now - batch.expiresAt() >= 0;
+    return lost || now - expiresAt() >= 0;
+  }
+
+  private long expiresAt() {
+    return locked ? expiresWhileLocked : batch.lease().expiresAt();
+  }
+
+  /** Another session holds the row's lock, so its lease is not renewed with its batch's. */
+  void lockedByOther(long expiresAt) {
+    if (!locked) {
+      expiresWhileLocked = expiresAt;
+      locked = true;
+    }
+  }
+
+  /** The lease was renewed again, by a statement that was sent then. */
+  void unlocked() {
+    locked = false;
+  }
+
+  boolean isLocked() {
+    return locked;
   }
 
   Duration sinceFirstAttempt(long now) {
-    return row.attempts() == 0
+    return history().attempts() == 0
         ? Duration.ofNanos(now - startedAt)
-        : row.sinceFirstAttempt().plusNanos(now - batch.claimedAt());
+        : history().sinceFirstAttempt().plusNanos(now - batch.claimedAt());
   }
 
   @Nullable Outcome decision() {
@@ -186,62 +258,62 @@ final class InFlight implements Delivery {
 
   @Override
   public long id() {
-    return row.lease().id();
+    return lease.id();
   }
 
   @Override
   public String queue() {
-    return row.lease().queue();
+    return lease.queue();
   }
 
   @Override
   public @Nullable String type() {
-    return row.type();
+    return row.message().type();
   }
 
   @Override
   public @Nullable String orderingKey() {
-    return row.orderingKey();
+    return row.message().orderingKey();
   }
 
   @Override
   public @Nullable String timerId() {
-    return row.timerId();
+    return row.message().timerId();
   }
 
   @Override
   public Payload payload() {
-    return row.payload();
+    return row.message().payload();
   }
 
   @Override
   public Map<String, String> headers() {
-    return row.headers();
+    return row.message().headers();
   }
 
   @Override
   public Instant createdAt() {
-    return row.createdAt();
+    return row.message().createdAt();
   }
 
   @Override
   public Instant availableAt() {
-    return row.availableAt();
+    return row.message().availableAt();
   }
 
   @Override
   public int attempt() {
-    return row.attempts() + 1;
+    return history().attempts() + 1;
   }
 
   @Override
   public int deliveries() {
-    return row.deliveries();
+    return history().deliveries();
   }
 
   @Override
-  public int leaseToken() {
-    return row.lease().token();
+  public long leaseToken() {
+    return lease.token();
   }
 
   @Override

@@ -1,48 +1,70 @@
 package dev.outbox4j.internal;
 
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 
 /** All rows this subscriber holds leases on. Thread-safe. */
 final class InFlightRegistry {
-  private final Set<LeaseBatch> batches = ConcurrentHashMap.newKeySet();
+  private final Set<ClaimedBatch> batches = ConcurrentHashMap.newKeySet();
   private final AtomicInteger rows = new AtomicInteger();
+  private final AtomicLong bytes = new AtomicLong();
 
-  void add(LeaseBatch batch) {
+  void add(ClaimedBatch batch) {
     batches.add(batch);
     rows.addAndGet(batch.size());
+    bytes.addAndGet(batch.bytes());
   }
 
   /**
    * Ends a row's time in the engine. A second time changes nothing: counted twice, it would let its
    * batch be forgotten, and with it the leases of the batch's other rows.
    */
-  void settle(InFlight delivery) {
-    if (!delivery.settle()) {
-      return;
+  void settle(InFlight row) {
+    settle(List.of(row));
+  }
+
+  /** Ends the time of several rows. */
+  void settle(List<InFlight> settled) {
+    int rowsLess = 0;
+    long bytesLess = 0;
+    for (InFlight row : settled) {
+      if (row.settle()) {
+        rowsLess++;
+        bytesLess += row.bytes();
+        if (row.batch().settled()) {
+          batches.remove(row.batch());
+        }
+      }
     }
-    rows.decrementAndGet();
-    if (delivery.batch().settled()) {
-      batches.remove(delivery.batch());
-    }
+    rows.addAndGet(-rowsLess);
+    bytes.addAndGet(-bytesLess);
   }
 
   /** Discounts a row that stays leased but is not to stand in the way of further claims. */
-  void parked() {
+  void parked(InFlight row) {
     rows.decrementAndGet();
+    bytes.addAndGet(-row.bytes());
   }
 
   /** Counts a parked row again. */
-  void unparked() {
+  void unparked(InFlight row) {
     rows.incrementAndGet();
+    bytes.addAndGet(row.bytes());
   }
 
-  Iterable<LeaseBatch> batches() {
+  Iterable<ClaimedBatch> batches() {
     return batches;
   }
 
   int rows() {
     return rows.get();
+  }
+
+  /** Returns the payload bytes held. */
+  long bytes() {
+    return bytes.get();
   }
 }

@@ -3,7 +3,7 @@ package dev.outbox4j.internal;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
-/** Makes what others chose fit for a log: it cannot begin a line of its own. */
+/** Replaces line breaks and control characters, so that foreign text cannot forge a log line. */
 final class OneLine {
   private static final Pattern BREAKING =
       Pattern.compile("[\\p{Cntrl}\\u0080-\\u009f\\u2028\\u2029]");

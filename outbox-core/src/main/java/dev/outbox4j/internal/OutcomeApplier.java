@@ -4,8 +4,10 @@ import dev.outbox4j.AckMode;
 import dev.outbox4j.FailureReason;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.Outcome;
+import dev.outbox4j.spi.UndecodableException;
 import java.time.Duration;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
@@ -29,8 +31,15 @@ final class OutcomeApplier {
     this.settings = settings;
   }
 
-  /** The handler returned, with an outcome or anything else. */
+  /** The handler returned, or its stage completed, with an outcome or anything else. */
   Settlement returned(InFlight delivery, @Nullable Object result) {
+    if (result instanceof CompletionStage<?>) { // nobody waits for it: an ack would be a guess
+      return threw(
+          delivery,
+          new OutboxException(
+              "The handler's stage completed with another stage, for which nobody waits;"
+                  + " use thenCompose in place of thenApply"));
+    }
     Outcome outcome = result instanceof Outcome given ? given : delivery.decision();
     if (outcome == null && settings.ackMode() == AckMode.MANUAL) {
       log.error(
@@ -80,17 +89,22 @@ final class OutcomeApplier {
     return failed(delivery, failure, render(failure), null);
   }
 
-  /** The payload did not decode; the handler was not called. */
-  Settlement undecodable(InFlight delivery, Exception failure) {
+  /** The codec failed, not the bytes; the handler gave no verdict, so no ack mode makes it one. */
+  Settlement codecFailed(InFlight delivery, Throwable failure) {
+    return failed(delivery, failure, render(failure), null);
+  }
+
+  /** The bytes do not decode; the handler was not called. */
+  Settlement undecodable(InFlight delivery, UndecodableException failure) {
     return new Settlement.DeadLetter(
-        FailureReason.UNDECODABLE, delivery.row().attempts(), exceptionText(render(failure)));
+        FailureReason.UNDECODABLE, delivery.history().attempts(), exceptionText(render(failure)));
   }
 
   /** The row was claimed more often than allowed; the handler was not called. */
   Settlement tooManyDeliveries(InFlight delivery) {
     return new Settlement.DeadLetter(
         FailureReason.MAX_DELIVERIES,
-        delivery.row().attempts(),
+        delivery.history().attempts(),
         "claimed "
             + delivery.deliveries()
             + " times, at most "
@@ -116,7 +130,7 @@ final class OutcomeApplier {
           subscriber,
           delivery,
           FALLBACK_DELAY,
-          WithoutWords.of(broken));
+          RedactedThrowable.of(broken));
       return new Settlement.Retry(FALLBACK_DELAY, Utf8.bounded(text, MAX_ERROR_BYTES));
     }
   }
@@ -135,18 +149,19 @@ final class OutcomeApplier {
       log.warn(
           "[{}] the exception renderer failed; only the class name is kept",
           subscriber,
-          WithoutWords.of(broken));
+          RedactedThrowable.of(broken));
     }
     return failure.getClass().getName();
   }
 
   private static Throwable unwrapped(Throwable thrown) {
-    Throwable failure = thrown;
-    while ((failure instanceof CompletionException || failure instanceof ExecutionException)
-        && failure.getCause() != null) {
-      failure = failure.getCause();
+    for (Throwable each : Causes.of(thrown)) {
+      if (!(each instanceof CompletionException || each instanceof ExecutionException)
+          || each.getCause() == null) {
+        return each;
+      }
     }
-    return failure;
+    return thrown;
   }
 
   /** A message whose type no handler serves. */

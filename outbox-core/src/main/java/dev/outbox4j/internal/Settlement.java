@@ -12,8 +12,21 @@ sealed interface Settlement {
     INSTANCE
   }
 
-  /** Make the row due again after a failed attempt. */
-  record Retry(Duration delay, String error) implements Settlement {}
+  /** Give the lease back: no handler has begun. */
+  enum Release implements Settlement {
+    INSTANCE
+  }
+
+  /**
+   * Make the row due again.
+   *
+   * @param counted whether a handler's run failed
+   */
+  record Retry(Duration delay, String error, boolean counted) implements Settlement {
+    Retry(Duration delay, String error) {
+      this(delay, error, true);
+    }
+  }
 
   /** Make the row due again; nothing failed. */
   record Reschedule(Duration delay) implements Settlement {}

@@ -26,6 +26,11 @@ public record SubscriberSettings(
     Failing failing,
     Stopping stopping) {
 
+  /** {@return the pooled connections a subscriber holds at the peak: to claim, and to settle} */
+  public int connections() {
+    return 2;
+  }
+
   /** How handlers run. */
   public record Work(
       int workers,

@@ -1,18 +1,20 @@
 package dev.outbox4j.internal;
 
-import java.time.Duration;
+import java.util.Objects;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.IntSupplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -30,14 +32,17 @@ final class WorkerPool {
 
   private static final long LONGEST_PATIENCE = TimeUnit.SECONDS.toNanos(30);
 
+  /** How long a runner keeps a thread of a user's executor from other tasks. */
+  private static final long LONGEST_TURN = TimeUnit.MILLISECONDS.toNanos(100);
+
   private final String subscriber;
-  private final int workers;
+  private final Permits permits;
   private final Buffer buffer;
+  private final Prefetch prefetch;
+  private final Room room;
   private final DeliveryTask task;
-  private final Runnable onTaken;
   private final Executor executor;
   private final @Nullable ExecutorService own;
-  private final AtomicInteger permits;
   private volatile @Nullable Thread stopper;
   private volatile boolean rejecting;
 
@@ -51,41 +56,38 @@ final class WorkerPool {
   private volatile boolean ended;
 
   WorkerPool(
-      String subscriber,
-      SubscriberSettings.Work settings,
-      Duration lease,
+      SubscriberSettings settings,
+      Engine.Shared shared,
+      Permits permits,
       Buffer buffer,
-      DeliveryTask task,
-      Runnable onTaken) {
-    this.subscriber = subscriber;
-    this.workers = settings.workers();
+      Prefetch prefetch,
+      DeliveryTask task) {
+    this.subscriber = settings.name();
+    this.permits = permits;
     this.buffer = buffer;
+    this.prefetch = prefetch;
+    this.room = shared.room();
     this.task = task;
-    this.onTaken = onTaken;
-    this.permits = new AtomicInteger(workers);
-    this.patienceNanos = Math.min(LONGEST_PATIENCE, lease.toNanos() / 2);
-    Executor given = settings.executor();
-    this.own = given == null ? ownExecutor(subscriber, settings) : null;
-    this.executor = given == null ? java.util.Objects.requireNonNull(own) : given;
+    this.patienceNanos = Math.min(LONGEST_PATIENCE, settings.claiming().lease().toNanos() / 2);
+    Executor given = settings.work().executor();
+    this.own = given == null ? ownExecutor(shared.threads(), settings.work()) : null;
+    this.executor = given == null ? Objects.requireNonNull(own) : given;
   }
 
-  private static ExecutorService ownExecutor(String subscriber, SubscriberSettings.Work settings) {
-    String prefix = "outbox-" + subscriber + "-worker-";
+  private static ExecutorService ownExecutor(
+      EngineThreads threads, SubscriberSettings.Work settings) {
     if (settings.virtualThreads()) {
-      return VirtualThreads.perTask(prefix);
+      return VirtualThreads.perTask(threads.prefix() + "worker-");
     }
     AtomicInteger number = new AtomicInteger();
-    ThreadFactory threads = task -> new Thread(task, prefix + number.incrementAndGet());
-    ThreadPoolExecutor pool =
-        new ThreadPoolExecutor(
-            settings.workers(),
-            settings.workers(),
-            30,
-            TimeUnit.SECONDS,
-            new LinkedBlockingQueue<>(),
-            threads);
-    pool.allowCoreThreadTimeOut(true);
-    return pool;
+    // permits bound the threads; one that is idle is used again before another is made
+    return new ThreadPoolExecutor(
+        0,
+        Integer.MAX_VALUE,
+        30,
+        TimeUnit.SECONDS,
+        new SynchronousQueue<>(),
+        task -> threads.newThread(task, "worker-" + number.incrementAndGet()));
   }
 
   /** Starts runners for so many new rows, as far as permits go. */
@@ -93,7 +95,7 @@ final class WorkerPool {
     if (own == null) {
       takeBack(System.nanoTime() - patienceNanos);
     }
-    for (int i = 0; i < rows && tryAcquire(); i++) {
+    for (int i = 0; i < rows && permits.tryAcquire(); i++) {
       try {
         if (own == null) {
           offer();
@@ -111,7 +113,7 @@ final class WorkerPool {
           log.warn(
               "[{}] the executor rejects handlers; buffered rows wait and are offered again: {}",
               subscriber,
-              refused.toString());
+              EngineHealth.words(refused));
         }
         return;
       }
@@ -122,12 +124,20 @@ final class WorkerPool {
     Runner runner = new Runner();
     offered.add(runner);
     try {
+      runner.offering = true;
       executor.execute(runner);
+      runner.offering = false;
     } catch (RuntimeException | Error refused) {
       offered.remove(runner);
       if (runner.taken.compareAndSet(false, true)) { // else it ran, and gave its permit back
         throw refused;
       }
+    }
+    if (runner.onCaller && runner.taken.compareAndSet(false, true)) {
+      offered.remove(runner);
+      throw new RejectedExecutionException(
+          "it runs tasks on the thread that hands them over; give executor(...) one that has threads"
+              + " of its own");
     }
   }
 
@@ -161,10 +171,19 @@ final class WorkerPool {
   /** A task for the executor; holds a permit from its making on. */
   private final class Runner implements Runnable {
     private final long givenAt = System.nanoTime();
+    private final Thread giver = Thread.currentThread();
     private final AtomicBoolean taken = new AtomicBoolean();
+
+    // confined to the giver
+    private boolean offering;
+    private boolean onCaller;
 
     @Override
     public void run() {
+      if (Thread.currentThread() == giver && offering) {
+        onCaller = true; // a handler there would hold up claims, or another handler's end
+        return;
+      }
       if (taken.compareAndSet(false, true)) {
         offered.remove(this);
         dropping = false;
@@ -174,21 +193,36 @@ final class WorkerPool {
   }
 
   private void runRows() {
-    boolean emptied;
+    long until = System.nanoTime() + LONGEST_TURN;
+    boolean more;
     do {
-      emptied = runBuffered();
+      more = runBuffered(until);
       // a row added after the last look found this permit taken, so look once more without it
-    } while (emptied && !buffer.isEmpty() && tryAcquire());
+    } while (more && !buffer.isEmpty() && !yields(until) && permits.tryAcquire());
+    if (more && own == null && !buffer.isEmpty() && !Thread.currentThread().isInterrupted()) {
+      kick(1); // behind what else the executor has to do
+    }
+  }
+
+  /** Tells whether a thread of a user's executor is to be given back. */
+  private boolean yields(long until) {
+    return own == null
+        && (System.nanoTime() - until >= 0 || Thread.currentThread().isInterrupted());
   }
 
   /** Runs rows and gives the permit back, whatever happens; false if a pending stage took it. */
-  private boolean runBuffered() {
+  private boolean runBuffered(long until) {
     boolean held = true;
     try {
-      for (InFlight row = buffer.poll(); row != null; row = buffer.poll()) {
-        onTaken.run();
-        if (!task.run(row, this::stageEnded)) {
-          held = tryAcquire(); // the permit went with the pending stage
+      while (!yields(until)) {
+        InFlight row = buffer.poll();
+        if (row == null) {
+          return true;
+        }
+        prefetch.taken();
+        room.mayBeFree();
+        if (!task.run(row, this::stageEnded, own == null)) {
+          held = permits.tryAcquire(); // the permit went with the pending stage
           if (!held) {
             return false;
           }
@@ -198,53 +232,45 @@ final class WorkerPool {
     } finally {
       if (held) {
         release();
+        room.mayBeFree();
       }
     }
   }
 
   private void stageEnded() {
     release();
-    onTaken.run();
+    room.mayBeFree();
     if (!buffer.isEmpty()) {
       kick(1);
     }
   }
 
-  private boolean tryAcquire() {
-    int free = permits.get();
-    while (free > 0) {
-      if (permits.compareAndSet(free, free - 1)) {
-        return true;
-      }
-      free = permits.get();
-    }
-    return false;
-  }
-
   private void release() {
-    permits.incrementAndGet();
+    permits.release();
     Thread waiting = stopper;
     if (waiting != null) {
       LockSupport.unpark(waiting);
     }
   }
 
+  /** Tells whether the executor takes no handlers. */
+  boolean rejecting() {
+    return rejecting;
+  }
+
   /** Returns how many handlers run, pending stages included. */
   int running() {
-    return workers - permits.get();
+    return permits.taken();
   }
 
-  /** Returns how many more handlers could run. */
-  int idle() {
-    return permits.get();
-  }
-
-  /** Waits until no handler runs; for the one thread that drains. */
-  boolean awaitQuiet(long deadline) {
+  /**
+   * Waits until no handler runs and no timeout is being decided; for the one thread that drains.
+   */
+  boolean awaitQuiet(long deadline, IntSupplier deciding) {
     stopper = Thread.currentThread();
     boolean interrupted = false;
     try {
-      while (running() > 0) {
+      while (running() > 0 || deciding.getAsInt() > 0) {
         takeBack(System.nanoTime()); // nothing is left for runners that were not begun
         long left = deadline - System.nanoTime();
         if (left <= 0) {

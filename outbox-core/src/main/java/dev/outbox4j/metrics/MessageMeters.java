@@ -1,11 +1,9 @@
 package dev.outbox4j.metrics;
 
 import dev.outbox4j.FailureReason;
-import dev.outbox4j.spi.SubscriberEvents.Phase;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.Timer;
 import java.util.EnumMap;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 
@@ -20,8 +18,6 @@ final class MessageMeters {
   final Timer dispatchAge;
   private final Map<FailureReason, Counter> terminal = new EnumMap<>(FailureReason.class);
   private final Map<FailureReason, Counter> written = new EnumMap<>(FailureReason.class);
-  private final Map<Phase, Counter> lost = new EnumMap<>(Phase.class);
-  private final Map<Phase, Counter> unknown = new EnumMap<>(Phase.class);
 
   MessageMeters(Registrar registrar, String subscriber, String queue, String type) {
     acked = registrar.counter(Meters.ACKED, subscriber, queue, type);
@@ -36,15 +32,6 @@ final class MessageMeters {
       terminal.put(reason, registrar.counter(Meters.NACKED_TERMINAL, tags));
       written.put(reason, registrar.counter(Meters.DLQ_WRITTEN, tags));
     }
-    for (Phase phase : Phase.values()) {
-      String[] tags = {subscriber, queue, type, tag(phase)};
-      lost.put(phase, registrar.counter(Meters.LEASE_LOST, tags));
-      unknown.put(phase, registrar.counter(Meters.OUTCOME_UNKNOWN, tags));
-    }
-  }
-
-  static String tag(Phase phase) {
-    return phase.name().toLowerCase(Locale.ROOT);
   }
 
   Counter terminal(FailureReason reason) {
@@ -53,13 +40,5 @@ final class MessageMeters {
 
   Counter written(FailureReason reason) {
     return Objects.requireNonNull(written.get(reason));
-  }
-
-  Counter lost(Phase phase) {
-    return Objects.requireNonNull(lost.get(phase));
-  }
-
-  Counter unknown(Phase phase) {
-    return Objects.requireNonNull(unknown.get(phase));
   }
 }

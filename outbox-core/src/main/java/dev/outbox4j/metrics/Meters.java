@@ -27,12 +27,12 @@ enum Meters {
   LEASE_LOST(
       Kind.COUNTER,
       "outbox.lease.lost",
-      Tag.message(Tag.PHASE),
+      Tag.PHASES,
       "Leases found to be another owner's, by the step that found it"),
   OUTCOME_UNKNOWN(
       Kind.COUNTER,
       "outbox.outcome.unknown",
-      Tag.message(Tag.PHASE),
+      Tag.PHASES,
       "Repeated writes that did not find the row after the first answer was lost"),
   HANDLER_TIMEOUT(
       Kind.COUNTER,
@@ -144,6 +144,7 @@ enum Meters {
     static final String OPERATION = "operation";
 
     private static final List<String> SUBSCRIBER_ONLY = List.of(SUBSCRIBER);
+    private static final List<String> PHASES = List.of(SUBSCRIBER, PHASE);
     private static final List<String> MESSAGE = List.of(SUBSCRIBER, QUEUE, TYPE);
 
     private Tag() {}

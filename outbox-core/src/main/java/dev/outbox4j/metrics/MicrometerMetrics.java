@@ -18,9 +18,10 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>All names begin with {@code outbox.}; the metrics reference lists them with their tags and
  * units. A subscriber's meters are registered, at zero, when it starts, those of a queue and type
- * with its first message, and all are removed when it stops. Subscribers of one name share their
- * meters: counts add up, gauges are summed, and {@code outbox.healthy} and {@code
- * outbox.listener.up} are those of the worst.
+ * with its first message. When it stops its gauges are removed; everything that counts stays as
+ * long as this object, so that the last increments can be read, and goes on when a subscriber of
+ * the name starts again. Subscribers of one name share their meters: counts add up, gauges are
+ * summed, and {@code outbox.healthy} and {@code outbox.listener.up} are those of the worst.
  *
  * <p>The tag {@code type} is {@value #NO_TYPE} for messages without one. The first {@value
  * #MAX_TYPES} types of a subscriber have a value of their own; all later ones share {@value
@@ -55,18 +56,17 @@ public final class MicrometerMetrics implements SubscriberEvents {
 
   @Override
   public void started(String subscriber, Supplier<SubscriberHealth> health) {
-    subscribers.compute(
-        subscriber,
-        (name, known) -> {
-          SubscriberMeters meters = known == null ? new SubscriberMeters(registry, name) : known;
-          meters.join(health);
-          return meters;
-        });
+    subscribers
+        .computeIfAbsent(subscriber, name -> new SubscriberMeters(registry, name))
+        .join(health);
   }
 
   @Override
   public void stopped(String subscriber) {
-    subscribers.computeIfPresent(subscriber, (name, meters) -> meters.leave() ? meters : null);
+    SubscriberMeters meters = subscribers.get(subscriber);
+    if (meters != null) {
+      meters.leave();
+    }
   }
 
   @Override
@@ -138,7 +138,7 @@ public final class MicrometerMetrics implements SubscriberEvents {
 
   @Override
   public void leaseLost(String subscriber, Delivery delivery, Phase phase) {
-    MessageMeters meters = find(subscriber, delivery);
+    SubscriberMeters meters = subscribers.get(subscriber);
     if (meters != null) {
       meters.lost(phase).increment();
     }
@@ -146,7 +146,7 @@ public final class MicrometerMetrics implements SubscriberEvents {
 
   @Override
   public void outcomeUnknown(String subscriber, Delivery delivery, Phase phase) {
-    MessageMeters meters = find(subscriber, delivery);
+    SubscriberMeters meters = subscribers.get(subscriber);
     if (meters != null) {
       meters.unknown(phase).increment();
     }

@@ -13,42 +13,39 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
-/** Registers meters as {@link Meters} defines them and removes them together. Not thread-safe. */
+/** Registers meters as {@link Meters} defines them, and removes gauges. Not thread-safe. */
 final class Registrar {
   private final MeterRegistry registry;
-  private final List<Meter> registered = new ArrayList<>();
+  private final List<Meter> gauges = new ArrayList<>();
 
   Registrar(MeterRegistry registry) {
     this.registry = registry;
   }
 
   Counter counter(Meters meter, String... values) {
-    return keep(
-        Counter.builder(meter.id())
-            .description(meter.description())
-            .tags(tags(meter, values))
-            .register(registry));
+    return Counter.builder(meter.id())
+        .description(meter.description())
+        .tags(tags(meter, values))
+        .register(registry);
   }
 
   Timer timer(Meters meter, String... values) {
-    return keep(
-        Timer.builder(meter.id())
-            .description(meter.description())
-            .tags(tags(meter, values))
-            .register(registry));
+    return Timer.builder(meter.id())
+        .description(meter.description())
+        .tags(tags(meter, values))
+        .register(registry);
   }
 
   DistributionSummary summary(Meters meter, String... values) {
-    return keep(
-        DistributionSummary.builder(meter.id())
-            .description(meter.description())
-            .baseUnit(meter.kind().unit())
-            .tags(tags(meter, values))
-            .register(registry));
+    return DistributionSummary.builder(meter.id())
+        .description(meter.description())
+        .baseUnit(meter.kind().unit())
+        .tags(tags(meter, values))
+        .register(registry);
   }
 
   void gauge(Meters meter, Supplier<Number> value, String... tagValues) {
-    keep(
+    gauges.add(
         Gauge.builder(meter.id(), value)
             .description(meter.description())
             .tags(tags(meter, tagValues))
@@ -57,16 +54,16 @@ final class Registrar {
 
   /** A gauge of a time in nanoseconds, shown in the registry's own unit. */
   void timeGauge(Meters meter, Supplier<Number> nanos, String... tagValues) {
-    keep(
+    gauges.add(
         TimeGauge.builder(meter.id(), nanos, TimeUnit.NANOSECONDS)
             .description(meter.description())
             .tags(tags(meter, tagValues))
             .register(registry));
   }
 
-  void removeAll() {
-    registered.forEach(registry::remove);
-    registered.clear();
+  void removeGauges() {
+    gauges.forEach(registry::remove);
+    gauges.clear();
   }
 
   private static Tags tags(Meters meter, String... values) {
@@ -80,10 +77,5 @@ final class Registrar {
       tags = tags.and(keys.get(i), values[i]);
     }
     return tags;
-  }
-
-  private <M extends Meter> M keep(M meter) {
-    registered.add(meter);
-    return meter;
   }
 }

@@ -7,8 +7,11 @@ import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.DistributionSummary;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Timer;
+import java.util.EnumMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -34,9 +37,10 @@ final class SubscriberMeters {
   private final List<Supplier<SubscriberHealth>> healths = new CopyOnWriteArrayList<>();
   private final Map<String, Map<String, MessageMeters>> messages = new ConcurrentHashMap<>();
   private final Map<String, Counter> failures = new ConcurrentHashMap<>();
+  private final Map<Phase, Counter> lost = new EnumMap<>(Phase.class);
+  private final Map<Phase, Counter> unknown = new EnumMap<>(Phase.class);
   private final Set<String> types = ConcurrentHashMap.newKeySet();
   private int running; // guarded by this
-  private boolean closed; // guarded by this
 
   SubscriberMeters(MeterRegistry registry, String name) {
     this.name = name;
@@ -52,11 +56,16 @@ final class SubscriberMeters {
     listenerDisconnects = registrar.counter(Meters.LISTENER_DISCONNECTS, name);
     failures.put("claim", registrar.counter(Meters.STORE_FAILURES, name, "claim"));
     for (Phase phase : Phase.values()) {
+      String tag = phase.name().toLowerCase(Locale.ROOT);
+      lost.put(phase, registrar.counter(Meters.LEASE_LOST, name, tag));
+      unknown.put(phase, registrar.counter(Meters.OUTCOME_UNKNOWN, name, tag));
       if (phase != Phase.DISPATCH) { // no statement
-        String verb = MessageMeters.tag(phase);
-        failures.put(verb, registrar.counter(Meters.STORE_FAILURES, name, verb));
+        failures.put(tag, registrar.counter(Meters.STORE_FAILURES, name, tag));
       }
     }
+  }
+
+  private void registerGauges() {
     registrar.gauge(Meters.LISTENER_UP, this::listenerUp, name);
     registrar.gauge(Meters.HEALTHY, this::healthy, name);
     registrar.gauge(Meters.IN_FLIGHT, () -> sum(SubscriberHealth::inFlight), name);
@@ -65,30 +74,34 @@ final class SubscriberMeters {
     registrar.timeGauge(Meters.OLDEST_IN_FLIGHT, this::oldestNanos, name);
   }
 
-  /** A subscriber of this name was started. */
+  /** A subscriber of this name was started; registers the gauges with the first one. */
   synchronized void join(Supplier<SubscriberHealth> health) {
     running++;
     healths.add(health);
+    if (running == 1) {
+      registerGauges();
+    }
   }
 
   /**
-   * A subscriber of this name has stopped; removes all meters with the last one.
-   *
-   * @return true if another one still runs
+   * A subscriber of this name has stopped; removes the gauges with the last one. Counters, timers
+   * and the summary stay: their last increments are yet to be scraped.
    */
-  synchronized boolean leave() {
-    running--;
-    if (running > 0) {
-      healths.removeIf(health -> health.get().state() == SubscriberState.STOPPED);
-      return true;
+  synchronized void leave() {
+    if (running == 0) {
+      return; // never told of its start
     }
-    closed = true;
-    registrar.removeAll();
-    return false;
+    running--;
+    if (running == 0) {
+      registrar.removeGauges();
+      healths.clear();
+    } else {
+      healths.removeIf(health -> health.get().state() == SubscriberState.STOPPED);
+    }
   }
 
-  /** Finds the meters of a message, or null if the subscriber has stopped meanwhile. */
-  @Nullable MessageMeters of(String queue, @Nullable String type) {
+  /** Finds the meters of a message. */
+  MessageMeters of(String queue, @Nullable String type) {
     String known = type == null || type.isEmpty() ? MicrometerMetrics.NO_TYPE : type;
     Map<String, MessageMeters> ofQueue = messages.get(queue);
     if (ofQueue != null) {
@@ -103,10 +116,7 @@ final class SubscriberMeters {
     return admit(queue, known);
   }
 
-  private synchronized @Nullable MessageMeters admit(String queue, String type) {
-    if (closed) {
-      return null;
-    }
+  private synchronized MessageMeters admit(String queue, String type) {
     boolean room = types.contains(type) || types.size() < MicrometerMetrics.MAX_TYPES;
     if (room) {
       types.add(type);
@@ -120,23 +130,25 @@ final class SubscriberMeters {
 
   void failed(String operation) {
     Counter counter = failures.get(operation);
-    if (counter == null) {
-      counter = admitOperation(operation);
-    }
-    if (counter != null) {
-      counter.increment();
-    }
+    (counter == null ? admitOperation(operation) : counter).increment();
   }
 
-  private synchronized @Nullable Counter admitOperation(String operation) {
-    return closed
-        ? null
-        : failures.computeIfAbsent(
-            operation, key -> registrar.counter(Meters.STORE_FAILURES, name, key));
+  private synchronized Counter admitOperation(String operation) {
+    return failures.computeIfAbsent(
+        operation, key -> registrar.counter(Meters.STORE_FAILURES, name, key));
+  }
+
+  Counter lost(Phase phase) {
+    return Objects.requireNonNull(lost.get(phase));
+  }
+
+  Counter unknown(Phase phase) {
+    return Objects.requireNonNull(unknown.get(phase));
   }
 
   private Stream<SubscriberHealth> alive() {
     return healths.stream()
+        .distinct() // one that has started again before its stop was told of is in twice
         .map(Supplier::get)
         .filter(health -> health.state() != SubscriberState.STOPPED);
   }

@@ -1,12 +1,30 @@
 package dev.outbox4j.spi;
 
+import java.time.Instant;
 import java.util.List;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
  * What a claim gave.
  *
- * @param rows the rows now leased to the claimer, in order of due instant and id within their queue
+ * @param rows the rows now leased to the claimer, in order of due instant and id
+ * @param full true if the claim ended at its limit of rows or bytes, so that more may be due
  * @param lookAhead what comes next; null unless the request asked for it
+ * @param at the server's time when it looked
+ * @param refused ids of due rows whose lease the server refuses to write, such as by a trigger that
+ *     raises; they are left alone
  */
-public record ClaimResult(List<ClaimedRow> rows, @Nullable LookAhead lookAhead) {}
+public record ClaimResult(
+    List<ClaimedRow> rows,
+    boolean full,
+    @Nullable LookAhead lookAhead,
+    Instant at,
+    Set<Long> refused) {
+
+  /** Copies the collections. */
+  public ClaimResult {
+    rows = List.copyOf(rows);
+    refused = Set.copyOf(refused);
+  }
+}

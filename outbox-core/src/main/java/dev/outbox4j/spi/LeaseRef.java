@@ -5,6 +5,6 @@ package dev.outbox4j.spi;
  *
  * @param queue the row's queue
  * @param id the row's id
- * @param token the token the claim set
+ * @param token the token the claim set; it grows with every claim and is never set back
  */
-public record LeaseRef(String queue, long id, int token) {}
+public record LeaseRef(String queue, long id, long token) {}

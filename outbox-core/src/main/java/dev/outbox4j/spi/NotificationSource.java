@@ -9,6 +9,9 @@ package dev.outbox4j.spi;
  */
 public interface NotificationSource {
 
+  /** The first character of a payload that wakes one subscriber by name. */
+  char BY_NAME = '\u0001';
+
   /**
    * Begins to listen; returns at once and does its I/O on a thread of its own.
    *
@@ -27,7 +30,8 @@ public interface NotificationSource {
     /**
      * A notification came.
      *
-     * @param payload its text; the queue's name for a published message
+     * @param payload its text: the queue's name for a message that is due, {@link #BY_NAME} and an
+     *     owner's name to wake that subscriber alone
      */
     void notified(String payload);
 

@@ -3,16 +3,16 @@ package dev.outbox4j.spi;
 import java.time.Duration;
 import java.util.List;
 import java.util.OptionalInt;
-import java.util.Set;
 
 /**
  * The rows of one outbox table. Thread-safe. Each operation is one atomic statement in a
- * transaction of its own, borrows a connection for its duration only, and matches rows by id
- * <em>and</em> token; the ids it returns are those it changed, and one that is missing belongs to
- * another owner. Time is the server's.
+ * transaction of its own and borrows a connection for its duration only. Writes name rows of one
+ * queue, match them by id <em>and</em> token, and never wait long for a row that another session
+ * has locked: {@link Written} tells such rows apart. Time is the server's.
  *
  * <p>All operations throw {@link StoreException} if the statement failed, also when it found more
- * rows than it was asked for, in which case nothing was changed.
+ * rows than it was asked for, in which case nothing was changed. The server ends each statement by
+ * itself before {@link #networkTimeout()} has passed.
  */
 public interface OutboxStore {
 
@@ -27,50 +27,63 @@ public interface OutboxStore {
   /**
    * Deletes rows that are done.
    *
-   * @param leases the rows, at least one
-   * @return the ids deleted
+   * @param leases the rows, at least one, all of one queue
+   * @return which rows were deleted
    */
-  Set<Long> ack(List<LeaseRef> leases);
+  Written ack(List<LeaseRef> leases);
 
   /**
    * Makes rows due again after a failed attempt; wakes subscribers that sleep past the new instant.
    *
-   * @param updates the rows, at least one
-   * @return the ids updated
+   * @param updates the rows, at least one, all of one queue
+   * @return which rows were updated
    */
-  Set<Long> retry(List<RetryUpdate> updates);
+  Written retry(List<RetryUpdate> updates);
 
   /**
    * Makes rows due again that did not fail; wakes subscribers that sleep past the new instant.
    *
-   * @param updates the rows, at least one
-   * @return the ids updated
+   * @param updates the rows, at least one, all of one queue
+   * @return which rows were updated
    */
-  Set<Long> reschedule(List<RescheduleUpdate> updates);
+  Written reschedule(List<RescheduleUpdate> updates);
 
   /**
    * Extends leases to {@code lease} from now, also ones that have run out unclaimed.
    *
-   * @param leases the rows, at least one
+   * @param leases the rows, at least one, all of one queue
    * @param lease how long from now
-   * @return the ids still held
+   * @return which leases were extended
    */
-  Set<Long> renew(List<LeaseRef> leases, Duration lease);
+  Written renew(List<LeaseRef> leases, Duration lease);
 
   /**
    * Gives leases back unused and takes one off the deliveries; wakes sleeping subscribers.
    *
-   * @param leases the rows, at least one
-   * @return the ids released
+   * @param leases the rows, at least one, all of one queue
+   * @return which rows were released
    */
-  Set<Long> release(List<LeaseRef> leases);
+  Written release(List<LeaseRef> leases);
 
   /**
-   * Tells publishers that a claimer has gone and needs no notification any more.
+   * Gives the watch of a queue up because the claimer has no room for more rows, and wakes one
+   * subscriber that is in reserve.
+   *
+   * @param queue the queue
+   * @param owner as in its claims
+   */
+  void pass(String queue, String owner);
+
+  /**
+   * Takes back all that a claimer which goes away has said of itself, and wakes one subscriber in
+   * reserve of each queue whose watch it had.
    *
    * @param owner as in its claims
    */
   void forget(String owner);
+
+  /** {@return how long an operation may take until its connection is given up} */
+  Duration networkTimeout();
 
   /** {@return the channel on which publishers to this table notify} */
   String channel();

@@ -1,6 +1,8 @@
 package dev.outbox4j.spi;
 
 import dev.outbox4j.Payload;
+import java.lang.reflect.Type;
+import java.util.Map;
 
 /** Turns bodies into bytes and back. Thread-safe. */
 public interface PayloadCodec {
@@ -21,10 +23,14 @@ public interface PayloadCodec {
    * Decodes a payload.
    *
    * @param payload the bytes
-   * @param type what to make of them
-   * @param <T> the same
-   * @return the body
-   * @throws Exception if the bytes do not decode; the message is then dead-lettered as undecodable
+   * @param headers all headers of the message, unmodifiable; the media type is among them if the
+   *     publisher gave one
+   * @param type what to make of the bytes, as the handler was registered
+   * @return the body, of that type and not null
+   * @throws UndecodableException if the bytes are at fault; the message is dead-lettered as {@code
+   *     undecodable}
+   * @throws Exception for every other reason, such as a schema registry that does not answer; the
+   *     attempt has failed and the message is retried by the retry policy
    */
-  <T> T decode(Payload payload, Class<T> type) throws Exception;
+  Object decode(Payload payload, Map<String, String> headers, Type type) throws Exception;
 }

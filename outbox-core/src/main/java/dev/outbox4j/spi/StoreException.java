@@ -9,10 +9,17 @@ public class StoreException extends OutboxException {
 
   /** What is at fault. */
   public enum Fault {
-    /** The connection, the server's state or a lost race: the same statement may succeed later. */
+    /** No connection could be had, or it was lost: nothing is known of the rows. */
+    CONNECTION,
+    /** The server's state or a lost race: the same statement may succeed later. */
     TRANSIENT,
     /** The values of a row (class 22 or 23, or a trigger's exception): other rows may succeed. */
     ROW,
+    /**
+     * The server ended the statement because it took too long or waited too long for a lock: it was
+     * rolled back, and a smaller one may succeed.
+     */
+    TIMEOUT,
     /** A missing table, column or grant: nothing succeeds until someone mends it. */
     SETUP
   }

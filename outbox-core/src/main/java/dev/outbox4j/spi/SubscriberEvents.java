@@ -8,8 +8,12 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Observes a subscriber. Thread-safe; methods are called on the engine's threads, must return
- * quickly, and may throw without harm to delivery: what they throw is logged and dropped.
+ * Observes a subscriber. Thread-safe; methods must return quickly, and may throw without harm to
+ * delivery: what they throw is logged and dropped.
+ *
+ * <p>{@link #dispatched} and {@link #handled} are called on the handler's thread, {@link #started}
+ * and {@link #stopped} on the one that starts and stops the subscriber, all others on a thread for
+ * events. While that one is behind by 10,000 events, further ones are dropped.
  *
  * <p>An instance may observe several subscribers; each call names the one it is about.
  */

@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.AckMode;
-import dev.outbox4j.Delivery;
 import dev.outbox4j.ExceptionRenderer;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.RetryPolicy;
@@ -15,10 +14,8 @@ import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.LongConsumer;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
 class CompleterTest {
@@ -27,13 +24,18 @@ class CompleterTest {
   private final InMemoryStore store = new InMemoryStore(Clock.systemUTC());
   private final InFlightRegistry registry = new InFlightRegistry();
   private final CountDownLatch failed = new CountDownLatch(1);
-  private final List<String> told = new CopyOnWriteArrayList<>();
-  private final Vitals vitals = new Vitals("orders", new GuardedEvents("orders", observers()));
+  private final EngineThreads threads =
+      new EngineThreads("orders", CompleterTest.class.getClassLoader());
+  private final Events events = new Events("orders", threads, observers());
+  private final EngineHealth health = new EngineHealth("orders", events);
+  private final Buffer buffer = new Buffer();
+  private final Room room =
+      new Room(registry, buffer, new Permits(1), new Prefetch(1, 100), 100, 1 << 20);
 
   @Test
   void failureAmongCollectedOutcomesForgetsNoneOfThem() throws InterruptedException {
     List<InFlight> rows = claim(5);
-    Completer completer = completer(nanos -> {});
+    Completer completer = completer();
     for (InFlight row : rows) {
       row.start(System.nanoTime());
       if (row != rows.get(2)) { // taking this one up fails, as it may for want of memory
@@ -41,46 +43,15 @@ class CompleterTest {
       }
       completer.complete(row);
     }
-    Thread thread = new Thread(completer, "completer");
-    thread.start();
+    events.start();
+    completer.start();
     failed.await();
     rows.get(2).decided(Settlement.Ack.INSTANCE);
     await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
     assertThat(registry.rows()).isZero();
     completer.stop();
-    thread.join();
-  }
-
-  @Test
-  void errorAfterTheCommitSettlesNoRowTwiceAndIsNotShownForEver() throws InterruptedException {
-    List<InFlight> rows = claim(3);
-    AtomicInteger retried = new AtomicInteger();
-    Completer completer =
-        completer(
-            nanos -> {
-              if (retried.incrementAndGet() == 2) {
-                throw new OutOfMemoryError("between two rows");
-              }
-            });
-    rows.forEach(row -> row.start(System.nanoTime())); // the third one goes on
-    for (InFlight row : rows.subList(0, 2)) {
-      row.decided(new Settlement.Retry(Duration.ofHours(1), "no"));
-      completer.complete(row);
-    }
-    Thread thread = new Thread(completer, "completer");
-    thread.start();
-    failed.await();
-    await().untilAsserted(() -> assertThat(told).hasSize(2));
-    completer.stop();
-    thread.join();
-    assertThat(told).containsExactly("retried 1", "outcome unknown 2");
-    assertThat(registry.rows()).isEqualTo(1);
-    assertThat(registry.batches()).containsExactly(rows.get(2).batch()); // so it is renewed
-    assertThat(vitals.failing()).isFalse();
-    registry.settle(rows.get(2));
-    registry.settle(rows.get(2));
-    assertThat(registry.rows()).isZero();
-    assertThat(registry.batches()).isEmpty();
+    assertThat(completer.join(System.nanoTime() + TimeUnit.SECONDS.toNanos(10))).isTrue();
+    events.stop(System.nanoTime() + TimeUnit.SECONDS.toNanos(10));
   }
 
   private List<InFlight> claim(int count) {
@@ -89,13 +60,16 @@ class CompleterTest {
     }
     ClaimRequest request =
         new ClaimRequest(
-            List.of(new ClaimRequest.QueueScan("orders", null)),
+            "orders",
+            ClaimRequest.Range.ALL,
             count,
+            1 << 20,
             LEASE,
             "me",
-            ClaimRequest.Idle.UNCHANGED);
-    LeaseBatch batch =
-        new LeaseBatch(store.claim(request).rows(), System.nanoTime(), LEASE.toNanos());
+            ClaimRequest.Idle.UNCHANGED,
+            null);
+    ClaimedBatch batch =
+        new ClaimedBatch("orders", store.claim(request).rows(), System.nanoTime(), LEASE.toNanos());
     registry.add(batch);
     List<InFlight> rows = new ArrayList<>();
     for (InFlight row = batch.next(); row != null; row = batch.next()) {
@@ -111,25 +85,10 @@ class CompleterTest {
           public void storeFailed(String subscriber, String operation, Throwable cause) {
             failed.countDown();
           }
-
-          @Override
-          public void retried(String subscriber, Delivery delivery, Duration delay) {
-            told.add("retried " + delivery.id());
-          }
-
-          @Override
-          public void leaseLost(String subscriber, Delivery delivery, Phase phase) {
-            told.add("lease lost " + delivery.id());
-          }
-
-          @Override
-          public void outcomeUnknown(String subscriber, Delivery delivery, Phase phase) {
-            told.add("outcome unknown " + delivery.id());
-          }
         });
   }
 
-  private Completer completer(LongConsumer onDueAgain) {
+  private Completer completer() {
     SubscriberSettings settings =
         new SubscriberSettings(
             "orders",
@@ -149,13 +108,16 @@ class CompleterTest {
                 ExceptionRenderer.stackTrace(),
                 1_000),
             new SubscriberSettings.Stopping(LEASE, false));
-    ConnectionBudget connections = new ConnectionBudget(LEASE);
     return new Completer(
         settings,
-        connections,
-        registry,
-        vitals,
-        new DeadLetterDesk(settings, connections, registry, vitals),
-        new Completer.Signals(() -> false, onDueAgain, () -> {}));
+        new Engine.Shared(
+            "orders",
+            threads,
+            new ConnectionBudget(LEASE, 2),
+            registry,
+            room,
+            health,
+            events,
+            new Warnings("orders")));
   }
 }

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 class ConnectionBudgetTest {
-  private final ConnectionBudget budget = new ConnectionBudget(Duration.ofSeconds(60));
+  private final ConnectionBudget budget = new ConnectionBudget(Duration.ofSeconds(60), 2);
   private final AtomicInteger begun = new AtomicInteger();
   private final Semaphore answers = new Semaphore(0);
   private final List<Thread> threads = new ArrayList<>();

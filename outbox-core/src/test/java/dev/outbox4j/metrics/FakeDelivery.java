@@ -55,7 +55,7 @@ record FakeDelivery(String queue, @Nullable String type) implements Delivery {
   }
 
   @Override
-  public int leaseToken() {
+  public long leaseToken() {
     throw unread();
   }
 

@@ -13,6 +13,8 @@ import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.Meter;
 import io.micrometer.core.instrument.Timer;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import io.micrometer.prometheusmetrics.PrometheusConfig;
+import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -24,6 +26,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -57,8 +60,8 @@ class MicrometerMetricsTest {
     }
     for (Phase phase : Phase.values()) {
       String tag = phase.name().toLowerCase(Locale.ROOT);
-      assertThat(ofMessage("outbox.lease.lost", "phase", tag).count()).isEqualTo(1);
-      assertThat(ofMessage("outbox.outcome.unknown", "phase", tag).count()).isEqualTo(1);
+      assertThat(ofPhase("outbox.lease.lost", tag).count()).isEqualTo(1);
+      assertThat(ofPhase("outbox.outcome.unknown", tag).count()).isEqualTo(1);
     }
   }
 
@@ -139,7 +142,7 @@ class MicrometerMetricsTest {
   }
 
   @Test
-  void hasTheMetersOfASubscriberAtZeroFromItsStartAndRemovesAllWhenItStops() {
+  void hasTheMetersOfASubscriberAtZeroFromItsStart() {
     start("s");
     start("other");
 
@@ -150,15 +153,45 @@ class MicrometerMetricsTest {
         .containsExactlyInAnyOrder(
             "claim", "ack", "retry", "reschedule", "dead_letter", "renew", "release");
     assertThat(registry.find("outbox.acked").counters()).isEmpty();
+  }
 
+  @Test
+  void removesOnlyTheGaugesWhenASubscriberStops() {
+    start("s");
+    start("other");
     Events.all(metrics, "s", PLACED);
+    List<Meter.Id> counting = idsExceptGauges();
+
     metrics.stopped("s");
 
-    assertThat(registry.getMeters())
-        .isNotEmpty()
-        .allMatch(meter -> "other".equals(meter.getId().getTag("subscriber")));
+    assertThat(registry.find("outbox.inflight").tag("subscriber", "s").meters()).isEmpty();
+    assertThat(registry.find("outbox.inflight").tag("subscriber", "other").meters()).hasSize(1);
     metrics.stopped("other");
-    assertThat(registry.getMeters()).isEmpty();
+    assertThat(registry.getMeters())
+        .extracting(Meter::getId)
+        .containsExactlyInAnyOrderElementsOf(counting);
+  }
+
+  @Test
+  void showsAScrapeAfterTheStopWhatWasCountedLast() {
+    PrometheusMeterRegistry prometheus = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
+    MicrometerMetrics scraped = MicrometerMetrics.on(prometheus);
+    scraped.started("s", Events::running);
+    scraped.acked("s", PLACED);
+    scraped.drainTimedOut("s", 1);
+    scraped.stopped("s");
+
+    assertThat(prometheus.scrape())
+        .contains("outbox_drain_timeout_total{subscriber=\"s\"} 1.0")
+        .contains("outbox_acked_total{queue=\"orders\",subscriber=\"s\",type=\"order.placed\"} 1.0")
+        .doesNotContain("outbox_inflight");
+
+    scraped.started("s", Events::running);
+    scraped.drainTimedOut("s", 1);
+    assertThat(prometheus.scrape())
+        .contains("outbox_drain_timeout_total{subscriber=\"s\"} 2.0")
+        .contains("outbox_inflight{subscriber=\"s\"} 7.0");
+    prometheus.close();
   }
 
   @Test
@@ -169,16 +202,21 @@ class MicrometerMetricsTest {
 
     assertThat(ofMessage("outbox.acked").count()).isZero();
     assertThat(ofMessage("outbox.dlq.written", "reason", "max_deliveries").count()).isZero();
-    assertThat(ofMessage("outbox.lease.lost", "phase", "ack").count()).isZero();
   }
 
   @Test
-  void ignoresEventsBeforeTheStartAndAfterTheStop() {
-    Events.all(metrics, "s", PLACED);
-    assertThat(registry.getMeters()).isEmpty();
-
+  void hasSeventeenMetersPerTypeAndCountsPhasesPerSubscriber() {
     start("s");
-    metrics.stopped("s");
+    assertThat(ofPhase("outbox.lease.lost", "ack").count()).isZero();
+    int before = registry.getMeters().size();
+
+    Events.all(metrics, "s", PLACED);
+
+    assertThat(registry.getMeters()).hasSize(before + 17);
+  }
+
+  @Test
+  void ignoresEventsBeforeTheFirstStart() {
     Events.all(metrics, "s", PLACED);
     metrics.stopped("s");
 
@@ -186,18 +224,34 @@ class MicrometerMetricsTest {
   }
 
   @Test
-  void beginsAtZeroAgainWhenASubscriberIsStartedAgain() {
+  void goesOnCountingWhenASubscriberIsStartedAgain() {
     start("s");
     metrics.acked("s", PLACED);
     metrics.stopped("s");
+    metrics.acked("s", PLACED);
     start("s");
     metrics.acked("s", PLACED);
 
-    assertThat(ofMessage("outbox.acked").count()).isEqualTo(1);
+    assertThat(ofMessage("outbox.acked").count()).isEqualTo(3);
+    assertThat(gauge("outbox.inflight")).isEqualTo(7);
   }
 
   @Test
-  void addsUpSubscribersOfOneNameAndKeepsTheirMetersUntilTheLastStops() {
+  void countsASubscriberOnceThatStartsAgainBeforeItsStopWasTold() {
+    Supplier<SubscriberHealth> health = Events::running;
+    metrics.started("s", health);
+    metrics.started("s", health);
+    assertThat(gauge("outbox.inflight")).isEqualTo(7);
+
+    metrics.stopped("s");
+    assertThat(gauge("outbox.inflight")).isEqualTo(7);
+
+    metrics.stopped("s");
+    assertThat(registry.find("outbox.inflight").meters()).isEmpty();
+  }
+
+  @Test
+  void addsUpSubscribersOfOneNameAndKeepsTheirGaugesUntilTheLastStops() {
     AtomicReference<SubscriberHealth> first = new AtomicReference<>(Events.running());
     AtomicReference<SubscriberHealth> second =
         new AtomicReference<>(Events.health(SubscriberState.RUNNING, Listener.DOWN));
@@ -213,10 +267,10 @@ class MicrometerMetricsTest {
     metrics.stopped("s");
     assertThat(gauge("outbox.inflight")).isEqualTo(7);
     assertThat(gauge("outbox.listener.up")).isEqualTo(1);
-    assertThat(ofMessage("outbox.acked").count()).isEqualTo(1);
 
     metrics.stopped("s");
-    assertThat(registry.getMeters()).isEmpty();
+    assertThat(registry.find("outbox.inflight").meters()).isEmpty();
+    assertThat(ofMessage("outbox.acked").count()).isEqualTo(1);
   }
 
   @Test
@@ -299,7 +353,7 @@ class MicrometerMetricsTest {
   }
 
   @Test
-  void leavesNoMeterBehindWhenItStopsWhileMessagesStillCome() throws Exception {
+  void losesNoCountAndLeavesNoGaugeWhenItStopsWhileMessagesStillCome() throws Exception {
     ExecutorService pool = Executors.newFixedThreadPool(2);
     for (int round = 0; round < 200; round++) {
       start("s");
@@ -310,7 +364,7 @@ class MicrometerMetricsTest {
               () -> {
                 go.await();
                 for (int i = 0; i < 20; i++) {
-                  Events.all(metrics, "s", new FakeDelivery("q" + number, "t" + i));
+                  metrics.acked("s", new FakeDelivery("q" + number, "t" + i));
                 }
                 return null;
               });
@@ -318,9 +372,12 @@ class MicrometerMetricsTest {
       metrics.stopped("s");
       late.get(30, TimeUnit.SECONDS);
 
-      assertThat(registry.getMeters()).as("round %d", round).isEmpty();
+      assertThat(registry.find("outbox.inflight").meters()).as("round %d", round).isEmpty();
     }
     pool.shutdown();
+
+    assertThat(registry.find("outbox.acked").counters().stream().mapToDouble(Counter::count).sum())
+        .isEqualTo(200 * 20);
   }
 
   private void start(String subscriber) {
@@ -333,6 +390,17 @@ class MicrometerMetricsTest {
         .tags("subscriber", "s", "queue", "orders", "type", "order.placed")
         .tags(further)
         .counter();
+  }
+
+  private Counter ofPhase(String name, String phase) {
+    return registry.get(name).tags("subscriber", "s", "phase", phase).counter();
+  }
+
+  private List<Meter.Id> idsExceptGauges() {
+    return registry.getMeters().stream()
+        .filter(meter -> !(meter instanceof Gauge))
+        .map(Meter::getId)
+        .toList();
   }
 
   private double counter(String name) {

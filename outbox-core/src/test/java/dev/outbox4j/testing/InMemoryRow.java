@@ -3,9 +3,11 @@ package dev.outbox4j.testing;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.Payload;
 import dev.outbox4j.spi.ClaimedRow;
+import dev.outbox4j.spi.History;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.RetryUpdate;
 import dev.outbox4j.spi.ScanBound;
+import dev.outbox4j.spi.StoredMessage;
 import java.time.Duration;
 import java.time.Instant;
 import org.jspecify.annotations.Nullable;
@@ -18,7 +20,8 @@ final class InMemoryRow {
   private final Instant createdAt;
   private Instant availableAt;
   private @Nullable Instant leaseUntil;
-  private int leaseToken;
+  private @Nullable Instant leasedAt;
+  private long leaseToken;
   private @Nullable String leasedBy;
   private int deliveries;
   private int attempts;
@@ -49,22 +52,29 @@ final class InMemoryRow {
 
   ClaimedRow claim(Instant now, Duration lease, String owner) {
     leaseUntil = now.plus(lease);
+    leasedAt = now;
     leaseToken++;
     leasedBy = owner;
     deliveries++;
     return new ClaimedRow(
         new LeaseRef(message.queue(), id, leaseToken),
-        message.type(),
-        message.orderingKey(),
-        message.timerId(),
-        payload,
-        message.headers(),
-        createdAt,
-        availableAt,
-        deliveries,
-        attempts,
-        firstAttemptAt == null ? Duration.ZERO : Duration.between(firstAttemptAt, now),
-        Duration.between(createdAt, now));
+        new StoredMessage(
+            message.type(),
+            message.orderingKey(),
+            message.timerId(),
+            payload,
+            message.headers(),
+            createdAt,
+            availableAt),
+        new History(
+            deliveries,
+            attempts,
+            firstAttemptAt == null ? Duration.ZERO : Duration.between(firstAttemptAt, now),
+            Duration.between(createdAt, now)));
+  }
+
+  long size() {
+    return payload.size();
   }
 
   boolean isHeldBy(LeaseRef lease) {
@@ -105,6 +115,7 @@ final class InMemoryRow {
 
   private void unlease() {
     leaseUntil = null;
+    leasedAt = null;
     leasedBy = null;
   }
 
@@ -120,6 +131,7 @@ final class InMemoryRow {
         createdAt,
         availableAt,
         leaseUntil,
+        leasedAt,
         leaseToken,
         leasedBy,
         deliveries,

@@ -4,7 +4,7 @@ import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.Payload;
 import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.ClaimRequest.Idle;
-import dev.outbox4j.spi.ClaimRequest.QueueScan;
+import dev.outbox4j.spi.ClaimRequest.Range;
 import dev.outbox4j.spi.ClaimResult;
 import dev.outbox4j.spi.ClaimedRow;
 import dev.outbox4j.spi.DeadLetterEntry;
@@ -16,22 +16,28 @@ import dev.outbox4j.spi.OutboxStore;
 import dev.outbox4j.spi.RescheduleUpdate;
 import dev.outbox4j.spi.RetryUpdate;
 import dev.outbox4j.spi.ScanBound;
+import dev.outbox4j.spi.StoreException;
+import dev.outbox4j.spi.StoreException.Fault;
+import dev.outbox4j.spi.Written;
 import java.time.Clock;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
+import java.util.NavigableSet;
+import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
@@ -40,8 +46,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * An {@link OutboxStore} in memory with the semantics of the PostgreSQL store, on a clock of the
- * test's choice. Thread-safe; each operation is atomic. There are no open transactions, so a {@link
- * LookAhead} always tells that all are over.
+ * test's choice. Thread-safe; each operation is atomic.
  */
 public final class InMemoryStore implements OutboxStore {
   private static final String CHANNEL = "outbox_memory";
@@ -51,13 +56,22 @@ public final class InMemoryStore implements OutboxStore {
   private final Clock clock;
   private final Map<String, NavigableMap<ScanBound, InMemoryRow>> queues = new HashMap<>();
   private final Map<Long, InMemoryRow> rows = new TreeMap<>();
-  private final Map<String, Map<String, Instant>> sleepers = new HashMap<>();
+  private final Watches watches = new Watches();
   private final List<DeadRow> dead = new ArrayList<>();
   private final List<NotificationSource.Listener> listeners = new CopyOnWriteArrayList<>();
+  private final Map<String, Integer> calls = new TreeMap<>();
+  private final Set<Long> locked = new HashSet<>();
+  private final Set<Long> refused = new HashSet<>();
+  private final Map<Long, Fault> failing = new HashMap<>();
+  private final NavigableSet<Long> openTransactions = new TreeSet<>();
   private volatile Consumer<String> before = operation -> {};
   private volatile Consumer<String> after = operation -> {};
+  private volatile Consumer<ClaimRequest> beforeClaim = request -> {};
+  private volatile Function<Range, Duration> claimCost = range -> Duration.ZERO;
   private volatile OptionalInt connectionLimit = OptionalInt.empty();
+  private volatile Duration networkTimeout = Duration.ofSeconds(15);
   private long lastId;
+  private long lastTransaction;
 
   /** Creates an empty store. */
   public InMemoryStore(Clock clock) {
@@ -86,10 +100,10 @@ public final class InMemoryStore implements OutboxStore {
       row = new InMemoryRow(++lastId, message, payload, now, due);
       rows.put(row.id, row);
       queue(message.queue()).put(row.place(), row);
-      wake = sleepsPast(message.queue(), due);
+      wake = watches.anySleepsPast(message.queue(), due);
     }
     if (wake) {
-      listeners.forEach(listener -> listener.notified(message.queue()));
+      notifyAll(message.queue());
     }
     return OptionalLong.of(row.id);
   }
@@ -113,10 +127,64 @@ public final class InMemoryStore implements OutboxStore {
     return List.copyOf(dead);
   }
 
-  /** Tells whether an owner has announced that it sleeps on a queue and its time is not up. */
+  /** Tells whether an owner is on watch of a queue and asleep, so that publishers notify it. */
   public synchronized boolean sleeps(String owner, String queue) {
-    Instant wakeAt = sleepers.getOrDefault(queue, Map.of()).get(owner);
-    return wakeAt != null && wakeAt.isAfter(now());
+    return watches.sleeps(queue, owner, now());
+  }
+
+  /** Tells how often an operation was called, by its verb. */
+  public synchronized int calls(String operation) {
+    return calls.getOrDefault(operation, 0);
+  }
+
+  /** Locks a row as a stranger's transaction does: it is not claimed, and writes find it busy. */
+  public synchronized void lock(long id) {
+    locked.add(id);
+  }
+
+  /** Takes a {@link #lock} back. */
+  public synchronized void unlock(long id) {
+    locked.remove(id);
+  }
+
+  /** Refuses to write a lease to a row, as a trigger that raises does. */
+  public synchronized void refuseLease(long id) {
+    refused.add(id);
+  }
+
+  /** Fails all writes that name a row, the dead letter's included, until {@link #mend}. */
+  public synchronized void failWrites(long id, Fault fault) {
+    failing.put(id, fault);
+  }
+
+  /** Takes {@link #refuseLease} and {@link #failWrites} back. */
+  public synchronized void mend(long id) {
+    refused.remove(id);
+    failing.remove(id);
+  }
+
+  /** Begins a transaction that stays open, and returns its number. */
+  public synchronized long openTransaction() {
+    openTransactions.add(++lastTransaction);
+    return lastTransaction;
+  }
+
+  /** Ends a transaction. */
+  public synchronized void endTransaction(long number) {
+    openTransactions.remove(number);
+  }
+
+  /**
+   * Makes the store tell how long claims over a range take. No time goes by, but a claim whose time
+   * limit, or the network timeout, is less than that fails as one that the server ended.
+   */
+  public void claimCost(Function<Range, Duration> cost) {
+    claimCost = cost;
+  }
+
+  /** Sets the network timeout. */
+  public void networkTimeout(Duration timeout) {
+    networkTimeout = timeout;
   }
 
   /**
@@ -124,6 +192,11 @@ public final class InMemoryStore implements OutboxStore {
    */
   public void beforeEach(Consumer<String> hook) {
     before = hook;
+  }
+
+  /** Calls back with each claim before it does anything; what is thrown is its result. */
+  public void beforeEachClaim(Consumer<ClaimRequest> hook) {
+    beforeClaim = hook;
   }
 
   /** Calls back after each operation took effect: what is thrown is an answer that was lost. */
@@ -166,85 +239,138 @@ public final class InMemoryStore implements OutboxStore {
 
   @Override
   public ClaimResult claim(ClaimRequest request) {
-    before.accept("claim");
+    begin("claim");
+    beforeClaim.accept(request);
     ClaimResult result;
     synchronized (this) {
+      refuseSlowClaim(request);
       Instant now = now();
-      List<ClaimedRow> claimed = new ArrayList<>();
-      for (QueueScan scan : request.queues()) {
-        scan(scan, request, now, claimed);
-      }
-      result = new ClaimResult(List.copyOf(claimed), idle(request, now));
+      long mark = mark(request.idle());
+      result = scan(request, now);
+      result =
+          new ClaimResult(
+              result.rows(),
+              result.full(),
+              idle(request, now, mark),
+              result.at(),
+              result.refused());
     }
     after.accept("claim");
     return result;
   }
 
-  private void scan(QueueScan scan, ClaimRequest request, Instant now, List<ClaimedRow> claimed) {
-    ScanBound above = scan.above();
-    NavigableMap<ScanBound, InMemoryRow> all = queue(scan.queue());
-    Collection<InMemoryRow> due = above == null ? all.values() : all.tailMap(above, false).values();
-    for (InMemoryRow row : due) {
-      if (claimed.size() == request.limit() || row.place().availableAt().isAfter(now)) {
-        return;
-      }
-      if (row.claimable(now)) {
-        claimed.add(row.claim(now, request.lease(), request.owner()));
-      }
+  private void refuseSlowClaim(ClaimRequest request) {
+    Duration cost = claimCost.apply(request.range());
+    Duration limit = request.timeLimit() == null ? networkTimeout : request.timeLimit();
+    if (cost.compareTo(limit) > 0) {
+      throw new StoreException(
+          "claim failed: it takes " + cost + " and may take " + limit, Fault.TIMEOUT, false, null);
     }
   }
 
-  private @Nullable LookAhead idle(ClaimRequest request, Instant now) {
+  private ClaimResult scan(ClaimRequest request, Instant now) {
+    List<ClaimedRow> claimed = new ArrayList<>();
+    Set<Long> refusals = new HashSet<>();
+    long bytes = 0;
+    boolean full = false;
+    for (InMemoryRow row : List.copyOf(within(request).values())) {
+      if (row.place().availableAt().isAfter(now)) {
+        break;
+      }
+      if (!row.claimable(now) || locked.contains(row.id)) {
+        continue;
+      }
+      if (refused.contains(row.id)) {
+        refusals.add(row.id);
+        continue;
+      }
+      bytes += row.size();
+      if (bytes > request.maxBytes() && !claimed.isEmpty()) {
+        full = true;
+        break;
+      }
+      claimed.add(row.claim(now, request.lease(), request.owner()));
+      if (claimed.size() == request.limit()) {
+        full = true;
+        break;
+      }
+    }
+    return new ClaimResult(claimed, full, null, now, refusals);
+  }
+
+  private NavigableMap<ScanBound, InMemoryRow> within(ClaimRequest request) {
+    NavigableMap<ScanBound, InMemoryRow> all = queue(request.queue());
+    ScanBound above = request.range().above();
+    ScanBound upTo = request.range().upTo();
+    if (above != null && upTo != null && above.compareTo(upTo) >= 0) {
+      return new TreeMap<>();
+    }
+    NavigableMap<ScanBound, InMemoryRow> high = above == null ? all : all.tailMap(above, false);
+    return upTo == null ? high : high.headMap(upTo, true);
+  }
+
+  /** Gives a new mark before the claim looks, as late as a transaction of its own would begin. */
+  private long mark(Idle idle) {
+    boolean asked = idle.mode() == Idle.Mode.SLEEP || idle.mode() == Idle.Mode.LOOK_AHEAD;
+    Long mark = idle.mark();
+    return asked && mark != null && mark == Idle.NEW_MARK ? ++lastTransaction : 0;
+  }
+
+  private @Nullable LookAhead idle(ClaimRequest request, Instant now, long mark) {
     Idle idle = request.idle();
+    String queue = request.queue();
     switch (idle.mode()) {
       case UNCHANGED -> {
         return null;
       }
       case AWAKE -> {
-        awake(request.owner());
+        watches.awake(queue, request.owner(), now, idle.wakeIn());
         return null;
       }
-      case SLEEP ->
-          request
-              .queues()
-              .forEach(
-                  scan ->
-                      sleepers
-                          .computeIfAbsent(scan.queue(), key -> new HashMap<>())
-                          .put(request.owner(), now.plus(idle.wakeIn())));
+      case SLEEP -> watches.sleep(queue, request.owner(), now, idle.wakeIn());
       case LOOK_AHEAD -> {}
     }
-    Instant next = null;
-    for (QueueScan scan : request.queues()) {
-      ScanBound place = queue(scan.queue()).higherKey(new ScanBound(now, Long.MAX_VALUE));
-      if (place != null && SOONEST.compare(place.availableAt(), next) < 0) {
-        next = place.availableAt();
-      }
-      if (request.queues().stream().allMatch(one -> one.above() == null)) {
-        for (InMemoryRow row : queue(scan.queue()).values()) {
-          Instant free = row.heldUntil(now);
-          if (free != null && SOONEST.compare(free, next) < 0) {
-            next = free;
-          }
+    Instant next = nextDue(request, now);
+    Long asked = idle.mark();
+    boolean settled =
+        asked != null
+            && asked != Idle.NEW_MARK
+            && (openTransactions.isEmpty() || openTransactions.first() > asked);
+    return new LookAhead(
+        next == null ? null : Duration.between(now, next),
+        watches.watch(queue, request.owner(), now),
+        mark,
+        settled);
+  }
+
+  private @Nullable Instant nextDue(ClaimRequest request, Instant now) {
+    NavigableMap<ScanBound, InMemoryRow> all = queue(request.queue());
+    ScanBound later = all.higherKey(new ScanBound(now, Long.MAX_VALUE));
+    Instant next = later == null ? null : later.availableAt();
+    if (request.range().equals(Range.ALL)) {
+      for (InMemoryRow row : all.values()) {
+        Instant free = row.heldUntil(now);
+        if (free != null && SOONEST.compare(free, next) < 0) {
+          next = free;
         }
       }
     }
-    return new LookAhead(next == null ? null : Duration.between(now, next), 1, 1);
+    return next;
   }
 
   @Override
-  public Set<Long> ack(List<LeaseRef> leases) {
+  public Written ack(List<LeaseRef> leases) {
     return write("ack", leases, Function.identity(), (row, lease) -> rows.remove(row.id));
   }
 
   @Override
-  public Set<Long> retry(List<RetryUpdate> updates) {
+  public Written retry(List<RetryUpdate> updates) {
     return writeAndWake(
         "retry", updates, RetryUpdate::lease, (row, update) -> row.retry(now(), update));
   }
 
   @Override
-  public Set<Long> reschedule(List<RescheduleUpdate> updates) {
+  public Written reschedule(List<RescheduleUpdate> updates) {
     return writeAndWake(
         "reschedule",
         updates,
@@ -253,23 +379,23 @@ public final class InMemoryStore implements OutboxStore {
   }
 
   @Override
-  public Set<Long> renew(List<LeaseRef> leases, Duration lease) {
+  public Written renew(List<LeaseRef> leases, Duration lease) {
     return write("renew", leases, Function.identity(), (row, ref) -> row.renew(now(), lease));
   }
 
   @Override
-  public Set<Long> release(List<LeaseRef> leases) {
+  public Written release(List<LeaseRef> leases) {
     return writeAndWake("release", leases, Function.identity(), (row, lease) -> row.release());
   }
 
   /** Writes rows that stay, and tells who sleeps past the instant at which one is due. */
-  private <T> Set<Long> writeAndWake(
+  private <T> Written writeAndWake(
       String operation,
       List<T> updates,
       Function<T, LeaseRef> lease,
       BiConsumer<InMemoryRow, T> effect) {
     Set<String> awaited = new LinkedHashSet<>();
-    Set<Long> ids =
+    Written written =
         write(
             operation,
             updates,
@@ -279,39 +405,74 @@ public final class InMemoryStore implements OutboxStore {
               Instant due = row.place().availableAt();
               Instant now = now();
               String queue = lease.apply(update).queue();
-              if (sleepsPast(queue, due.isBefore(now) ? now : due)) {
+              if (watches.anySleepsPast(queue, due.isBefore(now) ? now : due)) {
                 awaited.add(queue);
               }
             });
-    awaited.forEach(queue -> listeners.forEach(listener -> listener.notified(queue)));
-    return ids;
+    awaited.forEach(this::notifyAll);
+    return written;
+  }
+
+  @Override
+  public void pass(String queue, String owner) {
+    begin("pass");
+    Optional<String> woken;
+    synchronized (this) {
+      woken = watches.pass(queue, owner, now());
+    }
+    woken.ifPresent(this::wake);
+    after.accept("pass");
   }
 
   @Override
   public void forget(String owner) {
-    before.accept("forget");
+    begin("forget");
+    List<String> woken;
     synchronized (this) {
-      awake(owner);
+      woken = watches.forget(owner, now());
     }
+    woken.forEach(this::wake);
     after.accept("forget");
   }
 
-  private void awake(String owner) {
-    sleepers.values().forEach(owners -> owners.remove(owner));
+  private void wake(String owner) {
+    notifyAll(NotificationSource.BY_NAME + owner);
   }
 
-  private <T> Set<Long> write(
+  private void notifyAll(String payload) {
+    listeners.forEach(listener -> listener.notified(payload));
+  }
+
+  private void begin(String operation) {
+    synchronized (this) {
+      calls.merge(operation, 1, Integer::sum);
+    }
+    before.accept(operation);
+  }
+
+  private <T> Written write(
       String operation,
       List<T> updates,
       Function<T, LeaseRef> lease,
       BiConsumer<InMemoryRow, T> effect) {
-    before.accept(operation);
+    List<LeaseRef> leases = updates.stream().map(lease).toList();
+    if (leases.stream().map(LeaseRef::queue).distinct().count() != 1) {
+      throw new IllegalArgumentException("A write is of one queue, and this one is of " + leases);
+    }
+    begin(operation);
     Set<Long> changed = new LinkedHashSet<>();
+    Set<Long> busy = new LinkedHashSet<>();
     synchronized (this) {
+      leases.forEach(ref -> failIfTold(operation, ref.id()));
       for (T update : updates) {
         LeaseRef ref = lease.apply(update);
         InMemoryRow row = rows.get(ref.id());
-        if (row != null && row.isHeldBy(ref) && changed.add(ref.id())) {
+        if (row == null || !row.isHeldBy(ref)) {
+          continue;
+        }
+        if (locked.contains(ref.id())) {
+          busy.add(ref.id());
+        } else if (changed.add(ref.id())) {
           queue(ref.queue()).remove(row.place());
           effect.accept(row, update);
           if (rows.containsKey(row.id)) {
@@ -321,7 +482,19 @@ public final class InMemoryStore implements OutboxStore {
       }
     }
     after.accept(operation);
-    return changed;
+    return new Written(changed, busy);
+  }
+
+  private void failIfTold(String operation, long id) {
+    Fault fault = failing.get(id);
+    if (fault != null) {
+      throw new StoreException(operation + " failed: row " + id, fault, false, null);
+    }
+  }
+
+  @Override
+  public Duration networkTimeout() {
+    return networkTimeout;
   }
 
   @Override
@@ -341,10 +514,6 @@ public final class InMemoryStore implements OutboxStore {
 
   private NavigableMap<ScanBound, InMemoryRow> queue(String name) {
     return queues.computeIfAbsent(name, key -> new TreeMap<>());
-  }
-
-  private boolean sleepsPast(String queue, Instant due) {
-    return sleepers.getOrDefault(queue, Map.of()).values().stream().anyMatch(due::isBefore);
   }
 
   private Instant now() {

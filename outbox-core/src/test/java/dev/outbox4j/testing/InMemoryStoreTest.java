@@ -1,26 +1,29 @@
 package dev.outbox4j.testing;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.outbox4j.FailureReason;
 import dev.outbox4j.OutboxMessage;
-import dev.outbox4j.spi.ClaimRequest.Idle;
-import dev.outbox4j.spi.ClaimRequest.QueueScan;
 import dev.outbox4j.spi.DeadLetterEntry;
 import dev.outbox4j.spi.DeadLetterWriter;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.OutboxStore;
+import dev.outbox4j.spi.StoreException;
+import dev.outbox4j.spi.StoreException.Fault;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 class InMemoryStoreTest extends OutboxStoreContract {
   private final SettableClock clock = new SettableClock();
   private final InMemoryStore store = new InMemoryStore(clock);
+  private final List<String> heard = new ArrayList<>();
 
   @Override
   protected OutboxStore store() {
@@ -35,6 +38,42 @@ class InMemoryStoreTest extends OutboxStoreContract {
   @Override
   protected void pass(Duration time) {
     clock.advance(time);
+  }
+
+  @BeforeEach
+  void listen() {
+    store.notifications().listen(store.channel(), new Recorder(heard));
+  }
+
+  @Override
+  protected Held lock(long id) {
+    store.lock(id);
+    return () -> store.unlock(id);
+  }
+
+  @Override
+  protected Held openTransaction() {
+    long number = store.openTransaction();
+    return () -> store.endTransaction(number);
+  }
+
+  @Override
+  protected Held refuseLease(long id) {
+    store.refuseLease(id);
+    return () -> store.mend(id);
+  }
+
+  @Override
+  protected Held slowClaims(Duration cost) {
+    store.claimCost(range -> cost);
+    return () -> store.claimCost(range -> Duration.ZERO);
+  }
+
+  @Override
+  protected List<String> heard() {
+    List<String> payloads = List.copyOf(heard);
+    heard.clear();
+    return payloads;
   }
 
   @Override
@@ -59,8 +98,11 @@ class InMemoryStoreTest extends OutboxStoreContract {
     DeadLetterWriter writer = store.deadLetters().bind(store);
 
     LeaseRef stale = new LeaseRef("orders", lease.id(), 7);
-    assertThat(writer.write(List.of(letter(stale)))).isEmpty();
-    assertThat(writer.write(List.of(letter(lease)))).containsExactly(lease.id());
+    assertThat(writer.write(List.of(letter(stale))).done()).isEmpty();
+    store.lock(lease.id());
+    assertThat(writer.write(List.of(letter(lease))).busy()).containsExactly(lease.id());
+    store.unlock(lease.id());
+    assertThat(writer.write(List.of(letter(lease))).done()).containsExactly(lease.id());
 
     assertThat(store.rows()).isEmpty();
     assertThat(store.deadRows())
@@ -73,19 +115,19 @@ class InMemoryStoreTest extends OutboxStoreContract {
   }
 
   @Test
-  void publishingNotifiesOnlyWhileSomeoneSleepsPastTheDueInstant() {
-    List<String> heard = new ArrayList<>();
-    store.notifications().listen(store.channel(), new Recorder(heard));
+  void aWriteThatIsToldToFailFailsAndChangesNothing() {
+    publish("orders", 2);
+    List<LeaseRef> leases = leases(claim(2, "orders"));
+    store.failWrites(leases.get(1).id(), Fault.ROW);
 
-    publish("orders", 1);
-    claim(request(9, Idle.sleep(Duration.ofSeconds(10)), new QueueScan("orders", null)));
-    publish(message("orders").deliverIn(Duration.ofSeconds(11)).build());
-    assertThat(heard).isEmpty();
-    publish("orders", 1);
-    assertThat(heard).containsExactly("orders");
-    claim(request(9, Idle.AWAKE, new QueueScan("orders", null)));
-    publish("orders", 1);
-    assertThat(heard).hasSize(1);
+    assertThatThrownBy(() -> store.ack(leases))
+        .isInstanceOfSatisfying(
+            StoreException.class, failure -> assertThat(failure.fault()).isEqualTo(Fault.ROW));
+    assertThat(store.rows()).hasSize(2);
+    store.mend(leases.get(1).id());
+    assertThat(store.ack(leases).done()).hasSize(2);
+    assertThat(store.calls("ack")).isEqualTo(2);
+    assertThat(store.calls("renew")).isZero();
   }
 
   private static DeadLetterEntry letter(LeaseRef lease) {

@@ -1,24 +1,29 @@
 package dev.outbox4j.testing;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.Payload;
 import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.ClaimRequest.Idle;
-import dev.outbox4j.spi.ClaimRequest.QueueScan;
+import dev.outbox4j.spi.ClaimRequest.Range;
 import dev.outbox4j.spi.ClaimResult;
 import dev.outbox4j.spi.ClaimedRow;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.LookAhead;
+import dev.outbox4j.spi.LookAhead.Watch;
+import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.OutboxStore;
 import dev.outbox4j.spi.RescheduleUpdate;
 import dev.outbox4j.spi.RetryUpdate;
 import dev.outbox4j.spi.ScanBound;
+import dev.outbox4j.spi.StoreException;
+import dev.outbox4j.spi.StoreException.Fault;
+import dev.outbox4j.spi.Written;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -33,6 +38,12 @@ import org.junit.jupiter.params.provider.EnumSource;
 public abstract class OutboxStoreContract {
   protected static final Duration LEASE = Duration.ofSeconds(30);
   protected static final Duration PAST_LEASE = Duration.ofSeconds(31);
+
+  /** More payload bytes than any test here publishes. */
+  protected static final long BYTES = 1 << 20;
+
+  private static final Written NONE = Written.done(Set.of());
+  private static final Duration WAKE_IN = Duration.ofSeconds(60);
   private static final Instant LONG_AGO = Instant.parse("2020-01-01T00:00:00Z");
 
   /** The store under test. */
@@ -46,6 +57,27 @@ public abstract class OutboxStoreContract {
 
   /** Returns the ids of all rows. */
   protected abstract Set<Long> liveIds();
+
+  /** Locks a row as a transaction of somebody else does, until closed. */
+  protected abstract Held lock(long id);
+
+  /** Begins a transaction of somebody else that has written something, and ends it when closed. */
+  protected abstract Held openTransaction();
+
+  /** Makes the store refuse to write a lease to a row, until closed. */
+  protected abstract Held refuseLease(long id);
+
+  /** Makes each claim that finds a row take so long, until closed. */
+  protected abstract Held slowClaims(Duration cost);
+
+  /** Returns the payloads of the notifications since the last call, oldest first. */
+  protected abstract List<String> heard();
+
+  /** Something that lasts until it is closed. */
+  protected interface Held extends AutoCloseable {
+    @Override
+    void close();
+  }
 
   @Test
   void claimsWhatWasPublished() {
@@ -63,17 +95,18 @@ public abstract class OutboxStoreContract {
     ClaimedRow row = only(claim(10, "orders"));
 
     assertThat(row.lease()).isEqualTo(new LeaseRef("orders", id, 1));
-    assertThat(row.type()).isEqualTo("order.placed");
-    assertThat(row.orderingKey()).isEqualTo("acme");
-    assertThat(row.timerId()).isEqualTo("t-1");
-    assertThat(row.payload()).isEqualTo(Payload.ofText("hello"));
-    assertThat(row.headers())
+    assertThat(row.message().type()).isEqualTo("order.placed");
+    assertThat(row.message().orderingKey()).isEqualTo("acme");
+    assertThat(row.message().timerId()).isEqualTo("t-1");
+    assertThat(row.message().payload()).isEqualTo(Payload.ofText("hello"));
+    assertThat(row.message().headers())
         .isEqualTo(Map.of("tenant", "acme \"quoted\" \\ \n ü €", "content-type", "text/plain"));
-    assertThat(row.deliveries()).isEqualTo(1);
-    assertThat(row.attempts()).isZero();
-    assertThat(row.sinceFirstAttempt()).isZero();
-    assertThat(row.age()).isBetween(Duration.ZERO, Duration.ofMinutes(1));
-    assertThat(row.availableAt()).isBetween(row.createdAt(), row.createdAt().plusSeconds(60));
+    assertThat(row.history().deliveries()).isEqualTo(1);
+    assertThat(row.history().attempts()).isZero();
+    assertThat(row.history().sinceFirstAttempt()).isZero();
+    assertThat(row.history().age()).isBetween(Duration.ZERO, Duration.ofMinutes(1));
+    assertThat(row.message().availableAt())
+        .isBetween(row.message().createdAt(), row.message().createdAt().plusSeconds(60));
   }
 
   @Test
@@ -95,11 +128,10 @@ public abstract class OutboxStoreContract {
   }
 
   @Test
-  void claimsOnlyNamedQueues() {
+  void claimsOnlyTheNamedQueue() {
     publish(message("invoices").build());
 
     assertThat(claim(10, "orders").rows()).isEmpty();
-    assertThat(claim(10, "orders", "letters").rows()).isEmpty();
   }
 
   @Test
@@ -113,38 +145,6 @@ public abstract class OutboxStoreContract {
   }
 
   @Test
-  void theLimitHoldsOverSeveralQueuesTogether() {
-    List<Long> orders = publish("orders", 4);
-    List<Long> letters = publish("letters", 4);
-
-    assertThat(ids(claim(6, "letters", "orders", "none")))
-        .containsExactly(
-            letters.get(0),
-            letters.get(1),
-            letters.get(2),
-            letters.get(3),
-            orders.get(0),
-            orders.get(1));
-    assertThat(ids(claim(6, "letters", "orders", "none"))).isEqualTo(orders.subList(2, 4));
-  }
-
-  @Test
-  void rotatingTheQueuesServesAllOfThem() {
-    List<String> queues = new ArrayList<>(List.of("a", "b", "c"));
-    queues.forEach(queue -> publish(queue, 50));
-    Set<String> served = new HashSet<>();
-
-    for (int i = 0; i < 3; i++) {
-      ClaimResult result = claim(10, queues.toArray(String[]::new));
-      assertThat(result.rows()).hasSize(10);
-      result.rows().forEach(row -> served.add(row.lease().queue()));
-      queues.add(queues.remove(0));
-    }
-
-    assertThat(served).containsExactlyInAnyOrder("a", "b", "c");
-  }
-
-  @Test
   void aLeasedRowIsInvisibleUntilItsLeaseRunsOut() {
     LeaseRef first = only(claim(1, publishOne())).lease();
 
@@ -155,17 +155,17 @@ public abstract class OutboxStoreContract {
     pass(Duration.ofSeconds(10));
     ClaimedRow again = only(claim(10, "orders"));
     assertThat(again.lease()).isEqualTo(new LeaseRef("orders", first.id(), first.token() + 1));
-    assertThat(again.deliveries()).isEqualTo(2);
-    assertThat(again.attempts()).isZero();
+    assertThat(again.history().deliveries()).isEqualTo(2);
+    assertThat(again.history().attempts()).isZero();
   }
 
   @Test
   void anAckDeletesTheRow() {
     LeaseRef lease = only(claim(1, publishOne())).lease();
 
-    assertThat(store().ack(List.of(lease))).containsExactly(lease.id());
+    assertThat(store().ack(List.of(lease)).done()).containsExactly(lease.id());
     assertThat(liveIds()).isEmpty();
-    assertThat(store().ack(List.of(lease))).isEmpty();
+    assertThat(store().ack(List.of(lease))).isEqualTo(NONE);
   }
 
   @Test
@@ -173,7 +173,8 @@ public abstract class OutboxStoreContract {
     List<Long> all = publish("orders", 5);
     List<LeaseRef> leases = leases(claim(5, "orders"));
 
-    assertThat(store().ack(leases.subList(1, 3))).containsExactlyInAnyOrder(all.get(1), all.get(2));
+    assertThat(store().ack(leases.subList(1, 3)).done())
+        .containsExactlyInAnyOrder(all.get(1), all.get(2));
     assertThat(liveIds()).containsExactlyInAnyOrder(all.get(0), all.get(3), all.get(4));
   }
 
@@ -184,16 +185,16 @@ public abstract class OutboxStoreContract {
     pass(PAST_LEASE);
     ClaimedRow owned = only(claim(1, "orders"));
 
-    assertThat(write.on(store(), stale)).isEmpty();
+    assertThat(write.on(store(), stale)).isEqualTo(NONE);
 
     assertThat(claim(1, "orders").rows()).isEmpty();
     pass(PAST_LEASE);
     ClaimedRow after = only(claim(1, "orders"));
     assertThat(after.lease().token()).isEqualTo(owned.lease().token() + 1);
-    assertThat(after.deliveries()).isEqualTo(3);
-    assertThat(after.attempts()).isZero();
-    assertThat(after.availableAt().plus(PAST_LEASE.multipliedBy(2)))
-        .isAfterOrEqualTo(owned.availableAt());
+    assertThat(after.history().deliveries()).isEqualTo(3);
+    assertThat(after.history().attempts()).isZero();
+    assertThat(after.message().availableAt().plus(PAST_LEASE.multipliedBy(2)))
+        .isAfterOrEqualTo(owned.message().availableAt());
   }
 
   @ParameterizedTest
@@ -201,8 +202,9 @@ public abstract class OutboxStoreContract {
   void aWriteNeedsTheRightQueue(Write write) {
     LeaseRef lease = only(claim(1, publishOne())).lease();
 
-    assertThat(write.on(store(), new LeaseRef("letters", lease.id(), lease.token()))).isEmpty();
-    assertThat(store().ack(List.of(lease))).hasSize(1);
+    assertThat(write.on(store(), new LeaseRef("letters", lease.id(), lease.token())))
+        .isEqualTo(NONE);
+    assertThat(store().ack(List.of(lease)).done()).hasSize(1);
   }
 
   @ParameterizedTest
@@ -211,7 +213,7 @@ public abstract class OutboxStoreContract {
     LeaseRef lease = only(claim(1, publishOne())).lease();
     pass(PAST_LEASE);
 
-    assertThat(write.on(store(), lease)).containsExactly(lease.id());
+    assertThat(write.on(store(), lease)).isEqualTo(Written.done(Set.of(lease.id())));
   }
 
   @ParameterizedTest
@@ -222,8 +224,8 @@ public abstract class OutboxStoreContract {
     List<LeaseRef> leases = leases(claim(10, "orders"));
 
     for (int i = 0; i < giveUps.size(); i++) {
-      assertThat(giveUps.get(i).on(store(), leases.get(i))).hasSize(1);
-      assertThat(write.on(store(), leases.get(i))).isEmpty();
+      assertThat(giveUps.get(i).on(store(), leases.get(i)).done()).hasSize(1);
+      assertThat(write.on(store(), leases.get(i))).isEqualTo(NONE);
     }
 
     assertThat(liveIds()).hasSize(giveUps.size());
@@ -236,11 +238,11 @@ public abstract class OutboxStoreContract {
     List<LeaseRef> leases = leases(claim(2, "orders"));
     LeaseRef twice = leases.get(0);
 
-    assertThat(write.on(store(), twice, twice, leases.get(1), twice))
+    assertThat(write.on(store(), twice, twice, leases.get(1), twice).done())
         .containsExactlyInAnyOrder(twice.id(), leases.get(1).id());
     if (write == Write.RETRY) {
       pass(Duration.ofSeconds(20));
-      assertThat(claim(2, "orders").rows()).allMatch(row -> row.attempts() == 1);
+      assertThat(claim(2, "orders").rows()).allMatch(row -> row.history().attempts() == 1);
     }
   }
 
@@ -255,23 +257,27 @@ public abstract class OutboxStoreContract {
                 .retry(
                     List.of(
                         new RetryUpdate(leases.get(0), delay, "put off", false),
-                        new RetryUpdate(leases.get(1), delay, "failed", true))))
+                        new RetryUpdate(leases.get(1), delay, "failed", true)))
+                .done())
         .hasSize(2);
 
     assertThat(claim(2, "orders").rows()).isEmpty();
     pass(Duration.ofSeconds(40));
     List<ClaimedRow> again = claim(2, "orders").rows();
-    assertThat(again).extracting(ClaimedRow::attempts).containsExactly(0, 1);
-    assertThat(again).extracting(ClaimedRow::deliveries).containsExactly(2, 2);
-    assertThat(again.get(0).sinceFirstAttempt()).isZero();
-    assertThat(again.get(1).sinceFirstAttempt()).isPositive();
+    assertThat(again).extracting(row -> row.history().attempts()).containsExactly(0, 1);
+    assertThat(again).extracting(row -> row.history().deliveries()).containsExactly(2, 2);
+    assertThat(again.get(0).history().sinceFirstAttempt()).isZero();
+    assertThat(again.get(1).history().sinceFirstAttempt()).isPositive();
   }
 
   @Test
   void aRetryIsDueAfterItsDelayAndCountsTheAttempt() {
     LeaseRef lease = only(claim(1, publishOne())).lease();
 
-    assertThat(store().retry(List.of(new RetryUpdate(lease, Duration.ofSeconds(100), "no answer"))))
+    assertThat(
+            store()
+                .retry(List.of(new RetryUpdate(lease, Duration.ofSeconds(100), "no answer")))
+                .done())
         .containsExactly(lease.id());
 
     assertThat(claim(1, "orders").rows()).isEmpty();
@@ -279,15 +285,15 @@ public abstract class OutboxStoreContract {
     assertThat(claim(1, "orders").rows()).isEmpty();
     pass(Duration.ofSeconds(60));
     ClaimedRow again = only(claim(1, "orders"));
-    assertThat(again.attempts()).isEqualTo(1);
-    assertThat(again.deliveries()).isEqualTo(2);
-    assertThat(again.sinceFirstAttempt())
+    assertThat(again.history().attempts()).isEqualTo(1);
+    assertThat(again.history().deliveries()).isEqualTo(2);
+    assertThat(again.history().sinceFirstAttempt())
         .isBetween(Duration.ofSeconds(119), Duration.ofSeconds(180));
 
     store().retry(List.of(new RetryUpdate(again.lease(), Duration.ZERO, "again")));
     ClaimedRow third = only(claim(1, "orders"));
-    assertThat(third.attempts()).isEqualTo(2);
-    assertThat(third.sinceFirstAttempt())
+    assertThat(third.history().attempts()).isEqualTo(2);
+    assertThat(third.history().sinceFirstAttempt())
         .isBetween(Duration.ofSeconds(119), Duration.ofSeconds(180));
   }
 
@@ -316,9 +322,9 @@ public abstract class OutboxStoreContract {
     assertThat(claim(1, "orders").rows()).isEmpty();
     pass(Duration.ofSeconds(51));
     ClaimedRow fresh = only(claim(1, "orders"));
-    assertThat(fresh.attempts()).isZero();
-    assertThat(fresh.deliveries()).isEqualTo(1);
-    assertThat(fresh.sinceFirstAttempt()).isZero();
+    assertThat(fresh.history().attempts()).isZero();
+    assertThat(fresh.history().deliveries()).isEqualTo(1);
+    assertThat(fresh.history().sinceFirstAttempt()).isZero();
     assertThat(fresh.lease().token()).isEqualTo(failed.lease().token() + 1);
   }
 
@@ -327,7 +333,7 @@ public abstract class OutboxStoreContract {
     LeaseRef lease = only(claim(1, publishOne())).lease();
     pass(Duration.ofSeconds(20));
 
-    assertThat(store().renew(List.of(lease), LEASE)).containsExactly(lease.id());
+    assertThat(store().renew(List.of(lease), LEASE).done()).containsExactly(lease.id());
 
     pass(Duration.ofSeconds(20));
     assertThat(claim(1, "orders").rows()).isEmpty();
@@ -339,10 +345,10 @@ public abstract class OutboxStoreContract {
   void aReleaseGivesTheDeliveryBackButNotTheToken() {
     LeaseRef lease = only(claim(1, publishOne())).lease();
 
-    assertThat(store().release(List.of(lease))).containsExactly(lease.id());
+    assertThat(store().release(List.of(lease)).done()).containsExactly(lease.id());
 
     ClaimedRow again = only(claim(1, "orders"));
-    assertThat(again.deliveries()).isEqualTo(1);
+    assertThat(again.history().deliveries()).isEqualTo(1);
     assertThat(again.lease().token()).isEqualTo(lease.token() + 1);
   }
 
@@ -351,9 +357,8 @@ public abstract class OutboxStoreContract {
     publish(message("orders").deliverIn(Duration.ofSeconds(90)).build());
 
     assertThat(claim(1, "orders").rows()).isEmpty();
-    assertThat(claim(1, "orders", "letters").rows()).isEmpty();
     pass(Duration.ofSeconds(91));
-    assertThat(claim(1, "letters", "orders").rows()).hasSize(1);
+    assertThat(claim(1, "orders").rows()).hasSize(1);
   }
 
   @Test
@@ -366,26 +371,9 @@ public abstract class OutboxStoreContract {
     long later = publish(message("orders").deliverAt(due.plusMillis(1)).build());
     ScanBound bound = new ScanBound(due, same.get(1));
 
-    assertThat(ids(claim(request(10, Idle.UNCHANGED, new QueueScan("orders", bound)))))
-        .containsExactly(same.get(2), same.get(3), later);
-    assertThat(claim(request(10, Idle.UNCHANGED, new QueueScan("orders", bound))).rows()).isEmpty();
+    assertThat(ids(claim(above(bound)))).containsExactly(same.get(2), same.get(3), later);
+    assertThat(claim(above(bound)).rows()).isEmpty();
     assertThat(ids(claim(10, "orders"))).containsExactly(same.get(0), same.get(1));
-  }
-
-  @Test
-  void eachQueueHasItsOwnBound() {
-    long low = publish(message("a").deliverAt(LONG_AGO).build());
-    long high = publish(message("a").deliverAt(LONG_AGO.plusSeconds(2)).build());
-    long other = publish(message("b").deliverAt(LONG_AGO).build());
-    ScanBound bound = new ScanBound(LONG_AGO.plusSeconds(1), 0);
-
-    assertThat(
-            ids(
-                claim(
-                    request(
-                        10, Idle.UNCHANGED, new QueueScan("a", bound), new QueueScan("b", null)))))
-        .containsExactly(high, other);
-    assertThat(ids(claim(10, "a", "b"))).containsExactly(low);
   }
 
   @Test
@@ -393,62 +381,416 @@ public abstract class OutboxStoreContract {
     publish("orders", 3);
     List<ClaimedRow> rows = claim(10, "orders").rows();
     store().release(rows.stream().map(ClaimedRow::lease).toList());
-    ScanBound bound = new ScanBound(rows.get(0).availableAt(), rows.get(0).lease().id());
+    ScanBound bound = new ScanBound(rows.get(0).message().availableAt(), rows.get(0).lease().id());
 
-    assertThat(ids(claim(request(10, Idle.UNCHANGED, new QueueScan("orders", bound)))))
+    assertThat(ids(claim(above(bound))))
         .containsExactly(rows.get(1).lease().id(), rows.get(2).lease().id());
+  }
+
+  @Test
+  void aRangeEndsAtItsUpperPlaceWhichIsIncluded() {
+    Instant due = LONG_AGO;
+    List<Long> same = new ArrayList<>();
+    for (int i = 0; i < 4; i++) {
+      same.add(publish(message("orders").deliverAt(due).build()));
+    }
+    publish(message("orders").deliverAt(due.plusMillis(1)).build());
+    ScanBound first = new ScanBound(due, same.get(0));
+    ScanBound third = new ScanBound(due, same.get(2));
+
+    assertThat(ids(claim(within(new Range(first, third), 10))))
+        .containsExactly(same.get(1), same.get(2));
+    assertThat(ids(claim(within(new Range(null, third), 10)))).containsExactly(same.get(0));
+    assertThat(claim(within(new Range(third, first), 10)).rows()).isEmpty();
+  }
+
+  @Test
+  void anUpperPlaceInTheFutureBringsNothingThatIsNotDue() {
+    publish(message("orders").deliverIn(Duration.ofSeconds(90)).build());
+    ScanBound farAway = new ScanBound(Instant.parse("2999-01-01T00:00:00Z"), Long.MAX_VALUE);
+
+    assertThat(claim(within(new Range(null, farAway), 10)).rows()).isEmpty();
+  }
+
+  @Test
+  void aClaimIsFullAtItsLimitOfRows() {
+    publish("orders", 3);
+
+    assertThat(claim(2, "orders").full()).isTrue();
+    assertThat(claim(2, "orders").full()).isFalse();
+    assertThat(claim(2, "orders").full()).isFalse();
+  }
+
+  @Test
+  void aClaimEndsBeforeTheRowThatWouldExceedItsBytes() {
+    List<Long> all = List.of(sized(400), sized(500), sized(200), sized(2_000), sized(0), sized(1));
+
+    ClaimResult first = claim(bytes(1_000));
+    ClaimResult second = claim(bytes(1_000));
+    ClaimResult third = claim(bytes(1_000));
+    ClaimResult fourth = claim(bytes(1_000));
+
+    assertThat(ids(first)).isEqualTo(all.subList(0, 2));
+    assertThat(first.full()).isTrue();
+    assertThat(ids(second)).isEqualTo(all.subList(2, 3));
+    assertThat(second.full()).isTrue();
+    assertThat(ids(third)).isEqualTo(all.subList(3, 4));
+    assertThat(third.full()).isTrue();
+    assertThat(ids(fourth)).isEqualTo(all.subList(4, 6));
+    assertThat(fourth.full()).isFalse();
+  }
+
+  private long sized(int bytes) {
+    return publish(message("orders").body(Payload.of(new byte[bytes])).build());
+  }
+
+  private static ClaimRequest bytes(long most) {
+    return new ClaimRequest("orders", Range.ALL, 10, most, LEASE, "me", Idle.UNCHANGED, null);
+  }
+
+  @Test
+  void aRowLockedByAStrangerIsNotClaimedAndTheOthersAre() {
+    List<Long> all = publish("orders", 3);
+
+    try (Held lock = lock(all.get(1))) {
+      assertThat(ids(claim(10, "orders"))).containsExactly(all.get(0), all.get(2));
+    }
+
+    assertThat(ids(claim(10, "orders"))).containsExactly(all.get(1));
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void aRowLockedByAStrangerIsBusyAndTheOthersAreWritten(Write write) {
+    List<Long> all = publish("orders", 3);
+    LeaseRef[] leases = leases(claim(10, "orders")).toArray(LeaseRef[]::new);
+
+    try (Held lock = lock(all.get(1))) {
+      assertThat(write.on(store(), leases))
+          .isEqualTo(new Written(Set.of(all.get(0), all.get(2)), Set.of(all.get(1))));
+      assertThat(write.on(store(), leases[1])).isEqualTo(new Written(Set.of(), Set.of(all.get(1))));
+    }
+
+    assertThat(write.on(store(), leases[1])).isEqualTo(Written.done(Set.of(all.get(1))));
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void aLockedRowOfAnotherOwnerIsNotBusy(Write write) {
+    LeaseRef stale = only(claim(1, publishOne())).lease();
+    pass(PAST_LEASE);
+    claim(1, "orders");
+
+    try (Held lock = lock(stale.id())) {
+      assertThat(write.on(store(), stale)).isEqualTo(NONE);
+    }
+  }
+
+  @Test
+  void rowsWhoseLeaseIsRefusedAreToldAndTheOthersAreClaimed() {
+    List<Long> all = publish("orders", 5);
+
+    try (Held first = refuseLease(all.get(0));
+        Held third = refuseLease(all.get(2))) {
+      ClaimResult result = claim(10, "orders");
+      assertThat(ids(result)).containsExactly(all.get(1), all.get(3), all.get(4));
+      assertThat(result.refused()).containsExactlyInAnyOrder(all.get(0), all.get(2));
+      assertThat(result.full()).isFalse();
+    }
+
+    assertThat(ids(claim(10, "orders"))).containsExactly(all.get(0), all.get(2));
+  }
+
+  @Test
+  void aClaimBesideARefusedRowKeepsToItsBytesButForOneRow() {
+    List<Long> all = Stream.generate(() -> sized(400)).limit(6).toList();
+
+    try (Held first = refuseLease(all.get(0))) {
+      ClaimResult result = claim(bytes(1_000));
+      assertThat(result.rows()).hasSizeBetween(2, 3);
+      assertThat(result.refused()).containsExactly(all.get(0));
+      assertThat(result.full()).isTrue();
+    }
+  }
+
+  @Test
+  void aClaimBesideARefusedRowStillSaysAndLearnsWhatItWasAskedTo() {
+    List<Long> all = publish("orders", 2);
+    publish(message("orders").deliverIn(Duration.ofMinutes(1)).body("later").build());
+
+    try (Held first = refuseLease(all.get(0))) {
+      ClaimResult result =
+          claim(
+              new ClaimRequest(
+                  "orders", Range.ALL, 10, BYTES, LEASE, "me", Idle.sleep(WAKE_IN, null), null));
+      assertThat(ids(result)).containsExactly(all.get(1));
+      assertThat(result.lookAhead().watch()).isEqualTo(Watch.MINE);
+      assertThat(result.lookAhead().nextDueIn()).isLessThanOrEqualTo(Duration.ofMinutes(1));
+    }
+    assertThat(claimAs("other", Idle.LOOK_AHEAD).watch()).isEqualTo(Watch.TAKEN);
+  }
+
+  @Test
+  void rowsWhoseLeaseIsRefusedDoNotBlockTheirQueue() {
+    List<Long> all = publish("orders", 6);
+
+    try (Held first = refuseLease(all.get(0));
+        Held second = refuseLease(all.get(1));
+        Held third = refuseLease(all.get(2))) {
+      assertThat(ids(claim(2, "orders"))).containsExactly(all.get(3), all.get(4));
+      assertThat(ids(claim(2, "orders"))).containsExactly(all.get(5));
+    }
+  }
+
+  @Test
+  void aClaimThatTakesLongerThanItMayFailsAsATimeoutAndLeasesNothing() {
+    List<Long> all = publish("orders", 1);
+
+    try (Held slow = slowClaims(Duration.ofSeconds(2))) {
+      assertThatThrownBy(() -> claim(limited(Duration.ofMillis(50))))
+          .isInstanceOfSatisfying(
+              StoreException.class,
+              failure -> {
+                assertThat(failure.fault()).isEqualTo(Fault.TIMEOUT);
+                assertThat(failure.outcomeUnknown()).isFalse();
+              });
+    }
+
+    assertThat(ids(claim(limited(Duration.ofSeconds(10))))).isEqualTo(all);
+  }
+
+  private static ClaimRequest limited(Duration timeLimit) {
+    return new ClaimRequest("orders", Range.ALL, 10, BYTES, LEASE, "me", Idle.UNCHANGED, timeLimit);
   }
 
   @ParameterizedTest
   @EnumSource(names = {"SLEEP", "LOOK_AHEAD"})
   void aLookAheadTellsWhenTheNextRowFallsDue(Idle.Mode mode) {
-    Idle idle = new Idle(mode, Duration.ofSeconds(10));
+    Idle idle = new Idle(mode, Duration.ofSeconds(10), null);
     publish(message("a").deliverIn(Duration.ofSeconds(500)).build());
-    publish(message("b").deliverIn(Duration.ofMinutes(5)).build());
+    publish(message("a").deliverIn(Duration.ofMinutes(15)).build());
 
-    LookAhead both =
-        claim(request(1, idle, new QueueScan("a", null), new QueueScan("b", null))).lookAhead();
-    LookAhead one = claim(request(1, idle, new QueueScan("a", null))).lookAhead();
-    LookAhead none = claim(request(1, idle, new QueueScan("c", null))).lookAhead();
+    LookAhead some = claim(request("a", 1, idle)).lookAhead();
+    LookAhead none = claim(request("b", 1, idle)).lookAhead();
 
-    assertThat(both.nextDueIn()).isBetween(Duration.ofMinutes(4), Duration.ofMinutes(5));
-    assertThat(one.nextDueIn()).isBetween(Duration.ofSeconds(440), Duration.ofSeconds(500));
+    assertThat(some.nextDueIn()).isBetween(Duration.ofSeconds(440), Duration.ofSeconds(500));
     assertThat(none.nextDueIn()).isNull();
-    assertThat(both.oldestTransaction()).isPositive();
-    assertThat(none.nextTransaction()).isGreaterThanOrEqualTo(both.oldestTransaction());
   }
 
   @Test
-  void lookAheadOfASweepTellsWhenALeaseRunsOut() {
-    publish("a", 1);
-    publish(message("a").deliverIn(Duration.ofSeconds(500)).build());
-    claim(1, "a");
+  void aLookAheadOverAWholeQueueTellsWhenALeaseRunsOut() {
+    long id = publish("orders", 1).get(0);
+    publish(message("orders").deliverIn(Duration.ofSeconds(500)).build());
+    claim(1, "orders");
 
-    LookAhead one = claim(request(1, Idle.LOOK_AHEAD, new QueueScan("a", null))).lookAhead();
-    LookAhead both =
-        claim(request(1, Idle.LOOK_AHEAD, new QueueScan("b", null), new QueueScan("a", null)))
+    LookAhead whole = claim(request("orders", 1, Idle.LOOK_AHEAD)).lookAhead();
+    Range range = new Range(new ScanBound(LONG_AGO, id), null);
+    LookAhead part =
+        claim(new ClaimRequest("orders", range, 1, BYTES, LEASE, "me", Idle.LOOK_AHEAD, null))
             .lookAhead();
 
-    assertThat(one.nextDueIn()).isBetween(LEASE.minusSeconds(20), LEASE);
-    assertThat(both.nextDueIn()).isBetween(LEASE.minusSeconds(20), LEASE);
+    assertThat(whole.nextDueIn()).isBetween(LEASE.minusSeconds(20), LEASE);
+    assertThat(part.nextDueIn()).isBetween(Duration.ofSeconds(440), Duration.ofSeconds(500));
   }
 
   @ParameterizedTest
   @EnumSource
   void everyIdleModeClaimsTheSame(Idle.Mode mode) {
     List<Long> all = publish("orders", 3);
-    List<Long> letters = publish("letters", 1);
-    Idle idle = new Idle(mode, Duration.ofSeconds(10));
+    Idle idle = new Idle(mode, Duration.ofSeconds(10), null);
 
-    assertThat(ids(claim(request(2, idle, new QueueScan("orders", null)))))
-        .isEqualTo(all.subList(0, 2));
-    assertThat(
-            ids(
-                claim(
-                    request(
-                        5, idle, new QueueScan("letters", null), new QueueScan("orders", null)))))
-        .isEqualTo(Stream.concat(letters.stream(), all.stream().skip(2)).toList());
-    store().forget("me");
+    assertThat(ids(claim(request("orders", 2, idle)))).isEqualTo(all.subList(0, 2));
+    assertThat(ids(claim(request("orders", 2, idle)))).isEqualTo(all.subList(2, 3));
+  }
+
+  @Test
+  void aMarkIsSettledOnceTheTransactionsOpenWhenItWasGivenHaveEnded() {
+    Held early = openTransaction();
+    LookAhead given = claimAs("a", Idle.lookAhead(Idle.NEW_MARK));
+    Held late = openTransaction();
+
+    assertThat(given.mark()).isPositive();
+    assertThat(given.settled()).isFalse();
+    assertThat(claimAs("a", Idle.lookAhead(given.mark())).settled()).isFalse();
+    assertThat(claimAs("a", Idle.lookAhead(null)).settled()).isFalse();
+    early.close();
+    LookAhead after = claimAs("a", Idle.sleep(WAKE_IN, given.mark()));
+    assertThat(after.settled()).isTrue();
+    assertThat(after.mark()).isZero();
+    LookAhead second = claimAs("a", Idle.sleep(WAKE_IN, Idle.NEW_MARK));
+    assertThat(second.mark()).isGreaterThan(given.mark());
+    assertThat(claimAs("a", Idle.lookAhead(second.mark())).settled()).isFalse();
+    late.close();
+    assertThat(claimAs("a", Idle.lookAhead(second.mark())).settled()).isTrue();
+  }
+
+  @Test
+  void theFirstToSleepIsOnWatchAndTheNextIsInReserve() {
+    assertThat(claimAs("b", Idle.LOOK_AHEAD).watch()).isEqualTo(Watch.VACANT);
+    assertThat(claimAs("b", Idle.sleep(WAKE_IN, null)).watch()).isEqualTo(Watch.MINE);
+
+    assertThat(claimAs("a", Idle.LOOK_AHEAD).watch()).isEqualTo(Watch.TAKEN);
+    assertThat(claimAs("a", Idle.sleep(WAKE_IN, null)).watch()).isEqualTo(Watch.TAKEN);
+    assertThat(claimAs("b", Idle.LOOK_AHEAD).watch()).isEqualTo(Watch.MINE);
+    assertThat(claimAs("b", Idle.sleep(WAKE_IN, null)).watch()).isEqualTo(Watch.MINE);
+  }
+
+  @Test
+  void eachQueueHasAWatchOfItsOwn() {
+    claimAs("a", Idle.sleep(WAKE_IN, null));
+
+    assertThat(claim(request("letters", 1, Idle.LOOK_AHEAD)).lookAhead().watch())
+        .isEqualTo(Watch.VACANT);
+  }
+
+  @Test
+  void aWatchThatIsNotKeptUpIsVacantAndMayBeTaken() {
+    claimAs("a", Idle.sleep(WAKE_IN, null));
+    pass(WAKE_IN.plusSeconds(1));
+
+    assertThat(claimAs("b", Idle.LOOK_AHEAD).watch()).isEqualTo(Watch.VACANT);
+    assertThat(claimAs("b", Idle.sleep(WAKE_IN, null)).watch()).isEqualTo(Watch.MINE);
+    assertThat(claimAs("a", Idle.sleep(WAKE_IN, null)).watch()).isEqualTo(Watch.TAKEN);
+  }
+
+  @Test
+  void whoIsAwakeKeepsItsWatchUnlessForNoTime() {
+    claimAs("a", Idle.sleep(WAKE_IN, null));
+
+    assertThat(claimAs("a", Idle.awake(WAKE_IN))).isNull();
+    assertThat(claimAs("b", Idle.LOOK_AHEAD).watch()).isEqualTo(Watch.TAKEN);
+    claimAs("a", Idle.awake(Duration.ZERO));
+    assertThat(claimAs("b", Idle.LOOK_AHEAD).watch()).isEqualTo(Watch.VACANT);
+  }
+
+  @Test
+  void aWatchThatWasLostIsNotTakenBackByWhoIsAwake() {
+    claimAs("a", Idle.sleep(WAKE_IN, null));
+    pass(WAKE_IN.plusSeconds(1));
+    claimAs("b", Idle.sleep(WAKE_IN, null));
+
+    claimAs("a", Idle.awake(WAKE_IN));
+
+    assertThat(claimAs("a", Idle.LOOK_AHEAD).watch()).isEqualTo(Watch.TAKEN);
+    assertThat(claimAs("b", Idle.sleep(WAKE_IN, null)).watch()).isEqualTo(Watch.MINE);
+  }
+
+  @Test
+  void whoIsAwakeIsNotRegisteredByThat() {
+    claimAs("a", Idle.awake(WAKE_IN));
+
+    assertThat(claimAs("b", Idle.LOOK_AHEAD).watch()).isEqualTo(Watch.VACANT);
+    assertThat(claimAs("b", Idle.sleep(WAKE_IN, null)).watch()).isEqualTo(Watch.MINE);
+    store().pass("orders", "b");
+    assertThat(heard()).isEmpty();
+  }
+
+  @Test
+  void publishingNotifiesOnlyWhileSomebodyOnWatchSleepsPastTheDueInstant() {
+    heard();
+    publish("orders", 1);
+    claim(1, "orders");
+    claimAs("a", Idle.sleep(WAKE_IN, null));
+    publish(message("orders").deliverIn(WAKE_IN.plusSeconds(30)).build());
+    assertThat(heard()).isEmpty();
+
+    publish("orders", 1);
+    assertThat(heard()).containsExactly("orders");
+    claimAs("a", Idle.awake(WAKE_IN));
+    publish("orders", 1);
+    assertThat(heard()).isEmpty();
+  }
+
+  @Test
+  void whoIsInReserveIsNotNotifiedOfWhatIsPublished() {
+    claimAs("a", Idle.sleep(WAKE_IN, null));
+    claimAs("b", Idle.sleep(WAKE_IN, null));
+    claimAs("a", Idle.awake(Duration.ZERO));
+    heard();
+
+    publish("orders", 1);
+
+    assertThat(heard()).isEmpty();
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"RETRY", "RESCHEDULE", "RELEASE"})
+  void aRowThatIsDueAgainWakesWhoSleepsPastThat(Write write) {
+    publish("orders", 2);
+    List<LeaseRef> leases = leases(claim(2, "orders"));
+    heard();
+    write.on(store(), leases.get(0));
+    assertThat(heard()).isEmpty();
+    claimAs("a", Idle.sleep(WAKE_IN, null));
+    heard();
+
+    write.on(store(), leases.get(1));
+
+    assertThat(heard()).containsExactly("orders");
+  }
+
+  @Test
+  void whoPassesGivesTheWatchUpAndWakesOneInReserveByName() {
+    claimAs("a", Idle.sleep(WAKE_IN, null));
+    claimAs("b", Idle.sleep(WAKE_IN, null));
+    claimAs("c", Idle.sleep(WAKE_IN.plusSeconds(5), null));
+    claimAs("d", Idle.sleep(WAKE_IN.minusSeconds(5), null));
+    heard();
+
+    store().pass("orders", "a");
+
+    assertThat(heard()).containsExactly(NotificationSource.BY_NAME + "c");
+    assertThat(claimAs("c", Idle.LOOK_AHEAD).watch()).isEqualTo(Watch.VACANT);
+    publish("orders", 1);
+    assertThat(heard()).isEmpty();
+  }
+
+  @Test
+  void whoPassedIsNotWokenByTheNextWhoPasses() {
+    claimAs("a", Idle.sleep(WAKE_IN.plusSeconds(5), null));
+    claimAs("b", Idle.sleep(WAKE_IN, null));
+    store().pass("orders", "a");
+    assertThat(claimAs("b", Idle.sleep(WAKE_IN, null)).watch()).isEqualTo(Watch.MINE);
+    heard();
+
+    store().pass("orders", "b");
+
+    assertThat(heard()).isEmpty();
+  }
+
+  @Test
+  void reservesWhoseTimeIsUpAreNotWoken() {
+    claimAs("a", Idle.sleep(WAKE_IN.multipliedBy(3), null));
+    claimAs("b", Idle.sleep(WAKE_IN, null));
+    pass(WAKE_IN.plusSeconds(1));
+    heard();
+
+    store().pass("orders", "a");
+    store().pass("letters", "a");
+
+    assertThat(heard()).isEmpty();
+  }
+
+  @Test
+  void whoIsForgottenLeavesItsWatchToOneInReserve() {
+    claimAs("a", Idle.sleep(WAKE_IN, null));
+    claimAs("b", Idle.sleep(WAKE_IN, null));
+    heard();
+
+    store().forget("b");
+    assertThat(heard()).isEmpty();
+    claimAs("b", Idle.sleep(WAKE_IN, null));
+    store().forget("a");
+
+    assertThat(heard()).containsExactly(NotificationSource.BY_NAME + "b");
+    assertThat(claimAs("b", Idle.LOOK_AHEAD).watch()).isEqualTo(Watch.VACANT);
+  }
+
+  @Test
+  void aWriteOnTwoQueuesIsRefused() {
+    List<LeaseRef> leases = List.of(new LeaseRef("a", 1, 1), new LeaseRef("b", 2, 1));
+
+    assertThatThrownBy(() -> store().ack(leases)).isInstanceOf(IllegalArgumentException.class);
   }
 
   /** The writes that carry a lease. */
@@ -470,14 +812,14 @@ public abstract class OutboxStoreContract {
     RENEW((store, leases) -> store.renew(leases, LEASE)),
     RELEASE((store, leases) -> store.release(leases));
 
-    private final BiFunction<OutboxStore, List<LeaseRef>, Set<Long>> write;
+    private final BiFunction<OutboxStore, List<LeaseRef>, Written> write;
 
-    Write(BiFunction<OutboxStore, List<LeaseRef>, Set<Long>> write) {
+    Write(BiFunction<OutboxStore, List<LeaseRef>, Written> write) {
       this.write = write;
     }
 
-    /** Writes, and returns the ids changed. */
-    public Set<Long> on(OutboxStore store, LeaseRef... leases) {
+    /** Writes, and returns what that did. */
+    public Written on(OutboxStore store, LeaseRef... leases) {
       return write.apply(store, List.of(leases));
     }
   }
@@ -495,20 +837,30 @@ public abstract class OutboxStoreContract {
     return OutboxMessage.to(queue).body("x");
   }
 
-  protected final ClaimResult claim(int limit, String... queues) {
-    return claim(
-        request(
-            limit,
-            Idle.UNCHANGED,
-            Stream.of(queues).map(queue -> new QueueScan(queue, null)).toArray(QueueScan[]::new)));
+  protected final ClaimResult claim(int limit, String queue) {
+    return claim(request(queue, limit, Idle.UNCHANGED));
   }
 
   protected final ClaimResult claim(ClaimRequest request) {
     return store().claim(request);
   }
 
-  protected static ClaimRequest request(int limit, Idle idle, QueueScan... scans) {
-    return new ClaimRequest(List.of(scans), limit, LEASE, "me", idle);
+  /** Claims one row as an owner who says what it is about to do, and returns its look-ahead. */
+  protected final LookAhead claimAs(String owner, Idle idle) {
+    return claim(new ClaimRequest("orders", Range.ALL, 1, BYTES, LEASE, owner, idle, null))
+        .lookAhead();
+  }
+
+  protected static ClaimRequest request(String queue, int limit, Idle idle) {
+    return new ClaimRequest(queue, Range.ALL, limit, BYTES, LEASE, "me", idle, null);
+  }
+
+  private static ClaimRequest above(ScanBound bound) {
+    return within(new Range(bound, null), 10);
+  }
+
+  private static ClaimRequest within(Range range, int limit) {
+    return new ClaimRequest("orders", range, limit, BYTES, LEASE, "me", Idle.UNCHANGED, null);
   }
 
   protected static List<Long> ids(ClaimResult result) {

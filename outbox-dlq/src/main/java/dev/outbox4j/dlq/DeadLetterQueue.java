@@ -1,11 +1,11 @@
 package dev.outbox4j.dlq;
 
+import dev.outbox4j.internal.schema.Names;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.spi.DeadLetterWriter;
 import dev.outbox4j.spi.DeadLetters;
 import dev.outbox4j.spi.OutboxStore;
-import java.nio.charset.StandardCharsets;
 import java.util.Objects;
 import java.util.Optional;
 import org.jooq.Name;
@@ -14,15 +14,14 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * A dead-letter table, to which a subscriber moves the rows that failed for good. Immutable; one
- * object may serve many subscribers and many outboxes of one database.
+ * object may serve many subscribers and many outboxes of one database: each dead letter names the
+ * outbox it came from.
  *
  * <p>A row is deleted from the outbox and inserted here by one statement, so it is in exactly one
  * of the two tables whatever happens. If the insert fails, the row stays in the outbox under its
  * lease and is tried again.
  */
 public final class DeadLetterQueue implements DeadLetters {
-  private static final String LONGEST_SUFFIX = "_queue_failed_idx";
-
   private final @Nullable String schema;
   private final String table;
 
@@ -35,10 +34,9 @@ public final class DeadLetterQueue implements DeadLetters {
    * Names a table beside the outbox: in the outbox's schema if that was named, else on the search
    * path.
    *
-   * @param table its name, by the rules of {@link OutboxTable#named}
+   * @param table its name, at most 36 bytes, else by the rules of {@link OutboxTable#named}
    * @return the dead letters
-   * @throws IllegalArgumentException if the name is not allowed, or a name derived from it is too
-   *     long
+   * @throws IllegalArgumentException if the name is not allowed, or has more than 36 bytes
    */
   public static DeadLetterQueue in(String table) {
     return new DeadLetterQueue(null, requireTable(table));
@@ -50,8 +48,8 @@ public final class DeadLetterQueue implements DeadLetters {
    * @param schema the schema, by the rules of {@link OutboxTable#named}
    * @param table the table, by the same rules
    * @return the dead letters
-   * @throws IllegalArgumentException if a name is not allowed, or a name derived from it is too
-   *     long
+   * @throws IllegalArgumentException if a name is not allowed, or the table's has more than 36
+   *     bytes
    */
   public static DeadLetterQueue in(String schema, String table) {
     return new DeadLetterQueue(
@@ -71,7 +69,7 @@ public final class DeadLetterQueue implements DeadLetters {
   /**
    * Returns the writer for a store. Does no I/O.
    *
-   * @param store a store made by {@code PostgresOutbox.store(...)}, or another {@link
+   * @param store a store made by {@code PostgresOutbox.on(...).store()}, or another {@link
    *     PostgresStore}
    * @return the writer; it borrows a connection of the store's pool for one statement at a time
    * @throws IllegalArgumentException if the store is not on PostgreSQL, or its table is the
@@ -86,14 +84,14 @@ public final class DeadLetterQueue implements DeadLetters {
               + this
               + "' need a store on PostgreSQL, and this one is a "
               + store.getClass().getName()
-              + "; use PostgresOutbox.store(...), or the dead letters that come with that store");
+              + "; use PostgresOutbox.on(...).store(), or the dead letters that come with that store");
     }
     Name deadLetters = beside(postgres.table());
     if (deadLetters.equals(postgres.table().qualifiedName())) {
       throw new IllegalArgumentException(
           "The dead-letter table '" + this + "' is the outbox itself; name another table");
     }
-    return new DeadLetterMover(postgres, deadLetters);
+    return new JdbcDeadLetterWriter(postgres, deadLetters);
   }
 
   private Name beside(OutboxTable outbox) {
@@ -102,20 +100,7 @@ public final class DeadLetterQueue implements DeadLetters {
   }
 
   private static String requireTable(String table) {
-    OutboxTable.requireIdentifier("dead-letter table name", table);
-    String longest = table + LONGEST_SUFFIX;
-    int bytes = longest.getBytes(StandardCharsets.UTF_8).length;
-    if (bytes > OutboxTable.MAX_IDENTIFIER_BYTES) {
-      throw new IllegalArgumentException(
-          "dead-letter table name '%s' is too long: '%s', derived from it, is %d bytes long and PostgreSQL keeps %d; shorten it by %d bytes"
-              .formatted(
-                  table,
-                  longest,
-                  bytes,
-                  OutboxTable.MAX_IDENTIFIER_BYTES,
-                  bytes - OutboxTable.MAX_IDENTIFIER_BYTES));
-    }
-    return table;
+    return Names.requireDeadLetters("dead-letter table name", table);
   }
 
   @Override

@@ -38,7 +38,7 @@ class BrokenDeadLettersIT {
     database.update("truncate outbox");
     database.update("create table broken (like outbox_dlq including all)");
     pool = database.pool(1);
-    writer = DeadLetterQueue.in("broken").bind(PostgresOutbox.store(pool, database.table()));
+    writer = DeadLetterQueue.in("broken").bind(PostgresOutbox.on(pool, database.table()).store());
   }
 
   @AfterEach
@@ -67,7 +67,7 @@ class BrokenDeadLettersIT {
     assertThat(List.of(first, second)).allMatch(rows::untouched);
 
     database.update("alter table away rename to broken");
-    assertThat(writer.write(entries)).containsExactlyInAnyOrder(first, second);
+    assertThat(writer.write(entries).done()).containsExactlyInAnyOrder(first, second);
     assertThat(database.count("broken")).isEqualTo(2);
   }
 
@@ -84,7 +84,7 @@ class BrokenDeadLettersIT {
     assertThat(rows.untouched(id)).isTrue();
 
     database.update("alter table broken rename other_id to timer_id");
-    assertThat(writer.write(entries)).containsExactly(id);
+    assertThat(writer.write(entries).done()).containsExactly(id);
   }
 
   @Test
@@ -103,17 +103,18 @@ class BrokenDeadLettersIT {
     assertThat(rows.untouched(id)).isTrue();
 
     database.update("alter table broken alter column last_exception type text");
-    assertThat(writer.write(List.of(Rows.entry("orders", id)))).containsExactly(id);
+    assertThat(writer.write(List.of(Rows.entry("orders", id))).done()).containsExactly(id);
   }
 
   @Test
   void keepsAllRowsOfABatchOfWhichAConstraintRefusesOneAndSaysThatTheRowIsAtFault() {
-    database.update("alter table broken add constraint no_poison check (queue <> 'poison')");
-    long good = rows.lease("orders");
-    long bad = rows.lease("poison");
+    database.update("alter table broken add constraint no_poison check (original_id % 2 = 0)");
+    List<Long> both = rows.lease("orders", 2); // of which one is odd
+    long good = both.stream().filter(id -> id % 2 == 0).findFirst().orElseThrow();
+    long bad = both.stream().filter(id -> id % 2 != 0).findFirst().orElseThrow();
 
     StoreException failure =
-        failure(List.of(Rows.entry("orders", good), Rows.entry("poison", bad)));
+        failure(List.of(Rows.entry("orders", good), Rows.entry("orders", bad)));
 
     assertThat(failure.fault()).isEqualTo(Fault.ROW);
     assertThat(failure.outcomeUnknown()).isFalse();
@@ -121,10 +122,10 @@ class BrokenDeadLettersIT {
     assertThat(List.of(good, bad)).allMatch(rows::untouched);
     assertThat(database.count("broken")).isZero();
 
-    assertThat(writer.write(List.of(Rows.entry("orders", good)))).containsExactly(good);
-    assertThat(failure(List.of(Rows.entry("poison", bad))).fault()).isEqualTo(Fault.ROW);
+    assertThat(writer.write(List.of(Rows.entry("orders", good))).done()).containsExactly(good);
+    assertThat(failure(List.of(Rows.entry("orders", bad))).fault()).isEqualTo(Fault.ROW);
     database.update("alter table broken drop constraint no_poison");
-    assertThat(writer.write(List.of(Rows.entry("poison", bad)))).containsExactly(bad);
+    assertThat(writer.write(List.of(Rows.entry("orders", bad))).done()).containsExactly(bad);
   }
 
   @Test
@@ -160,7 +161,46 @@ class BrokenDeadLettersIT {
     assertThat(rows.untouched(id)).isTrue();
 
     database.update("drop trigger refuse on broken");
-    assertThat(writer.write(List.of(Rows.entry("orders", id)))).containsExactly(id);
+    assertThat(writer.write(List.of(Rows.entry("orders", id))).done()).containsExactly(id);
+  }
+
+  @Test
+  void keepsTheRowsOfAGroupOfWhichATriggerSwallowsOne() {
+    database.update(
+        """
+        create or replace function swallow() returns trigger language plpgsql
+        as $$ begin return case when new.original_id % 2 = 0 then null else new end; end $$
+        """);
+    database.update(
+        "create trigger swallow before insert on broken for each row execute function swallow()");
+    List<Long> ids = rows.lease("orders", 2);
+    long swallowed = ids.get(0) % 2 == 0 ? ids.get(0) : ids.get(1);
+    long taken = ids.get(0) % 2 == 0 ? ids.get(1) : ids.get(0);
+
+    StoreException failure =
+        failure(List.of(Rows.entry("orders", swallowed), Rows.entry("orders", taken)));
+
+    assertThat(failure.fault()).isEqualTo(Fault.ROW);
+    assertThat(failure)
+        .hasMessageContaining("not every dead letter arrived")
+        .hasMessageContaining("trigger")
+        .hasMessageNotContaining("why it failed");
+    assertThat(ids).allMatch(rows::untouched);
+    assertThat(writer.write(List.of(Rows.entry("orders", taken))).done()).containsExactly(taken);
+    assertThat(failure(List.of(Rows.entry("orders", swallowed)))).isNotNull();
+    assertThat(rows.untouched(swallowed)).isTrue();
+    assertThat(database.count("broken")).isEqualTo(1);
+  }
+
+  @Test
+  void keepsTheRowThatARuleSwallows() {
+    database.update("create rule swallow as on insert to broken do instead nothing");
+    long id = rows.lease("orders");
+
+    assertThat(failure(List.of(Rows.entry("orders", id)))).isNotNull();
+
+    assertThat(rows.untouched(id)).isTrue();
+    assertThat(database.count("broken")).isZero();
   }
 
   @Test
@@ -189,7 +229,7 @@ class BrokenDeadLettersIT {
       source.setUser("mover_without_grants");
       source.setPassword("x");
       DeadLetterWriter limited =
-          DeadLetterQueue.in("broken").bind(PostgresOutbox.store(source, database.table()));
+          DeadLetterQueue.in("broken").bind(PostgresOutbox.on(source, database.table()).store());
       long id = rows.lease("orders");
       List<DeadLetterEntry> entries = List.of(Rows.entry("orders", id));
 
@@ -204,7 +244,7 @@ class BrokenDeadLettersIT {
       assertThat(rows.untouched(id)).isTrue();
 
       database.update("grant insert on broken to mover_without_grants");
-      assertThat(limited.write(entries)).containsExactly(id);
+      assertThat(limited.write(entries).done()).containsExactly(id);
     } finally {
       database.update("drop owned by mover_without_grants");
       database.update("drop role mover_without_grants");
@@ -220,7 +260,8 @@ class BrokenDeadLettersIT {
       long healthy = twins.lease("orders");
       database.update("insert into twins select * from twins where id = ?", id);
       DeadLetterWriter mover =
-          DeadLetterQueue.in("broken").bind(PostgresOutbox.store(pool, OutboxTable.named("twins")));
+          DeadLetterQueue.in("broken")
+              .bind(PostgresOutbox.on(pool, OutboxTable.named("twins")).store());
 
       // three rows for two entries; two rows for one entry that exists and one that does not
       for (List<DeadLetterEntry> entries :
@@ -232,14 +273,15 @@ class BrokenDeadLettersIT {
 
         assertThat(failure)
             .hasMessageContaining("rolled back")
-            .hasMessageContaining("more rows than asked")
+            .hasMessageContaining("more rows were found than were asked for")
             .hasMessageContaining("primary key");
         assertThat(failure.outcomeUnknown()).isFalse();
         assertThat(database.count("twins")).isEqualTo(3);
         assertThat(database.count("broken")).isZero();
       }
 
-      assertThat(mover.write(List.of(Rows.entry("orders", healthy)))).containsExactly(healthy);
+      assertThat(mover.write(List.of(Rows.entry("orders", healthy))).done())
+          .containsExactly(healthy);
     } finally {
       database.update("drop table twins");
     }

@@ -14,6 +14,7 @@ import dev.outbox4j.spi.DeadLetterWriter;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.StoreException;
 import dev.outbox4j.spi.StoreException.Fault;
+import dev.outbox4j.spi.Written;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.sql.Connection;
@@ -44,9 +45,9 @@ import org.postgresql.ds.PGSimpleDataSource;
 
 @ExtendWith(PostgresExtension.class)
 class DeadLetterConnectionIT {
-  private static final String WAITING =
-      "select pid from pg_stat_activity where datname = current_database()"
-          + " and wait_event_type = 'Lock' and query like '%outbox_dlq%'";
+  private static final String DAWDLING =
+      "select pid from pg_stat_activity"
+          + " where datname = current_database() and wait_event = 'PgSleep'";
 
   private final TestDatabase database;
   private final Rows rows;
@@ -75,13 +76,18 @@ class DeadLetterConnectionIT {
   @Test
   void doesNotKnowTheOutcomeWhenItsSessionIsEndedAndGoesOnWithANewOne() throws Exception {
     long id = rows.lease("orders");
-    try (Connection blocker = holding(id)) {
-      CompletableFuture<Set<Long>> move =
+    database.update(
+        "create function dawdle() returns trigger language plpgsql as"
+            + " $$ begin perform pg_sleep(60); return new; end $$");
+    database.update(
+        "create trigger dawdle before insert on outbox_dlq for each row execute function dawdle()");
+    try {
+      CompletableFuture<Written> move =
           CompletableFuture.supplyAsync(
               () -> writer(pool).write(List.of(Rows.entry("orders", id))), threads);
       int pid =
           await()
-              .until(() -> database.list(Integer.class, WAITING), list -> list.size() == 1)
+              .until(() -> database.list(Integer.class, DAWDLING), list -> list.size() == 1)
               .get(0);
       database.one(Boolean.class, "select pg_terminate_backend(?)", pid);
 
@@ -89,36 +95,33 @@ class DeadLetterConnectionIT {
 
       assertThat(thrown).hasCauseInstanceOf(StoreException.class);
       StoreException failure = (StoreException) thrown.getCause();
-      assertThat(failure.fault()).isEqualTo(Fault.TRANSIENT);
+      assertThat(failure.fault()).isEqualTo(Fault.CONNECTION);
       assertThat(failure.outcomeUnknown()).isTrue();
       assertThat(failure).hasMessageContaining("57P01");
-      blocker.rollback();
+    } finally {
+      database.update("drop trigger dawdle on outbox_dlq");
+      database.update("drop function dawdle()");
     }
     assertThat(rows.untouched(id)).isTrue();
     assertThat(database.count("outbox_dlq")).isZero();
 
-    assertThat(writer(pool).write(List.of(Rows.entry("orders", id)))).containsExactly(id);
+    assertThat(writer(pool).write(List.of(Rows.entry("orders", id))).done()).containsExactly(id);
   }
 
   @Test
-  void movesNothingWhenTheRowIsReclaimedWhileItWaitsForIt() throws Exception {
+  void tellsWhichRowAStrangerHasLockedAndMovesTheOthers() throws Exception {
     long id = rows.lease("orders");
     long other = rows.lease("orders");
+    List<DeadLetterEntry> entries = List.of(Rows.entry("orders", id), Rows.entry("orders", other));
     try (Connection blocker = holding(id)) {
-      CompletableFuture<Set<Long>> move =
-          CompletableFuture.supplyAsync(
-              () ->
-                  writer(pool)
-                      .write(List.of(Rows.entry("orders", id), Rows.entry("orders", other))),
-              threads);
-      await().until(() -> database.list(Integer.class, WAITING), list -> list.size() == 1);
+      assertThat(writer(pool).write(entries)).isEqualTo(new Written(Set.of(other), Set.of(id)));
       try (Statement statement = blocker.createStatement()) {
         statement.execute("update outbox set lease_token = lease_token + 1 where id = " + id);
       }
       blocker.commit();
-
-      assertThat(move.get(30, TimeUnit.SECONDS)).containsExactly(other);
     }
+
+    assertThat(writer(pool).write(entries)).isEqualTo(Written.done(Set.of()));
     assertThat(rows.gone(id)).isFalse();
     assertThat(database.list(Long.class, "select original_id from outbox_dlq"))
         .containsExactly(other);
@@ -134,7 +137,7 @@ class DeadLetterConnectionIT {
               () -> {
                 Set<Long> moved = new HashSet<>();
                 for (long id : ids) {
-                  moved.addAll(writer(pool).write(List.of(Rows.entry("orders", id))));
+                  moved.addAll(writer(pool).write(List.of(Rows.entry("orders", id))).done());
                 }
                 return moved;
               },
@@ -152,7 +155,7 @@ class DeadLetterConnectionIT {
 
   @Test
   void doesNotDeadlockWithARenewalOfTheSameRows() throws Exception {
-    PostgresStore store = PostgresOutbox.store(pool, database.table());
+    PostgresStore store = PostgresOutbox.on(pool, database.table()).store();
     DeadLetterWriter writer = DeadLetterQueue.in("outbox_dlq").bind(store);
     Random random = new Random(42);
     for (int round = 0; round < 30; round++) {
@@ -175,13 +178,13 @@ class DeadLetterConnectionIT {
           threads.submit(
               () -> {
                 go.await();
-                return store.renew(leases, Duration.ofMinutes(1));
+                return store.renew(leases, Duration.ofMinutes(1)).done();
               });
       Future<Set<Long>> move =
           threads.submit(
               () -> {
                 go.await();
-                return writer.write(entries);
+                return writer.write(entries).done();
               });
       go.countDown();
 
@@ -198,7 +201,8 @@ class DeadLetterConnectionIT {
       long moved = rows.lease("orders");
       long kept = rows.lease("orders");
 
-      assertThat(writer(source).write(List.of(Rows.entry("orders", moved)))).containsExactly(moved);
+      assertThat(writer(source).write(List.of(Rows.entry("orders", moved))).done())
+          .containsExactly(moved);
       assertThat(only.getAutoCommit()).isFalse();
       assertThat(rows.gone(moved)).isTrue();
 
@@ -254,7 +258,10 @@ class DeadLetterConnectionIT {
               });
       List<Long> ids = rows.lease("orders", 50);
 
-      assertThat(writer(counting).write(ids.stream().map(id -> Rows.entry("orders", id)).toList()))
+      assertThat(
+              writer(counting)
+                  .write(ids.stream().map(id -> Rows.entry("orders", id)).toList())
+                  .done())
           .hasSize(50);
 
       assertThat(borrowed).hasValue(1);
@@ -272,14 +279,15 @@ class DeadLetterConnectionIT {
         catchThrowableOfType(
             StoreException.class, () -> writer(nowhere).write(List.of(Rows.entry("orders", id))));
 
-    assertThat(failure.fault()).isEqualTo(Fault.TRANSIENT);
+    assertThat(failure.fault()).isEqualTo(Fault.CONNECTION);
     assertThat(failure.outcomeUnknown()).isFalse();
     assertThat(failure).hasMessageContaining("no connection could be had");
     assertThat(rows.untouched(id)).isTrue();
   }
 
   private DeadLetterWriter writer(DataSource source) {
-    return DeadLetterQueue.in("outbox_dlq").bind(PostgresOutbox.store(source, database.table()));
+    return DeadLetterQueue.in("outbox_dlq")
+        .bind(PostgresOutbox.on(source, database.table()).store());
   }
 
   /** Returns a connection whose transaction has locked the row. */

@@ -19,7 +19,7 @@ class DeadLetterQueueTest {
   void bindsWithoutTouchingTheDatabase() {
     assertThat(
             DeadLetterQueue.in("outbox_dlq")
-                .bind(PostgresOutbox.store(UNTOUCHED, OutboxTable.named("outbox"))))
+                .bind(PostgresOutbox.on(UNTOUCHED, OutboxTable.named("outbox")).store()))
         .isNotNull();
   }
 
@@ -31,7 +31,7 @@ class DeadLetterQueueTest {
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining("'outbox_dlq'")
         .hasMessageContaining("need a store on PostgreSQL")
-        .hasMessageContaining("PostgresOutbox.store(...)");
+        .hasMessageContaining("PostgresOutbox.on(...).store()");
   }
 
   @Test
@@ -40,13 +40,14 @@ class DeadLetterQueueTest {
 
     for (DeadLetterQueue itself :
         new DeadLetterQueue[] {DeadLetterQueue.in("outbox"), DeadLetterQueue.in("a", "outbox")}) {
-      assertThatThrownBy(() -> itself.bind(PostgresOutbox.store(UNTOUCHED, outbox.inSchema("a"))))
+      assertThatThrownBy(
+              () -> itself.bind(PostgresOutbox.on(UNTOUCHED, outbox.inSchema("a")).store()))
           .isInstanceOf(IllegalArgumentException.class)
           .hasMessageContaining("is the outbox itself");
     }
     assertThat(
             DeadLetterQueue.in("b", "outbox")
-                .bind(PostgresOutbox.store(UNTOUCHED, outbox.inSchema("a"))))
+                .bind(PostgresOutbox.on(UNTOUCHED, outbox.inSchema("a")).store()))
         .isNotNull();
   }
 
@@ -62,15 +63,15 @@ class DeadLetterQueueTest {
   }
 
   @Test
-  void refusesANameFromWhichAnIndexNameWouldBeTooLong() {
-    assertThat(DeadLetterQueue.in("d".repeat(46)).table()).hasSize(46);
+  void refusesANameOfMoreThan36Bytes() {
+    assertThat(DeadLetterQueue.in("d".repeat(36)).table()).hasSize(36);
 
-    assertThatThrownBy(() -> DeadLetterQueue.in("d".repeat(47)))
+    assertThatThrownBy(() -> DeadLetterQueue.in("d".repeat(37)))
         .isInstanceOf(IllegalArgumentException.class)
-        .hasMessageContaining("d_queue_failed_idx', derived from it, is 64 bytes long")
+        .hasMessageContaining("is 37 bytes long and may have 36")
         .hasMessageContaining("shorten it by 1 bytes");
-    assertThatThrownBy(() -> DeadLetterQueue.in("ü".repeat(24)))
-        .hasMessageContaining("65 bytes long");
+    assertThatThrownBy(() -> DeadLetterQueue.in("ü".repeat(19)))
+        .hasMessageContaining("38 bytes long");
   }
 
   @Test

@@ -16,11 +16,13 @@ import java.sql.Statement;
 import java.time.Duration;
 import java.util.List;
 import java.util.stream.LongStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /** What a move reads of the outbox, counted by the server. One session runs everything. */
 @ExtendWith(PostgresExtension.class)
+@Tag("plans")
 class MovePlanIT {
   private static final int ROWS = 200_000;
   private static final int BATCH = 100;
@@ -40,10 +42,11 @@ class MovePlanIT {
     database.update("create table mark (n int)");
     try (HikariDataSource session = database.pool(1)) {
       DeadLetterWriter writer =
-          DeadLetterQueue.in("outbox_dlq").bind(PostgresOutbox.store(session, database.table()));
+          DeadLetterQueue.in("outbox_dlq")
+              .bind(PostgresOutbox.on(session, database.table()).store());
       run(session, "analyze outbox");
       for (int i = 0; i < 12; i++) {
-        assertThat(writer.write(List.of(Rows.entry("orders", i + 1L)))).isEmpty();
+        assertThat(writer.write(List.of(Rows.entry("orders", i + 1L))).done()).isEmpty();
       }
       run(
           session,
@@ -75,7 +78,7 @@ class MovePlanIT {
             .toList();
     Reads before = reads(session);
 
-    assertThat(writer.write(entries)).hasSize(BATCH);
+    assertThat(writer.write(entries).done()).hasSize(BATCH);
 
     Reads after = reads(session);
     assertThat(after.sequentialScans()).isEqualTo(before.sequentialScans());

@@ -4,7 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.Payload;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
@@ -99,13 +101,13 @@ class RefusedDeadLetterIT {
 
   private OutboxSubscriber.Builder builder() {
     return OutboxSubscriber.builder("orders")
-        .store(PostgresOutbox.store(pool, database.table()))
+        .store(PostgresOutbox.on(pool, database.table()).store())
         .deadLetters(DeadLetterQueue.in("outbox_dlq"))
         .maxDeliveries(5)
         .retry(RetryPolicy.none())
         .on(
             "poison",
-            delivery -> {
+            (Payload payload, Delivery delivery) -> {
               throw new IllegalStateException("poison");
             });
   }

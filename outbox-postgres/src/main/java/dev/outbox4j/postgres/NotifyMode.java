@@ -13,6 +13,10 @@ public enum NotifyMode {
   AUTO,
   /** For every queue with a row that is due at once; for delayed rows as {@link #AUTO}. */
   ALWAYS,
-  /** Never; subscribers find rows by polling. */
+  /**
+   * Never; subscribers find rows by polling. The mode for two-phase commit (XA): PostgreSQL refuses
+   * to prepare a transaction that has notified. With {@link #AUTO} that fails only while a
+   * subscriber sleeps, so at low load and not in a test without subscribers.
+   */
   NEVER
 }

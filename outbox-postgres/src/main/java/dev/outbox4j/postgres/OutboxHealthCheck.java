@@ -1,5 +1,6 @@
 package dev.outbox4j.postgres;
 
+import dev.outbox4j.postgres.internal.QueueDepths;
 import dev.outbox4j.postgres.internal.schema.Unanswered;
 import dev.outbox4j.spi.StoreException;
 import java.sql.SQLException;

@@ -14,8 +14,12 @@ import org.jooq.Configuration;
  * settings. All methods throw {@link dev.outbox4j.OutboxException} if the connection is in
  * autocommit mode (unless that was {@linkplain PostgresOutbox.PublisherBuilder#allowAutoCommit()
  * allowed}), a message cannot be encoded, or the statement fails; in the last case PostgreSQL has
- * aborted the caller's transaction. A timer id that is taken is no failure; publishing one that
- * another transaction has published and not yet committed waits for that transaction's end.
+ * aborted the caller's transaction. Publishing a timer id that another transaction has published
+ * and not yet committed waits for that transaction's end.
+ *
+ * <p>A timer id that is taken is no failure at read committed. At repeatable read or serializable
+ * it is one (SQLSTATE 40001) if the row was committed after the caller's transaction began to look:
+ * repeat the transaction, as after any such failure.
  *
  * <p>The payloads of one call may have 256 MiB together.
  *
@@ -42,7 +46,14 @@ public interface OutboxPublisher {
   Published publish(Connection connection, OutboxMessage message);
 
   /**
-   * Publishes messages in one statement. Those without a timer id get ascending ids in their order.
+   * Publishes messages in one statement.
+   *
+   * <p>Row ids ascend in the order of the messages of a queue and ordering key, and in the order of
+   * those that have neither ordering key nor timer id. They ascend in the order of the whole call
+   * if its timer ids do (by queue, then by id), as one alone does. Otherwise rows with timer ids
+   * are inserted in the order of these, so that two transactions that publish the same ids in one
+   * call each cannot deadlock. Messages of one queue and ordering key with different timer ids are
+   * refused, since they could not keep both orders.
    *
    * @param connection the caller's, in a transaction
    * @param messages the messages, of any queues; may be empty

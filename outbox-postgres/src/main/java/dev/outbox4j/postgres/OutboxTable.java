@@ -1,11 +1,9 @@
 package dev.outbox4j.postgres;
 
-import java.nio.charset.StandardCharsets;
-import java.util.Comparator;
-import java.util.List;
+import dev.outbox4j.internal.schema.Names;
 import java.util.Objects;
 import java.util.Optional;
-import java.util.regex.Pattern;
+import java.util.function.Supplier;
 import org.jooq.Name;
 import org.jooq.impl.DSL;
 import org.jspecify.annotations.Nullable;
@@ -14,16 +12,17 @@ import org.jspecify.annotations.Nullable;
  * The names of one outbox: its table, the schema that holds it, and what is derived from them.
  * Immutable; two are equal if their names are.
  *
- * <p>A name is refused if it, or a name derived from it, is longer than the 63 bytes that
- * PostgreSQL keeps of an identifier (<a
- * href="https://www.postgresql.org/docs/current/sql-syntax-lexical.html#SQL-SYNTAX-IDENTIFIERS">identifiers</a>);
- * nothing is truncated.
+ * <p>A table's name may have 32 bytes, a schema's 63, which is what PostgreSQL keeps of an
+ * identifier (<a
+ * href="https://www.postgresql.org/docs/current/sql-syntax-lexical.html#SQL-SYNTAX-IDENTIFIERS">identifiers</a>).
+ * A longer one is refused; nothing is truncated.
  */
 public final class OutboxTable {
   /** The bytes PostgreSQL keeps of an identifier: {@value}. */
-  public static final int MAX_IDENTIFIER_BYTES = 63;
+  public static final int MAX_IDENTIFIER_BYTES = Names.MAX_BYTES;
 
-  private static final Pattern ALLOWED = Pattern.compile("[\\p{L}_][\\p{L}\\p{N}_ -]*");
+  /** The bytes that the name of an outbox table may have: {@value}. */
+  public static final int MAX_TABLE_BYTES = Names.MAX_OUTBOX_BYTES;
 
   private final @Nullable String schema;
   private final String name;
@@ -39,27 +38,11 @@ public final class OutboxTable {
    * @param name letters, digits, {@code _}, {@code -} and spaces, beginning with a letter or {@code
    *     _}; used exactly as given, so upper case counts
    * @return the table
-   * @throws IllegalArgumentException if the name has other characters, or a name derived from it is
-   *     too long
+   * @throws IllegalArgumentException if the name has other characters, or more than {@link
+   *     #MAX_TABLE_BYTES} bytes
    */
   public static OutboxTable named(String name) {
-    requireIdentifier("table name", name);
-    OutboxTable table = new OutboxTable(null, name);
-    String longest =
-        table.derivedNames().stream()
-            .max(Comparator.comparingInt(OutboxTable::bytes))
-            .orElseThrow();
-    if (bytes(longest) > MAX_IDENTIFIER_BYTES) {
-      throw new IllegalArgumentException(
-          "table name '%s' is too long: '%s', derived from it, is %d bytes long and PostgreSQL keeps %d; shorten it by %d bytes"
-              .formatted(
-                  name,
-                  longest,
-                  bytes(longest),
-                  MAX_IDENTIFIER_BYTES,
-                  bytes(longest) - MAX_IDENTIFIER_BYTES));
-    }
-    return table;
+    return new OutboxTable(null, withHint(name, () -> Names.requireOutbox("table name", name)));
   }
 
   /**
@@ -83,21 +66,18 @@ public final class OutboxTable {
    * @throws IllegalArgumentException if it is not allowed
    */
   public static String requireIdentifier(String what, String name) {
-    Objects.requireNonNull(name, what);
-    if (!ALLOWED.matcher(name).matches()) {
-      throw new IllegalArgumentException(
-          what
-              + " '"
-              + name.replaceAll("\\p{Cntrl}", "?")
-              + "' is not allowed: use letters, digits, _, - and spaces, beginning with a letter or _"
-              + (name.indexOf('.') >= 0 ? "; name the schema with inSchema(...)" : ""));
+    return withHint(name, () -> Names.requireIdentifier(what, name));
+  }
+
+  private static String withHint(String name, Supplier<String> checked) {
+    try {
+      return checked.get();
+    } catch (IllegalArgumentException e) {
+      throw name.indexOf('.') < 0
+          ? e
+          : new IllegalArgumentException(
+              e.getMessage() + "; name the schema with inSchema(...)", e);
     }
-    if (bytes(name) > MAX_IDENTIFIER_BYTES) {
-      throw new IllegalArgumentException(
-          "%s '%s' is %d bytes long and PostgreSQL keeps %d; shorten it"
-              .formatted(what, name, bytes(name), MAX_IDENTIFIER_BYTES));
-    }
-    return name;
   }
 
   /** {@return the schema, if one was named} */
@@ -112,17 +92,17 @@ public final class OutboxTable {
 
   /** {@return the channel on which publishers notify: {@code outbox_<table>}} */
   public String channel() {
-    return "outbox_" + name;
+    return Names.channel(name);
   }
 
   /** {@return the name of the index that serves claims: {@code <table>_claim_idx}} */
   public String claimIndex() {
-    return name + "_claim_idx";
+    return Names.claimIndex(name);
   }
 
   /** {@return the name of the unique index on timer ids: {@code <table>_timer_uq}} */
   public String timerIndex() {
-    return name + "_timer_uq";
+    return Names.timerIndex(name);
   }
 
   /**
@@ -130,12 +110,12 @@ public final class OutboxTable {
    * <table>_sleepers}}
    */
   public String sleepersTable() {
-    return name + "_sleepers";
+    return Names.sleepers(name);
   }
 
   /** {@return the name of the SQL function that publishes: {@code <table>_publish}} */
   public String publishFunction() {
-    return name + "_publish";
+    return Names.publishFunction(name);
   }
 
   /** {@return the table's qualified name, for jOOQ to quote} */
@@ -150,21 +130,6 @@ public final class OutboxTable {
 
   private Name qualify(String local) {
     return schema == null ? DSL.quotedName(local) : DSL.quotedName(schema, local);
-  }
-
-  private List<String> derivedNames() {
-    return List.of(
-        channel(),
-        claimIndex(),
-        timerIndex(),
-        sleepersTable(),
-        sleepersTable() + "_pkey",
-        publishFunction(),
-        name + "_schema_history_s_idx"); // an index that Flyway makes for its history table
-  }
-
-  private static int bytes(String name) {
-    return name.getBytes(StandardCharsets.UTF_8).length;
   }
 
   @Override

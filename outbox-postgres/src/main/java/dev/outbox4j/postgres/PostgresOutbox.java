@@ -2,6 +2,10 @@ package dev.outbox4j.postgres;
 
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.postgres.internal.JdbcStore;
+import dev.outbox4j.postgres.internal.QueueDepths;
+import dev.outbox4j.postgres.internal.publish.JdbcOutboxPublisher;
+import dev.outbox4j.postgres.internal.publish.PublisherSettings;
+import dev.outbox4j.postgres.internal.publish.R2dbcOutboxPublisher;
 import dev.outbox4j.spi.PayloadCodec;
 import java.time.Duration;
 import java.util.Collection;
@@ -10,18 +14,132 @@ import java.util.Objects;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
-/** The entry point: store, publishers and validator of an outbox table. */
+/**
+ * The entry point: {@link #publisher} for who publishes, {@link #on} for who subscribes, validates
+ * or counts. Immutable and thread-safe; does no I/O until told to.
+ */
 public final class PostgresOutbox {
-  private PostgresOutbox() {}
+  /** How long a store waits for the server's answer by default: 15 s. */
+  public static final Duration DEFAULT_NETWORK_TIMEOUT = Duration.ofSeconds(15);
+
+  private final DataSource dataSource;
+  private final OutboxTable table;
+
+  private PostgresOutbox(DataSource dataSource, OutboxTable table) {
+    this.dataSource = Objects.requireNonNull(dataSource, "dataSource");
+    this.table = Objects.requireNonNull(table, "table");
+  }
 
   /**
-   * Starts a publisher of an outbox.
+   * Names an outbox and where to reach it.
+   *
+   * @param dataSource where to borrow a connection for each statement, best a pool
+   * @param table the outbox table
+   * @return what can be had of it; it touches no database yet
+   */
+  public static PostgresOutbox on(DataSource dataSource, OutboxTable table) {
+    return new PostgresOutbox(dataSource, table);
+  }
+
+  /**
+   * Starts a publisher of an outbox. It needs no data source, since it publishes on the caller's
+   * connection.
    *
    * @param table where it publishes
    * @return a builder; it touches no database
    */
   public static PublisherBuilder publisher(OutboxTable table) {
     return new PublisherBuilder(table);
+  }
+
+  /**
+   * Returns the outbox's store, with the {@linkplain #DEFAULT_NETWORK_TIMEOUT default} network
+   * timeout. Does no I/O. The connections must be pgjdbc's, at isolation level READ COMMITTED.
+   *
+   * @return the store
+   */
+  public PostgresStore store() {
+    return store(DEFAULT_NETWORK_TIMEOUT);
+  }
+
+  /**
+   * Returns the outbox's store. Does no I/O. The connections must be pgjdbc's, at isolation level
+   * READ COMMITTED.
+   *
+   * @param networkTimeout how long to wait for the server's answer before the connection is given
+   *     up, 1 ms to about 24 days; a shorter one that the connection has already is kept. Bounds
+   *     what a connection costs that has died without a word
+   * @return the store
+   * @throws IllegalArgumentException if the timeout is out of range
+   */
+  public PostgresStore store(Duration networkTimeout) {
+    return new JdbcStore(dataSource, table, networkTimeout);
+  }
+
+  /**
+   * Returns what compares the live schema with what the code needs. Touches no database yet.
+   *
+   * @return the validator
+   */
+  public SchemaValidator validator() {
+    return SchemaValidator.of(dataSource, table);
+  }
+
+  /**
+   * Counts what queues hold, each count up to 10,000, in one statement that walks the claim index.
+   * Needs select on the table.
+   *
+   * @param queues the queues, of which some may be empty or unknown
+   * @return one depth for each, in the same order
+   * @throws dev.outbox4j.spi.StoreException if the statement fails
+   * @throws IllegalArgumentException if a queue's name is one that no message can have
+   */
+  public List<QueueDepth> depths(Collection<String> queues) {
+    return depths(queues, QueueDepths.DEFAULT_COUNT_LIMIT);
+  }
+
+  /**
+   * Counts what queues hold, each count up to a limit: its cost is that many index entries for each
+   * queue, twice. Needs select on the table.
+   *
+   * @param queues the queues, of which some may be empty or unknown
+   * @param countLimit where to stop counting, from 1 to 10,000,000
+   * @return one depth for each, in the same order
+   * @throws dev.outbox4j.spi.StoreException if the statement fails
+   * @throws IllegalArgumentException if the limit is out of range, or a queue's name is one that no
+   *     message can have
+   */
+  public List<QueueDepth> depths(Collection<String> queues, int countLimit) {
+    return new QueueDepths(table).read(dataSource, queues, countLimit);
+  }
+
+  /**
+   * Returns the deeper health check, which asks the database: the {@linkplain #validator()
+   * validator} with its default settings, and the depth of queues. Touches no database yet.
+   *
+   * @param queues the queues to count; may be empty
+   * @return the check
+   * @throws IllegalArgumentException if a queue's name is one that no message can have
+   */
+  public OutboxHealthCheck healthCheck(Collection<String> queues) {
+    return healthCheck(validator(), queues);
+  }
+
+  /**
+   * Returns the deeper health check with a validator of your own settings. Touches no database yet.
+   *
+   * @param validator what to compare, such as {@link #validator()} with the dead letters
+   * @param queues the queues to count, which needs select on the table; may be empty
+   * @return the check
+   * @throws IllegalArgumentException if a queue's name is one that no message can have
+   */
+  public OutboxHealthCheck healthCheck(SchemaValidator validator, Collection<String> queues) {
+    return new OutboxHealthCheck(dataSource, table, validator, queues);
+  }
+
+  @Override
+  public String toString() {
+    return "PostgresOutbox[" + table + "]";
   }
 
   /** Collects a publisher's settings. Not thread-safe; does no I/O. */
@@ -51,7 +169,8 @@ public final class PostgresOutbox {
     }
 
     /**
-     * Sets when publishing notifies.
+     * Sets when publishing notifies. Transactions that are prepared (two-phase commit, XA) need
+     * {@link NotifyMode#NEVER}.
      *
      * @param mode the mode; default {@link NotifyMode#AUTO}
      * @return this builder
@@ -83,102 +202,7 @@ public final class PostgresOutbox {
     }
 
     private PublisherSettings settings() {
-      return new PublisherSettings(table, notifyMode, new BodyEncoder(codec), autoCommitAllowed);
+      return new PublisherSettings(table, notifyMode, codec, autoCommitAllowed);
     }
-  }
-
-  /** How long a store waits for the server's answer by default: 15 s. */
-  public static final Duration DEFAULT_NETWORK_TIMEOUT = Duration.ofSeconds(15);
-
-  /**
-   * Returns the store of an outbox, with the {@linkplain #DEFAULT_NETWORK_TIMEOUT default} network
-   * timeout. Does no I/O.
-   *
-   * @param dataSource where to borrow a connection for each statement, best a pool; its connections
-   *     must be pgjdbc's, at isolation level READ COMMITTED
-   * @param table the outbox
-   * @return the store
-   */
-  public static PostgresStore store(DataSource dataSource, OutboxTable table) {
-    return store(dataSource, table, DEFAULT_NETWORK_TIMEOUT);
-  }
-
-  /**
-   * Returns the store of an outbox. Does no I/O.
-   *
-   * @param dataSource where to borrow a connection for each statement, best a pool; its connections
-   *     must be pgjdbc's, at isolation level READ COMMITTED
-   * @param table the outbox
-   * @param networkTimeout how long to wait for the server's answer before the connection is given
-   *     up, 1 ms to about 24 days; a shorter one that the connection has already is kept. Bounds
-   *     what a connection costs that has died without a word
-   * @return the store
-   * @throws IllegalArgumentException if the timeout is out of range
-   */
-  public static PostgresStore store(
-      DataSource dataSource, OutboxTable table, Duration networkTimeout) {
-    return new JdbcStore(dataSource, table, networkTimeout);
-  }
-
-  /**
-   * Returns what compares the live schema with what the code needs. Touches no database yet.
-   *
-   * @param dataSource where from
-   * @param table the outbox table
-   * @return the validator
-   */
-  public static SchemaValidator validator(DataSource dataSource, OutboxTable table) {
-    return SchemaValidator.of(dataSource, table);
-  }
-
-  /**
-   * Counts what queues hold, each count up to 10,000, in one statement that walks the claim index.
-   *
-   * @param dataSource where from; needs select on the table
-   * @param table the outbox table
-   * @param queues the queues, of which some may be empty or unknown
-   * @return one depth for each, in the same order
-   * @throws dev.outbox4j.spi.StoreException if the statement fails
-   * @throws IllegalArgumentException if a queue's name is one that no message can have
-   */
-  public static List<QueueDepth> depths(
-      DataSource dataSource, OutboxTable table, Collection<String> queues) {
-    return depths(dataSource, table, queues, QueueDepths.DEFAULT_COUNT_LIMIT);
-  }
-
-  /**
-   * Counts what queues hold, each count up to a limit: its cost is that many index entries for each
-   * queue, twice.
-   *
-   * @param dataSource where from; needs select on the table
-   * @param table the outbox table
-   * @param queues the queues, of which some may be empty or unknown
-   * @param countLimit where to stop counting, from 1 to 10,000,000
-   * @return one depth for each, in the same order
-   * @throws dev.outbox4j.spi.StoreException if the statement fails
-   * @throws IllegalArgumentException if the limit is out of range, or a queue's name is one that no
-   *     message can have
-   */
-  public static List<QueueDepth> depths(
-      DataSource dataSource, OutboxTable table, Collection<String> queues, int countLimit) {
-    return new QueueDepths(table).read(dataSource, queues, countLimit);
-  }
-
-  /**
-   * Returns the deeper health check, which asks the database. Touches none yet.
-   *
-   * @param dataSource where from; needs select on the table
-   * @param table the outbox table
-   * @param validator what to compare, such as {@link #validator} with the dead letters
-   * @param queues the queues to count; may be empty
-   * @return the check
-   * @throws IllegalArgumentException if a queue's name is one that no message can have
-   */
-  public static OutboxHealthCheck healthCheck(
-      DataSource dataSource,
-      OutboxTable table,
-      SchemaValidator validator,
-      Collection<String> queues) {
-    return new OutboxHealthCheck(dataSource, table, validator, queues);
   }
 }

@@ -1,9 +1,11 @@
 package dev.outbox4j.postgres;
 
+import dev.outbox4j.internal.schema.Names;
 import dev.outbox4j.postgres.internal.schema.SchemaInspection;
 import dev.outbox4j.postgres.internal.schema.SchemaQuestion;
 import java.time.Duration;
 import java.util.EnumSet;
+import java.util.List;
 import java.util.Objects;
 import java.util.Set;
 import javax.sql.DataSource;
@@ -17,7 +19,12 @@ import javax.sql.DataSource;
  *
  * <p>Indexes are recognised by their definition, whatever their name. Columns and indexes of your
  * own are no faults, unless an insert would fail for want of a value, or an index mentions a column
- * that every claim writes.
+ * that every claim writes. Row triggers, rules, checks and foreign keys of your own are faults,
+ * since they may drop or refuse what the library writes; {@link #accept} names those that are
+ * meant.
+ *
+ * <p>It also looks at the session: a standby, read-only transactions, another isolation than read
+ * committed, and a server before PostgreSQL 13 are faults.
  */
 public final class SchemaValidator {
   /** How long {@link #validateSchema} waits for one answer, unless told: 10 s. */
@@ -47,7 +54,7 @@ public final class SchemaValidator {
    *     OutboxTable#requireIdentifier}
    */
   public SchemaValidator deadLetters(String table) {
-    OutboxTable.requireIdentifier("dead-letter table name", table);
+    Names.requireDeadLetters("dead-letter table name", table);
     return new SchemaValidator(
         dataSource, question.withDeadLetters(question.table().schema().orElse(null), table));
   }
@@ -63,7 +70,7 @@ public final class SchemaValidator {
    */
   public SchemaValidator deadLetters(String schema, String table) {
     OutboxTable.requireIdentifier("dead-letter schema name", schema);
-    OutboxTable.requireIdentifier("dead-letter table name", table);
+    Names.requireDeadLetters("dead-letter table name", table);
     return new SchemaValidator(dataSource, question.withDeadLetters(schema, table));
   }
 
@@ -105,6 +112,17 @@ public final class SchemaValidator {
    */
   public SchemaValidator checkPublishFunction() {
     return new SchemaValidator(dataSource, question.withFunction());
+  }
+
+  /**
+   * Accepts triggers, rules and constraints of your own that are meant to be there. Replaces what
+   * was accepted before.
+   *
+   * @param names their names, exactly as the database has them
+   * @return the validator
+   */
+  public SchemaValidator accept(String... names) {
+    return new SchemaValidator(dataSource, question.withAccepted(Set.copyOf(List.of(names))));
   }
 
   /**

@@ -2,16 +2,18 @@ package dev.outbox4j.postgres;
 
 import dev.outbox4j.Payload;
 import dev.outbox4j.spi.PayloadCodec;
+import java.lang.reflect.Type;
+import java.util.Map;
 
 /** Encodes integers as decimal text, and throws on all else. */
-record CountCodec(String contentType) implements PayloadCodec {
+public record CountCodec(String contentType) implements PayloadCodec {
   @Override
   public Payload encode(Object body) {
     return Payload.ofText(Integer.toString((Integer) body));
   }
 
   @Override
-  public <T> T decode(Payload payload, Class<T> type) throws Exception {
-    return type.cast(Integer.valueOf(payload.text()));
+  public Object decode(Payload payload, Map<String, String> headers, Type type) throws Exception {
+    return Integer.valueOf(payload.text());
   }
 }

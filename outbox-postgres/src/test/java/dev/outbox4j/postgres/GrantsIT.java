@@ -52,8 +52,8 @@ class GrantsIT {
       "insert into box.outbox (queue, payload) values ('orders', 'x')";
   private static final String PUBLISH_LEASED =
       "insert into box.outbox (queue, payload, lease_until) values ('orders', 'x', 'infinity')";
-  private static final String PUBLISH_AS_ID =
-      "insert into box.outbox (queue, payload, id) values ('orders', 'x', 1)";
+  private static final String PUBLISH_AGAIN =
+      "insert into box.outbox (queue, payload, id, lease_token) values ('orders', 'x', -1, 4)";
   private static final String READ_PAYLOAD = "select payload from box.outbox";
   private static final String READ_HEADERS = "select headers from box.outbox";
   private static final String LOCK_ROW = "select id from box.outbox for update";
@@ -61,22 +61,26 @@ class GrantsIT {
   private static final String FORGE = "update box.outbox set payload = 'forged'";
   private static final String REROUTE = "update box.outbox set queue = 'other', type = 'other'";
   private static final String ACK = "delete from box.outbox where id = -1";
-  private static final String SLEEP = "insert into box.outbox_sleepers values ('q', 's', now())";
+  private static final String SLEEP =
+      "insert into box.outbox_sleepers values ('q', 's', now(), false, now())";
   private static final String WAKE = "delete from box.outbox_sleepers where subscriber = 's'";
   private static final String STAY_AWAKE = "update box.outbox_sleepers set wake_at = now()";
   private static final String WHO_SLEEPS = "select subscriber from box.outbox_sleepers";
   private static final String BROWSE = "select id from dead.letters";
   private static final String BURY =
       """
-      insert into dead.letters (original_id, queue, payload, deliveries_count, attempts_count,
-        created_at, failure_reason) values (1, 'q', 'x', 1, 1, now(), 'rejected')
+      insert into dead.letters (outbox, original_id, lease_token, queue, payload, deliveries_count,
+        attempts_count, created_at, available_at, failure_reason)
+      values ('box.outbox', 1, 1, 'q', 'x', 1, 1, now(), now(), 'rejected')
       """;
-  private static final String BURY_REDRIVEN =
+  private static final String BURY_RESOLVED =
       """
-      insert into dead.letters (original_id, queue, payload, deliveries_count, attempts_count,
-        created_at, failure_reason, redriven_at) values (1, 'q', 'x', 1, 1, now(), 'rejected', now())
+      insert into dead.letters (outbox, original_id, lease_token, queue, payload, deliveries_count,
+        attempts_count, created_at, available_at, failure_reason, resolved_at)
+      values ('box.outbox', 1, 1, 'q', 'x', 1, 1, now(), now(), 'rejected', now())
       """;
-  private static final String MARK = "update dead.letters set redriven_by = 'me'";
+  private static final String MARK =
+      "update dead.letters set resolved_at = now(), resolved_by = 'me', resolution = 'redriven'";
   private static final String REWRITE = "update dead.letters set payload = 'x'";
   private static final String PURGE = "delete from dead.letters where id = -1";
   private static final String FUNCTION = "select box.outbox_publish('orders', 'x'::bytea)";
@@ -97,6 +101,7 @@ class GrantsIT {
         + " suppress_redundant_updates_trigger()",
     "select setval('box.outbox_id_seq', 1)",
     "select * from box.outbox_schema_history",
+    "select * from dead.letters_schema_history",
     "set role postgres"
   };
 
@@ -245,13 +250,13 @@ class GrantsIT {
   void thePublisherDoesNothingElse() {
     mayNot("pub", OWNERS);
     mayNot("pub", READ_PAYLOAD, READ_HEADERS, LOCK_ROW, CLAIM, FORGE, REROUTE, ACK);
-    mayNot("pub", PUBLISH_LEASED, PUBLISH_AS_ID);
+    mayNot("pub", PUBLISH_LEASED, PUBLISH_AGAIN);
     mayNot("pub", SLEEP, WAKE, STAY_AWAKE, WHO_SLEEPS, BROWSE, BURY, MARK, PURGE);
-    OutboxStore store = PostgresOutbox.store(as("pub"), TABLE);
+    OutboxStore store = PostgresOutbox.on(as("pub"), TABLE).store();
     refused(() -> store.claim(claim("orders", Idle.UNCHANGED)));
     refused(() -> store.ack(List.of(new LeaseRef("orders", 1, 1))));
     refused(() -> cancel("pub", "orders", "t"));
-    refused(() -> PostgresOutbox.depths(as("pub"), TABLE, List.of("orders")));
+    refused(() -> PostgresOutbox.on(as("pub"), TABLE).depths(List.of("orders")));
   }
 
   @Test
@@ -278,21 +283,23 @@ class GrantsIT {
     for (int i = 0; i < 5; i++) {
       publish("pub", NotifyMode.AUTO, message("claimed"));
     }
-    OutboxStore store = PostgresOutbox.store(as("sub"), TABLE);
-    store.claim(claim("nothing", Idle.sleep(Duration.ofSeconds(1))));
+    OutboxStore store = PostgresOutbox.on(as("sub"), TABLE).store();
+    store.claim(claim("nothing", Idle.sleep(Duration.ofSeconds(1), null)));
     store.claim(claim("nothing", Idle.LOOK_AHEAD));
     List<LeaseRef> leases =
-        store.claim(claim("claimed", Idle.AWAKE)).rows().stream().map(ClaimedRow::lease).toList();
+        store.claim(claim("claimed", Idle.awake(Duration.ofSeconds(1)))).rows().stream()
+            .map(ClaimedRow::lease)
+            .toList();
     assertThat(leases).hasSize(5);
-    assertThat(store.renew(leases, Duration.ofSeconds(30))).hasSize(5);
-    assertThat(store.ack(leases.subList(0, 1))).hasSize(1);
-    assertThat(store.retry(List.of(new RetryUpdate(leases.get(1), Duration.ZERO, "no"))))
+    assertThat(store.renew(leases, Duration.ofSeconds(30)).done()).hasSize(5);
+    assertThat(store.ack(leases.subList(0, 1)).done()).hasSize(1);
+    assertThat(store.retry(List.of(new RetryUpdate(leases.get(1), Duration.ZERO, "no"))).done())
         .hasSize(1);
-    assertThat(store.reschedule(List.of(new RescheduleUpdate(leases.get(2), Duration.ZERO))))
+    assertThat(store.reschedule(List.of(new RescheduleUpdate(leases.get(2), Duration.ZERO))).done())
         .hasSize(1);
-    assertThat(store.release(leases.subList(3, 5))).hasSize(2);
+    assertThat(store.release(leases.subList(3, 5)).done()).hasSize(2);
     assertThatCode(() -> store.forget("s")).doesNotThrowAnyException();
-    assertThat(PostgresOutbox.depths(as("sub"), TABLE, List.of("claimed")).get(0).ready())
+    assertThat(PostgresOutbox.on(as("sub"), TABLE).depths(List.of("claimed")).get(0).ready())
         .isEqualTo(4);
   }
 
@@ -300,22 +307,22 @@ class GrantsIT {
   void theSubscriberDoesNothingElse() {
     mayNot("sub", OWNERS);
     mayNot("sub", PUBLISH, FUNCTION, FORGE, REROUTE);
-    mayNot("sub", BROWSE, BURY_REDRIVEN, MARK, REWRITE, PURGE);
+    mayNot("sub", BROWSE, BURY_RESOLVED, MARK, REWRITE, PURGE);
     refused(() -> publish("sub", NotifyMode.NEVER, message("orders")));
   }
 
   @Test
   void theOperatorLooksAndRedrives() throws SQLException {
-    may("ops", BROWSE, MARK, PURGE, PUBLISH, READ_PAYLOAD, WHO_SLEEPS);
-    assertThat(PostgresOutbox.depths(as("ops"), TABLE, List.of("orders"))).hasSize(1);
+    may("ops", BROWSE, MARK, PURGE, PUBLISH, PUBLISH_AGAIN, READ_PAYLOAD, WHO_SLEEPS);
+    assertThat(PostgresOutbox.on(as("ops"), TABLE).depths(List.of("orders"))).hasSize(1);
   }
 
   @Test
   void theOperatorDoesNothingElse() {
     mayNot("ops", OWNERS);
-    mayNot("ops", LOCK_ROW, CLAIM, FORGE, ACK, PUBLISH_LEASED, PUBLISH_AS_ID, FUNCTION);
+    mayNot("ops", LOCK_ROW, CLAIM, FORGE, ACK, PUBLISH_LEASED, FUNCTION);
     mayNot("ops", SLEEP, WAKE, STAY_AWAKE, BURY, REWRITE);
-    OutboxStore store = PostgresOutbox.store(as("ops"), TABLE);
+    OutboxStore store = PostgresOutbox.on(as("ops"), TABLE).store();
     refused(() -> store.claim(claim("orders", Idle.UNCHANGED)));
   }
 
@@ -324,12 +331,13 @@ class GrantsIT {
     mayNot("none", OWNERS);
     mayNot("none", PUBLISH, READ_PAYLOAD, ACK, WHO_SLEEPS, BROWSE, BURY, FUNCTION);
     refused(() -> publish("none", NotifyMode.NEVER, message("orders")));
-    refused(() -> PostgresOutbox.store(as("none"), TABLE).claim(claim("orders", Idle.UNCHANGED)));
+    refused(
+        () -> PostgresOutbox.on(as("none"), TABLE).store().claim(claim("orders", Idle.UNCHANGED)));
   }
 
   private static ClaimRequest claim(String queue, Idle idle) {
     return new ClaimRequest(
-        List.of(new ClaimRequest.QueueScan(queue, null)), 10, Duration.ofSeconds(30), "s", idle);
+        queue, ClaimRequest.Range.ALL, 10, 1 << 20, Duration.ofSeconds(30), "s", idle, null);
   }
 
   private static void refused(ThrowableAssert.ThrowingCallable work) {
@@ -345,7 +353,8 @@ class GrantsIT {
   @ParameterizedTest
   @ValueSource(strings = {"pub", "sub", "ops"})
   void theValidatorAgrees(String role) {
-    SchemaValidator validator = PostgresOutbox.validator(as(role), TABLE).checkPublishFunction();
+    SchemaValidator validator =
+        PostgresOutbox.on(as(role), TABLE).validator().checkPublishFunction();
     validator = role.equals("pub") ? validator : validator.deadLetters("dead", "letters");
 
     for (OutboxRole asked : OutboxRole.values()) {

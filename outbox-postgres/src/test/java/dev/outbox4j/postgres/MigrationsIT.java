@@ -8,9 +8,16 @@ import ch.qos.logback.classic.Logger;
 import ch.qos.logback.classic.spi.ILoggingEvent;
 import ch.qos.logback.core.read.ListAppender;
 import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.internal.schema.Column;
+import dev.outbox4j.internal.schema.Layout;
+import dev.outbox4j.internal.schema.Place;
+import dev.outbox4j.migrations.DeadLetterMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -24,6 +31,9 @@ import org.flywaydb.core.api.FlywayException;
 import org.junit.jupiter.api.Assertions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.postgresql.ds.PGSimpleDataSource;
 import org.slf4j.LoggerFactory;
 
@@ -36,7 +46,8 @@ class MigrationsIT {
   }
 
   private SchemaReport report(String schema, String table, String dlqSchema, String dlqTable) {
-    return PostgresOutbox.validator(database.plain(), OutboxTable.named(table).inSchema(schema))
+    return PostgresOutbox.on(database.plain(), OutboxTable.named(table).inSchema(schema))
+        .validator()
         .deadLetters(dlqSchema, dlqTable)
         .checkStorage()
         .checkGrants(OutboxRole.PUBLISHER, OutboxRole.values())
@@ -48,11 +59,56 @@ class MigrationsIT {
   void appliesWhatIsMissingAndNothingTheSecondTime() {
     OutboxMigrations migrations = OutboxMigrations.of("fresh", "outbox");
 
-    assertThat(migrations.migrate(database.plain())).isEqualTo(1);
+    assertThat(migrations.migrate(database.plain())).isEqualTo(2);
     assertThat(migrations.migrate(database.plain())).isZero();
     assertThat(report("fresh", "outbox", "fresh", "outbox_dlq")).hasToString("valid");
-    assertThat(database.count("fresh.outbox_schema_history where version = '1' and success"))
-        .isEqualTo(1);
+    for (String history : List.of("outbox_schema_history", "outbox_dlq_schema_history")) {
+      assertThat(database.count("fresh." + history + " where version = '1' and success"))
+          .isEqualTo(1);
+    }
+  }
+
+  @Test
+  void createsTheColumnsOfTheListInItsOrder() {
+    for (Place place : Place.values()) {
+      String table =
+          switch (place) {
+            case OUTBOX -> "outbox";
+            case SLEEPERS -> "outbox_sleepers";
+            case DEAD_LETTERS -> "outbox_dlq";
+          };
+      assertThat(
+              database.list(
+                  String.class,
+                  "select attname::text from pg_attribute where attrelid = ?::regclass and attnum > 0 order by attnum",
+                  table))
+          .containsExactlyElementsOf(
+              Layout.of(place).columns().stream().map(Column::name).toList());
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void letsSeveralOutboxesShareOneDeadLetterTable(boolean deadLettersFirst) {
+    String schema = deadLettersFirst ? "shared_first" : "shared_last";
+    DeadLetterMigrations letters = DeadLetterMigrations.of(schema, "letters");
+    List<OutboxMigrations> outboxes =
+        List.of(
+            OutboxMigrations.of(schema, "orders").deadLetters(schema, "letters"),
+            OutboxMigrations.of(schema, "mails").deadLetters(schema, "letters"));
+    if (deadLettersFirst) {
+      assertThat(letters.migrate(database.plain())).isEqualTo(1);
+    }
+
+    assertThat(outboxes.get(0).migrate(database.plain())).isEqualTo(deadLettersFirst ? 1 : 2);
+    assertThat(outboxes.get(1).migrate(database.plain())).isEqualTo(1);
+    assertThat(letters.migrate(database.plain())).isZero();
+    for (OutboxMigrations each : outboxes) {
+      assertThat(each.migrate(database.plain())).isZero();
+    }
+
+    assertThat(report(schema, "orders", schema, "letters")).hasToString("valid");
+    assertThat(report(schema, "mails", schema, "letters")).hasToString("valid");
   }
 
   @Test
@@ -60,8 +116,8 @@ class MigrationsIT {
     database.update("create schema busy");
     database.update("create table busy.orders (id int)");
 
-    assertThat(OutboxMigrations.of("busy", "orders_outbox").migrate(database.plain())).isEqualTo(1);
-    assertThat(OutboxMigrations.of("busy", "mail_outbox").migrate(database.plain())).isEqualTo(1);
+    assertThat(OutboxMigrations.of("busy", "orders_outbox").migrate(database.plain())).isEqualTo(2);
+    assertThat(OutboxMigrations.of("busy", "mail_outbox").migrate(database.plain())).isEqualTo(2);
     assertThat(OutboxMigrations.of("busy", "orders_outbox").migrate(database.plain())).isZero();
     assertThat(report("busy", "orders_outbox", "busy", "orders_outbox_dlq")).hasToString("valid");
     assertThat(report("busy", "mail_outbox", "busy", "mail_outbox_dlq")).hasToString("valid");
@@ -73,7 +129,7 @@ class MigrationsIT {
     OutboxMigrations migrations =
         OutboxMigrations.of("Own Schema", "Out-Box").deadLetters("Grave Yard", "Dead Letters");
 
-    assertThat(migrations.migrate(database.plain())).isEqualTo(1);
+    assertThat(migrations.migrate(database.plain())).isEqualTo(2);
     assertThat(report("Own Schema", "Out-Box", "Grave Yard", "Dead Letters")).hasToString("valid");
     assertThat(
             database.one(
@@ -83,14 +139,14 @@ class MigrationsIT {
 
   @Test
   void takesTheLongestNamesThatAreAllowed() {
-    String table = "o".repeat(42);
-    String letters = "d".repeat(46);
+    String table = "o".repeat(32);
+    String letters = "d".repeat(36);
 
     assertThat(
             OutboxMigrations.of("longest", table)
                 .deadLetters("longest", letters)
                 .migrate(database.plain()))
-        .isEqualTo(1);
+        .isEqualTo(2);
     assertThat(report("longest", table, "longest", letters)).hasToString("valid");
     assertThat(
             database.list(
@@ -100,7 +156,8 @@ class MigrationsIT {
             table + "_schema_history",
             table + "_schema_history_s_idx",
             table + "_schema_history_pk",
-            letters + "_queue_failed_idx");
+            letters + "_queue_failed_idx",
+            letters + "_schema_history_s_idx");
   }
 
   @Test
@@ -113,7 +170,7 @@ class MigrationsIT {
           Assertions.assertTimeoutPreemptively(
               Duration.ofSeconds(10), () -> OutboxMigrations.of("tight", "outbox").migrate(pool));
 
-      assertThat(applied).isEqualTo(1);
+      assertThat(applied).isEqualTo(2);
       assertThat(path(pool)).isEqualTo(before);
       assertThat(pool.getHikariPoolMXBean().getActiveConnections()).isZero();
     }
@@ -128,8 +185,10 @@ class MigrationsIT {
     }
   }
 
-  @Test
-  void letsManyProcessesMigrateAtOnce() throws Exception {
+  @ParameterizedTest
+  @ValueSource(strings = {"crowded", "crowded_dead"})
+  void letsManyProcessesMigrateAtOnce(String dead) throws Exception {
+    database.update("drop schema if exists crowded, crowded_dead cascade");
     int callers = 6;
     CyclicBarrier together = new CyclicBarrier(callers);
     ExecutorService threads = Executors.newFixedThreadPool(callers);
@@ -141,7 +200,7 @@ class MigrationsIT {
                 () -> {
                   together.await(10, TimeUnit.SECONDS);
                   return OutboxMigrations.of("crowded", "outbox")
-                      .deadLetters("crowded_dead", "letters")
+                      .deadLetters(dead, "letters")
                       .migrate(database.plain());
                 }));
       }
@@ -149,11 +208,11 @@ class MigrationsIT {
       for (Future<Integer> each : applied) {
         counts.add(each.get(60, TimeUnit.SECONDS));
       }
-      assertThat(counts).containsOnly(0, 1).containsOnlyOnce(1);
+      assertThat(counts.stream().mapToInt(Integer::intValue).sum()).isEqualTo(2);
     } finally {
       threads.shutdownNow();
     }
-    assertThat(report("crowded", "outbox", "crowded_dead", "letters")).hasToString("valid");
+    assertThat(report("crowded", "outbox", dead, "letters")).hasToString("valid");
   }
 
   @Test
@@ -164,7 +223,7 @@ class MigrationsIT {
     owner.setUser("owning");
     owner.setPassword("secret");
 
-    assertThat(OutboxMigrations.of("owned", "outbox").migrate(owner)).isEqualTo(1);
+    assertThat(OutboxMigrations.of("owned", "outbox").migrate(owner)).isEqualTo(2);
     assertThatThrownBy(() -> OutboxMigrations.of("not_owned", "outbox").migrate(owner))
         .isInstanceOf(FlywayException.class)
         .hasMessageContaining("permission denied");
@@ -185,7 +244,7 @@ class MigrationsIT {
         .containsExactly("outbox_dlq");
 
     database.update("drop table torn.outbox_dlq");
-    assertThat(OutboxMigrations.of("torn", "outbox").migrate(database.plain())).isEqualTo(1);
+    assertThat(OutboxMigrations.of("torn", "outbox").migrate(database.plain())).isEqualTo(2);
   }
 
   @Test
@@ -196,7 +255,9 @@ class MigrationsIT {
     root.addAppender(heard);
     try {
       OutboxMigrations.of("quiet", "outbox").migrate(database.plain());
-      OutboxMigrations.of("quiet", "second").migrate(database.plain());
+      OutboxMigrations.of("quiet", "second")
+          .deadLetters("quiet", "outbox_dlq")
+          .migrate(database.plain());
       OutboxMigrations.of("quiet", "outbox").migrate(database.plain());
     } finally {
       root.detachAppender(heard);
@@ -217,21 +278,23 @@ class MigrationsIT {
   }
 
   @Test
-  void joinsTheServicesOwnFlyway() {
+  void isPartOfAServicesOwnNumberingByVersion(@TempDir Path folder) throws IOException {
+    OutboxMigrations migrations = OutboxMigrations.of("service", "outbox");
+    Files.writeString(folder.resolve("V20240101__orders.sql"), "create table orders (id int);");
+    Files.writeString(
+        folder.resolve("V20240102__dead_letters.sql"), migrations.deadLetters().sql(0, 1));
+    Files.writeString(folder.resolve("V20240103__outbox.sql"), migrations.sql(0, 1));
     database.update("create schema service");
     Flyway flyway =
         Flyway.configure()
             .dataSource(database.plain())
             .defaultSchema("service")
-            .locations("classpath:dev/outbox4j/postgres/service", OutboxMigrations.LOCATION)
-            .placeholders(OutboxMigrations.of("service", "outbox").placeholders())
+            .locations("filesystem:" + folder)
             .load();
 
-    assertThat(flyway.migrate().migrationsExecuted).isEqualTo(2);
+    assertThat(flyway.migrate().migrationsExecuted).isEqualTo(3);
     assertThat(flyway.migrate().migrationsExecuted).isZero();
     assertThat(report("service", "outbox", "service", "outbox_dlq")).hasToString("valid");
-    assertThat(database.count("service.flyway_schema_history where success")).isEqualTo(2);
-    assertThat(database.count("service.orders")).isZero();
   }
 
   @Test
@@ -248,6 +311,6 @@ class MigrationsIT {
             database.list(
                 String.class, "select distinct installed_by from configured.outbox_schema_history"))
         .containsExactly("the order service");
-    assertThat(migrations.migrate(database.plain())).isZero();
+    assertThat(migrations.migrate(database.plain())).describedAs("the dead letters").isEqualTo(1);
   }
 }

@@ -20,11 +20,9 @@ class OutboxHealthCheckIT {
   }
 
   private static OutboxHealthCheck check(PGSimpleDataSource source, OutboxTable table) {
-    return PostgresOutbox.healthCheck(
-        source,
-        table,
-        PostgresOutbox.validator(source, table).deadLetters("outbox_dlq"),
-        List.of("orders", "mails"));
+    PostgresOutbox outbox = PostgresOutbox.on(source, table);
+    return outbox.healthCheck(
+        outbox.validator().deadLetters("outbox_dlq"), List.of("orders", "mails"));
   }
 
   @Test

@@ -123,6 +123,8 @@ class PublishFunctionIT {
         "'q', '', timer_id => ''|timer_id is blank; give it a name",
         "'q', '', headers => '[]'|headers is a JSON array; it must be an object",
         "'q', '', headers => 'null'|headers is a JSON null; it must be an object",
+        "'q', '', options => '{\"ttl\":1}'|option ttl is not known to this version; leave it out",
+        "'q', '', options => '[]'|options is a JSON array; it must be an object",
         "'q', '', deliver_in => '1 s', deliver_at => now()|deliver_in and deliver_at are both set; set one of them",
         "'q', '', deliver_in => '-1 s'|deliver_in is -00:00:01; it must be zero or more",
         "'q', '', deliver_at => 'infinity'|the message would be due at infinity; it must be at a finite instant",
@@ -150,7 +152,7 @@ class PublishFunctionIT {
       statement.execute("listen outbox_outbox");
       statement.execute("select outbox_publish('q', '')");
       database.update(
-          "insert into outbox_sleepers values ('q', 's', now() + interval '1 minute'), ('r', 's', now())");
+          "insert into outbox_sleepers values ('q', 's', now() + interval '1 minute', false, now()), ('r', 's', now(), false, now())");
       statement.execute("select outbox_publish('q', '', deliver_in => '2 minutes')");
       statement.execute("select outbox_publish('r', '')");
       statement.execute("begin");
@@ -163,6 +165,32 @@ class PublishFunctionIT {
           .extracting(n -> n.getParameter())
           .containsExactly("q", "end");
     }
+  }
+
+  @Test
+  void takesOptionsOfNothing() {
+    assertThat(publish("'q', '', options => '{}'")).isNotNull();
+    assertThat(publish("'q', '', options => null")).isNotNull();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"read committed", "serializable"})
+  void notifiesNobodyInATransactionThatSaysSo(String isolation) throws SQLException {
+    try (Connection connection = database.plain().getConnection();
+        Statement statement = connection.createStatement()) {
+      statement.execute("listen outbox_outbox");
+      database.update("insert into outbox_sleepers values ('q', 's', 'infinity', true, now())");
+      statement.execute("begin transaction isolation level " + isolation);
+      statement.execute("set local outbox4j.notify = 'off'");
+      statement.execute("select outbox_publish('q', 'silent')");
+      statement.execute("commit");
+      statement.execute("select outbox_publish('q', 'aloud')");
+      statement.execute("select pg_notify('outbox_outbox', 'end')");
+      assertThat(connection.unwrap(PGConnection.class).getNotifications(5_000))
+          .extracting(n -> n.getParameter())
+          .containsExactly("q", "end");
+    }
+    assertThat(database.count("outbox")).isEqualTo(2);
   }
 
   @Test

@@ -135,6 +135,27 @@ class PublishGrantsIT {
     assertThat(database.count("outbox")).isEqualTo(1);
   }
 
+  /** Why the order of ids is that of insertion, and not chosen by the publisher. */
+  @Test
+  void mayNeitherTakeIdsFromTheSequenceNorChooseThem() {
+    grant(INSERT, SELECT, SLEEPERS);
+    for (String sql :
+        List.of(
+            "select nextval(pg_get_serial_sequence('outbox', 'id'))",
+            "insert into outbox (id, queue, payload) values (1, 'q', '')")) {
+      asRole(
+          connection -> {
+            try (Statement statement = connection.createStatement()) {
+              assertThatThrownBy(() -> statement.execute(sql))
+                  .isInstanceOfSatisfying(
+                      SQLException.class, e -> assertThat(e.getSQLState()).isEqualTo("42501"));
+            } catch (SQLException e) {
+              throw new AssertionError(e);
+            }
+          });
+    }
+  }
+
   @Test
   void cancelsTimersWithTwoMore() {
     grant(DELETE, LEASE);

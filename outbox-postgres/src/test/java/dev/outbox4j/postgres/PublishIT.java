@@ -151,7 +151,7 @@ class PublishIT {
                     .timer(OutboxMessage.to("q"), "delayed")
                     .deliverIn(Duration.ofDays(400))
                     .build(),
-                OutboxMessage.to("q").deliverIn(PublishTimes.MAX_DELAY).build()));
+                OutboxMessage.to("q").deliverIn(Duration.ofDays(100_000_000)).build()));
     Published delayed = published.get(0);
     assertThat(
             column(
@@ -221,6 +221,55 @@ class PublishIT {
     assertThat(database.list(String.class, "select type from outbox order by available_at, id"))
         .isEqualTo(IntStream.range(0, 10_000).mapToObj(i -> "n" + i).toList());
     assertThat(database.list(Long.class, "select id from outbox order by id")).isEqualTo(ids);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void givesIdsInTheOrderOfTheMessagesAmongWhichAreTimers(PublishApi api) {
+    List<Published> published =
+        api.publish(
+            database,
+            OutboxMessage.to("q").orderingKey("k").type("1").build(),
+            OutboxMessage.to("q").orderingKey("k").type("2").timerId("a").build(),
+            OutboxMessage.to("q").orderingKey("k").type("3").build(),
+            OutboxMessage.to("q").type("4").timerId("b").build(),
+            OutboxMessage.to("q").type("5").build());
+    assertThat(published).extracting(p -> p.rowId().orElseThrow()).isSorted();
+    assertThat(database.list(String.class, "select type from outbox order by id"))
+        .containsExactly("1", "2", "3", "4", "5");
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void givesIdsInTheOrderOfEachOrderingKeyWhereTimerIdsComeInAnother(PublishApi api) {
+    List<OutboxMessage> messages = new ArrayList<>();
+    for (String order : List.of("o3", "o1", "o2")) {
+      messages.add(OutboxMessage.to("q").orderingKey(order).type("placed").build());
+      messages.add(OutboxMessage.to("q").orderingKey(order).type("due").timerId(order).build());
+      messages.add(OutboxMessage.to("q").orderingKey(order).type("shown").build());
+    }
+    api.publish(database, messages.toArray(OutboxMessage[]::new));
+    assertThat(
+            database.list(
+                String.class,
+                "select string_agg(type, ' ' order by id) from outbox group by ordering_key"))
+        .hasSize(3)
+        .containsOnly("placed due shown");
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void refusesTwoTimerIdsOfOneOrderingKeyBeforeAnyStatement(PublishApi api) {
+    OutboxMessage.Builder first = OutboxMessage.to("q").type("one").orderingKey("k").timerId("a");
+    OutboxMessage.Builder second = OutboxMessage.to("q").type("two").orderingKey("k").timerId("b");
+    assertThatThrownBy(() -> api.publish(database, first.build(), second.build()))
+        .isInstanceOf(OutboxException.class)
+        .hasMessage(
+            "OutboxMessage[queue=q, type=one] and OutboxMessage[queue=q, type=two] of one call have the same ordering key and different timer ids; rows with timer ids are inserted in the order of these, lest two transactions wait for each other, so the two might get row ids against the order of the call; publish them in a call each, or give them no common ordering key");
+    assertThat(database.count("outbox")).isZero();
+    api.publish(database, first.build(), second.orderingKey("other").build());
+    api.publish(
+        database, first.build(), OutboxMessage.to("r").orderingKey("k").timerId("b").build());
   }
 
   @ParameterizedTest

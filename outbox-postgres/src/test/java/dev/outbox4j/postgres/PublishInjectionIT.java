@@ -141,17 +141,18 @@ class PublishInjectionIT {
               shape.publish(api, database, PostgresOutbox.publisher(TABLE).notify(mode), messages))
           .allMatch(each -> each.rowId().isPresent() == (!timed || mode == NotifyMode.AUTO));
     }
-    PostgresStore store = PostgresOutbox.store(database.plain(), TABLE);
+    PostgresStore store = PostgresOutbox.on(database.plain(), TABLE).store();
     for (String value : HOSTILE) {
-      List<ClaimedRow> rows = store.claim(claim(value, value, Idle.AWAKE)).rows();
+      List<ClaimedRow> rows =
+          store.claim(claim(value, value, Idle.awake(Duration.ofSeconds(1)))).rows();
       assertThat(rows).hasSize(timed ? 1 : modes.length);
       for (ClaimedRow row : rows) {
         assertThat(row.lease().queue()).isEqualTo(value);
-        assertThat(row.type()).isEqualTo(value);
-        assertThat(row.orderingKey()).isEqualTo(value);
-        assertThat(row.timerId()).isEqualTo(timed ? value : null);
+        assertThat(row.message().type()).isEqualTo(value);
+        assertThat(row.message().orderingKey()).isEqualTo(value);
+        assertThat(row.message().timerId()).isEqualTo(timed ? value : null);
         assertThat(text(row)).isEqualTo(value + suffix);
-        assertThat(row.headers())
+        assertThat(row.message().headers())
             .containsExactlyInAnyOrderEntriesOf(
                 Map.of(
                     value,
@@ -163,10 +164,10 @@ class PublishInjectionIT {
       }
       List<LeaseRef> leases = rows.stream().map(ClaimedRow::lease).toList();
       if (timed) {
-        assertThat(store.release(leases)).hasSize(1);
+        assertThat(store.release(leases).done()).hasSize(1);
         assertThat(api.cancel(database, TABLE, value, value)).isTrue();
       } else {
-        assertThat(store.ack(leases)).hasSize(modes.length);
+        assertThat(store.ack(leases).done()).hasSize(modes.length);
       }
     }
     assertThat(database.count("\"select -- Schemä\".\"Drop Table -- Ünï\"")).isZero();
@@ -179,11 +180,12 @@ class PublishInjectionIT {
         database,
         PostgresOutbox.publisher(TABLE),
         List.of(OutboxMessage.to(value).body("one").build()));
-    PostgresStore store = PostgresOutbox.store(database.plain(), TABLE);
-    store.claim(claim("other", value, Idle.sleep(Duration.ofSeconds(1))));
+    PostgresStore store = PostgresOutbox.on(database.plain(), TABLE).store();
+    store.claim(claim("other", value, Idle.sleep(Duration.ofSeconds(1), null)));
     LeaseRef lease = lease(store, value);
-    assertThat(store.renew(List.of(lease), Duration.ofSeconds(30))).hasSize(1);
-    assertThat(store.retry(List.of(new RetryUpdate(lease, Duration.ZERO, value)))).hasSize(1);
+    assertThat(store.renew(List.of(lease), Duration.ofSeconds(30)).done()).hasSize(1);
+    assertThat(store.retry(List.of(new RetryUpdate(lease, Duration.ZERO, value))).done())
+        .hasSize(1);
     assertThat(
             database.one(
                 String.class,
@@ -191,13 +193,14 @@ class PublishInjectionIT {
                 value))
         .isEqualTo(value);
     LeaseRef again = lease(store, value);
-    assertThat(store.reschedule(List.of(new RescheduleUpdate(again, Duration.ZERO)))).hasSize(1);
-    assertThat(PostgresOutbox.depths(database.plain(), TABLE, List.of(value, "other")))
+    assertThat(store.reschedule(List.of(new RescheduleUpdate(again, Duration.ZERO))).done())
+        .hasSize(1);
+    assertThat(PostgresOutbox.on(database.plain(), TABLE).depths(List.of(value, "other")))
         .extracting(QueueDepth::queue, QueueDepth::ready)
         .containsExactly(
             org.assertj.core.groups.Tuple.tuple(value, 1L),
             org.assertj.core.groups.Tuple.tuple("other", 0L));
-    assertThat(store.ack(List.of(lease(store, value)))).hasSize(1);
+    assertThat(store.ack(List.of(lease(store, value))).done()).hasSize(1);
     store.forget(value);
     assertThat(database.count("\"select -- Schemä\".\"Drop Table -- Ünï_sleepers\"")).isZero();
   }
@@ -219,27 +222,32 @@ class PublishInjectionIT {
           value,
           value,
           value);
-      PostgresStore store = PostgresOutbox.store(database.plain(), TABLE);
-      ClaimedRow row = store.claim(claim(value, value, Idle.AWAKE)).rows().get(0);
-      assertThat(row.type()).isEqualTo(value);
+      PostgresStore store = PostgresOutbox.on(database.plain(), TABLE).store();
+      ClaimedRow row =
+          store.claim(claim(value, value, Idle.awake(Duration.ofSeconds(1)))).rows().get(0);
+      assertThat(row.message().type()).isEqualTo(value);
       assertThat(text(row)).isEqualTo(value);
-      assertThat(row.headers()).containsExactly(Map.entry(value, value));
+      assertThat(row.message().headers()).containsExactly(Map.entry(value, value));
       store.ack(List.of(row.lease()));
     }
   }
 
   private static String text(ClaimedRow row) {
-    return new String(row.payload().bytes(), StandardCharsets.UTF_8);
+    return new String(row.message().payload().bytes(), StandardCharsets.UTF_8);
   }
 
   private static LeaseRef lease(PostgresStore store, String queue) {
-    return store.claim(claim(queue, queue, Idle.AWAKE)).rows().get(0).lease();
+    return store
+        .claim(claim(queue, queue, Idle.awake(Duration.ofSeconds(1))))
+        .rows()
+        .get(0)
+        .lease();
   }
 
   @Test
   void namesThatCouldLeaveTheirQuotesAreRefusedEverywhere() {
     for (String bad : BAD_NAMES) {
-      SchemaValidator validator = PostgresOutbox.validator(database.plain(), TABLE);
+      SchemaValidator validator = PostgresOutbox.on(database.plain(), TABLE).validator();
       for (org.assertj.core.api.ThrowableAssert.ThrowingCallable entry :
           List.<org.assertj.core.api.ThrowableAssert.ThrowingCallable>of(
               () -> OutboxTable.named(bad),
@@ -277,11 +285,11 @@ class PublishInjectionIT {
 
   @Test
   void aQueueThatCannotBeStoredIsAnErrorOfTheRowAndNothingElse() {
-    PostgresStore store = PostgresOutbox.store(database.plain(), TABLE);
+    PostgresStore store = PostgresOutbox.on(database.plain(), TABLE).store();
     assertThatThrownBy(() -> store.claim(claim("a\0b", "s", Idle.UNCHANGED)))
         .isInstanceOfSatisfying(
             StoreException.class, e -> assertThat(e.fault()).isEqualTo(StoreException.Fault.ROW));
-    assertThatThrownBy(() -> PostgresOutbox.depths(database.plain(), TABLE, List.of("a\0b")))
+    assertThatThrownBy(() -> PostgresOutbox.on(database.plain(), TABLE).depths(List.of("a\0b")))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining("NUL");
   }
@@ -289,7 +297,8 @@ class PublishInjectionIT {
   @Test
   void theValidatorQuotesWhatItFinds() {
     assertThat(
-            PostgresOutbox.validator(database.plain(), TABLE)
+            PostgresOutbox.on(database.plain(), TABLE)
+                .validator()
                 .deadLetters("Deäd -- or", "table--")
                 .checkStorage()
                 .checkGrants(OutboxRole.PUBLISHER, OutboxRole.values())
@@ -308,7 +317,8 @@ class PublishInjectionIT {
       source.setUser(role);
       source.setPassword("secret");
       SchemaValidator validator =
-          PostgresOutbox.validator(source, TABLE)
+          PostgresOutbox.on(source, TABLE)
+              .validator()
               .deadLetters("Deäd -- or", "table--")
               .checkGrants(OutboxRole.PUBLISHER, OutboxRole.values());
       assertThat(validator.validateSchema()).hasToString("valid");
@@ -325,6 +335,6 @@ class PublishInjectionIT {
 
   private static ClaimRequest claim(String queue, String owner, Idle idle) {
     return new ClaimRequest(
-        List.of(new ClaimRequest.QueueScan(queue, null)), 10, Duration.ofSeconds(30), owner, idle);
+        queue, ClaimRequest.Range.ALL, 10, 1 << 20, Duration.ofSeconds(30), owner, idle, null);
   }
 }

@@ -60,7 +60,7 @@ class PublishNotifyIT {
 
   private void asleep(String queue, String interval) {
     database.update(
-        "insert into outbox_sleepers values (?, ?, clock_timestamp() + ?::interval)",
+        "insert into outbox_sleepers values (?, ?, clock_timestamp() + ?::interval, false, 'infinity')",
         queue,
         UUID.randomUUID().toString(),
         interval);

@@ -326,7 +326,7 @@ class PublishTransactionIT {
               StoreException.class,
               e -> {
                 assertThat(e.outcomeUnknown()).isTrue();
-                assertThat(e.fault()).isEqualTo(StoreException.Fault.TRANSIENT);
+                assertThat(e.fault()).isEqualTo(StoreException.Fault.CONNECTION);
               });
     }
   }
@@ -426,6 +426,36 @@ class PublishTransactionIT {
       second.commit();
     }
     assertThat(database.count("outbox")).isEqualTo(2);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"repeatable read", "serializable"})
+  void aTimerIdCommittedSinceTheSnapshotAbortsATransactionAbove(String isolation)
+      throws SQLException {
+    OutboxMessage timer = OutboxMessage.to("q").timerId("t").build();
+    try (Connection connection = olderThan(timer, isolation)) {
+      assertThatThrownBy(() -> publisher.publish(connection, timer))
+          .isInstanceOfSatisfying(
+              StoreException.class,
+              e -> assertThat(e.fault()).isEqualTo(StoreException.Fault.TRANSIENT))
+          .hasMessageContaining("[40001");
+    }
+    try (Connection connection = olderThan(timer, "read committed")) {
+      assertThat(publisher.publish(connection, timer).deduplicated()).isTrue();
+    }
+  }
+
+  /** A transaction that has looked before the timer was committed. */
+  private Connection olderThan(OutboxMessage timer, String isolation) throws SQLException {
+    database.update("truncate outbox");
+    Connection connection = database.plain().getConnection();
+    connection.setAutoCommit(false);
+    try (Statement statement = connection.createStatement()) {
+      statement.execute("set transaction isolation level " + isolation);
+      statement.execute("select pg_current_snapshot()");
+    }
+    PublishApi.JDBC.publish(database, timer);
+    return connection;
   }
 
   private <T> void withR2dbc(java.util.function.Function<PostgresqlConnection, Publisher<T>> work) {

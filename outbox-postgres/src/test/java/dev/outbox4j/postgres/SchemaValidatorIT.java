@@ -28,7 +28,7 @@ import org.postgresql.ds.PGSimpleDataSource;
 @ExtendWith(PostgresExtension.class)
 class SchemaValidatorIT {
   private static final String DEAD_LETTER =
-      "original_id, queue, type, ordering_key, payload, headers, deliveries_count, attempts_count, created_at, failure_reason, last_exception, timer_id";
+      "outbox, original_id, lease_token, queue, type, ordering_key, payload, headers, deliveries_count, attempts_count, created_at, available_at, first_attempt_at, last_attempt_at, failure_reason, last_exception, timer_id";
 
   private static final OutboxTable TABLE = OutboxTable.named("outbox").inSchema("t");
 
@@ -52,7 +52,8 @@ class SchemaValidatorIT {
   }
 
   private SchemaValidator all() {
-    return PostgresOutbox.validator(database.plain(), TABLE)
+    return PostgresOutbox.on(database.plain(), TABLE)
+        .validator()
         .deadLetters("dead", "letters")
         .checkStorage()
         .checkGrants()
@@ -82,7 +83,16 @@ class SchemaValidatorIT {
             "column t.outbox.attempts_count: expected \"attempts_count\" integer not null default 0, found no such column; to mend it: alter table \"t\".\"outbox\" add column \"attempts_count\" integer not null default 0"),
         arguments(
             "alter table t.outbox alter column ordering_key type varchar(100)",
-            "column t.outbox.ordering_key: expected type text, found type character varying(100); to mend it: alter table \"t\".\"outbox\" alter column \"ordering_key\" type text"),
+            "column t.outbox.ordering_key: expected type text collate \"C\", found type character varying(100); to mend it: alter table \"t\".\"outbox\" alter column \"ordering_key\" type text collate \"C\""),
+        arguments(
+            "alter table t.outbox alter column queue type text collate \"default\"",
+            "column t.outbox.queue: expected type text collate \"C\", found type text; to mend it: alter table \"t\".\"outbox\" alter column \"queue\" type text collate \"C\""),
+        arguments(
+            "alter table t.outbox_sleepers alter column subscriber type text collate \"en-x-icu\"",
+            "column t.outbox_sleepers.subscriber: expected type text collate \"C\", found type text collate \"en-x-icu\"; to mend it: alter table \"t\".\"outbox_sleepers\" alter column \"subscriber\" type text collate \"C\""),
+        arguments(
+            "alter table t.outbox alter column lease_token type int",
+            "column t.outbox.lease_token: expected type bigint, found type integer; to mend it: alter table \"t\".\"outbox\" alter column \"lease_token\" type bigint"),
         arguments(
             "alter table t.outbox alter column available_at type timestamptz(0)",
             "column t.outbox.available_at: expected type timestamp with time zone, found type timestamp(0) with time zone; to mend it: alter table \"t\".\"outbox\" alter column \"available_at\" type timestamp with time zone"),
@@ -114,8 +124,8 @@ class SchemaValidatorIT {
             "alter table t.outbox_sleepers alter column wake_at type timestamp",
             "column t.outbox_sleepers.wake_at: expected type timestamp with time zone, found type timestamp without time zone; to mend it: alter table \"t\".\"outbox_sleepers\" alter column \"wake_at\" type timestamp with time zone"),
         arguments(
-            "alter table dead.letters drop column redriven_at",
-            "column dead.letters.redriven_at: expected \"redriven_at\" timestamp with time zone, found no such column; to mend it: alter table \"dead\".\"letters\" add column \"redriven_at\" timestamp with time zone"),
+            "alter table dead.letters drop column resolution",
+            "column dead.letters.resolution: expected \"resolution\" text, found no such column; to mend it: alter table \"dead\".\"letters\" add column \"resolution\" text"),
         arguments(
             "alter table dead.letters alter column failed_at drop default",
             "column dead.letters.failed_at: expected default now(), found no default; to mend it: alter table \"dead\".\"letters\" alter column \"failed_at\" set default now()"));
@@ -137,8 +147,8 @@ class SchemaValidatorIT {
             "drop index t.outbox_claim_idx; create index mine on t.outbox (queue, available_at desc, id)",
             claim.formatted("mine, index (queue, available_at desc, id)")),
         arguments(
-            "drop index t.outbox_claim_idx; create index mine on t.outbox (queue collate \"C\", available_at, id)",
-            claim.formatted("mine, index (queue collate C, available_at, id)")),
+            "drop index t.outbox_claim_idx; create index mine on t.outbox (queue collate \"POSIX\", available_at, id)",
+            claim.formatted("mine, index (queue collate POSIX, available_at, id)")),
         arguments(
             "drop index t.outbox_claim_idx; create index mine on t.outbox (queue, available_at, id) where id > 0",
             claim.formatted("mine, index (queue, available_at, id) where (id > 0)")),
@@ -178,7 +188,7 @@ class SchemaValidatorIT {
             "index t.mine of t.outbox_sleepers: expected no index to mention wake_at, since a subscriber writes it whenever it falls asleep, found wake_at as a key column; to mend it: drop index concurrently \"t\".\"mine\""),
         arguments(
             "drop index dead.letters_queue_failed_idx",
-            "index (queue, failed_at) of dead.letters: expected index (queue, failed_at), found no such index; to mend it: create index concurrently on \"dead\".\"letters\" (queue, failed_at)"));
+            "index (queue, failed_at) of dead.letters: expected index (queue, failed_at) where (resolved_at IS NULL), found no such index; to mend it: create index concurrently on \"dead\".\"letters\" (queue, failed_at) where (resolved_at IS NULL)"));
   }
 
   private static Stream<Arguments> tables() {
@@ -197,16 +207,19 @@ class SchemaValidatorIT {
             "table dead.letters: expected a logged table, found an unlogged one, which a crash empties; to mend it: alter table \"dead\".\"letters\" set logged"),
         arguments(
             "alter table t.outbox_sleepers set logged",
-            "table t.outbox_sleepers: expected an unlogged table, found a logged one, so that each nap of a subscriber is written to the WAL; to mend it: alter table \"t\".\"outbox_sleepers\" set unlogged"),
+            "table t.outbox_sleepers: expected an unlogged table, found a logged one: each time a subscriber falls asleep is written to the WAL; to mend it: alter table \"t\".\"outbox_sleepers\" set unlogged"),
         arguments(
             "alter table t.outbox set (fillfactor = 100)",
-            "storage setting fillfactor of t.outbox: expected 45 or less, found 100; to mend it: alter table \"t\".\"outbox\" set (fillfactor = 45)"),
+            "storage setting fillfactor of t.outbox: expected 42 or less, found 100; to mend it: alter table \"t\".\"outbox\" set (fillfactor = 42)"),
         arguments(
             "alter table t.outbox reset (autovacuum_vacuum_cost_delay)",
             "storage setting autovacuum_vacuum_cost_delay of t.outbox: expected 0, found not set; to mend it: alter table \"t\".\"outbox\" set (autovacuum_vacuum_cost_delay = 0)"),
         arguments(
             "alter table t.outbox set (autovacuum_vacuum_insert_threshold = -1)",
             "storage setting autovacuum_vacuum_insert_threshold of t.outbox: expected 100000 or less, found -1; to mend it: alter table \"t\".\"outbox\" set (autovacuum_vacuum_insert_threshold = 100000)"),
+        arguments(
+            "alter table t.outbox reset (vacuum_truncate)",
+            "storage setting vacuum_truncate of t.outbox: expected off, found not set; to mend it: alter table \"t\".\"outbox\" set (vacuum_truncate = off)"),
         arguments(
             "alter table t.outbox set (autovacuum_enabled = off)",
             "storage setting autovacuum_enabled of t.outbox: expected autovacuum to run, found autovacuum switched off; to mend it: alter table \"t\".\"outbox\" reset (autovacuum_enabled)"),
@@ -244,14 +257,15 @@ class SchemaValidatorIT {
         .isInstanceOf(OutboxException.class)
         .hasMessageStartingWith("the schema of outbox 't.outbox' has 8 faults:")
         .hasMessageContaining(
-            "column t.outbox.queue: expected type text, found type character varying")
+            "column t.outbox.queue: expected type text collate \"C\", found type character varying")
         .hasMessageContaining("column dead.letters.failure_reason");
   }
 
   @Test
   void findsNothingAtFaultWithTheStandardMigration() {
     SchemaReport report =
-        PostgresOutbox.validator(database.plain(), database.table())
+        PostgresOutbox.on(database.plain(), database.table())
+            .validator()
             .deadLetters("outbox_dlq")
             .checkStorage()
             .checkGrants(OutboxRole.PUBLISHER, OutboxRole.values())
@@ -269,8 +283,9 @@ class SchemaValidatorIT {
         .migrate(database.plain());
 
     assertThat(
-            PostgresOutbox.validator(
+            PostgresOutbox.on(
                     database.plain(), OutboxTable.named("My Outbox-1").inSchema("Mein Schéma"))
+                .validator()
                 .deadLetters("dead ones", "Dead-Letters")
                 .checkStorage()
                 .checkGrants()
@@ -286,7 +301,7 @@ class SchemaValidatorIT {
                 "alter table t.outbox add column tenant text, add column region text not null default 'eu'",
                 "alter table t.outbox add column size int generated always as (octet_length(payload)) stored",
                 "create index mine on t.outbox (tenant, created_at) include (attempts_count)",
-                "create index on dead.letters (deliveries_count, redriven_at)",
+                "create index on dead.letters (deliveries_count, resolved_at)",
                 "alter table dead.letters add column note text"))
         .hasToString("valid");
   }
@@ -319,12 +334,13 @@ class SchemaValidatorIT {
     database.update(
         """
         create table t.outbox (
-          id bigint not null, queue text not null, type text, ordering_key text, payload bytea not null,
+          id bigint not null, queue text collate "C" not null, type text collate "C",
+          ordering_key text collate "C", payload bytea not null,
           headers jsonb not null default '{}', created_at timestamptz not null default now(),
           available_at timestamptz not null default clock_timestamp(), lease_until timestamptz,
-          lease_token int not null default 0, leased_by text, deliveries_count int not null default 0,
+          leased_at timestamptz, lease_token bigint not null default 0, leased_by text, deliveries_count int not null default 0,
           attempts_count int not null default 0, first_attempt_at timestamptz, last_attempt_at timestamptz,
-          last_error text, timer_id text, primary key (id, queue)) partition by list (queue)
+          last_error text, timer_id text collate "C", primary key (id, queue)) partition by list (queue)
         """);
     database.update("create sequence t.outbox_id_seq");
     database.update("alter table t.outbox alter column id set default nextval('t.outbox_id_seq')");
@@ -332,12 +348,20 @@ class SchemaValidatorIT {
     database.update("create unique index on t.outbox (queue, timer_id) where timer_id is not null");
     database.update("create table t.outbox_a partition of t.outbox for values in ('a')");
 
-    SchemaValidator validator = PostgresOutbox.validator(database.plain(), TABLE);
+    database.update("comment on table t.outbox is 'by queue; outbox4j schema 1, made by hand'");
+
+    SchemaValidator validator = PostgresOutbox.on(database.plain(), TABLE).validator();
+    assertThat(validator.validateSchema())
+        .hasToString(
+            "table t.outbox: expected a default partition, for rows that no other partition takes, found none; to mend it: create table \"t\".\"outbox_default\" partition of \"t\".\"outbox\" default");
+    database.update("create table t.outbox_default partition of t.outbox default");
     assertThat(validator.validateSchema()).hasToString("valid");
     assertThat(validator.checkStorage().validateSchema().faults())
         .extracting(SchemaFault::object)
-        .hasSize(6)
-        .contains("storage setting fillfactor of t.outbox_a");
+        .hasSize(14)
+        .contains(
+            "storage setting fillfactor of t.outbox_a",
+            "storage setting vacuum_truncate of t.outbox_default");
 
     database.update("create index mine on t.outbox_a (lease_until)");
     assertThat(validator.validateSchema().faults())
@@ -352,7 +376,8 @@ class SchemaValidatorIT {
     database.update("create table if not exists aside.parcels (id int)");
 
     assertThat(
-            PostgresOutbox.validator(database.plain(), OutboxTable.named("parcels"))
+            PostgresOutbox.on(database.plain(), OutboxTable.named("parcels"))
+                .validator()
                 .validateSchema()
                 .faults())
         .extracting(SchemaFault::toString)
@@ -367,7 +392,10 @@ class SchemaValidatorIT {
     PGSimpleDataSource nobody = login("nobody");
 
     assertThat(
-            PostgresOutbox.validator(nobody, TABLE).deadLetters("dead", "letters").validateSchema())
+            PostgresOutbox.on(nobody, TABLE)
+                .validator()
+                .deadLetters("dead", "letters")
+                .validateSchema())
         .extracting(SchemaReport::faults)
         .asString()
         .contains(
@@ -375,7 +403,8 @@ class SchemaValidatorIT {
 
     database.update("grant usage on schema t, dead to nobody");
     SchemaValidator validator =
-        PostgresOutbox.validator(nobody, TABLE)
+        PostgresOutbox.on(nobody, TABLE)
+            .validator()
             .deadLetters("dead", "letters")
             .checkPublishFunction();
     assertThat(validator.validateSchema()).hasToString("valid");
@@ -403,7 +432,7 @@ class SchemaValidatorIT {
             .grantsSql("hidden", "hidden", "hidden"));
     database.update("alter table t.outbox enable row level security");
 
-    assertThat(PostgresOutbox.validator(hidden, TABLE).checkGrants().validateSchema())
+    assertThat(PostgresOutbox.on(hidden, TABLE).validator().validateSchema())
         .hasToString(
             "row security of t.outbox: expected role hidden to see all rows, found row security is active for it; to mend it: alter table \"t\".\"outbox\" disable row level security, or use a role with bypassrls");
   }
@@ -428,13 +457,16 @@ class SchemaValidatorIT {
     String before = snapshot();
 
     assertThat(
-            PostgresOutbox.validator(readOnly, TABLE)
+            PostgresOutbox.on(readOnly, TABLE)
+                .validator()
                 .deadLetters("dead", "letters")
                 .checkStorage()
                 .checkGrants()
                 .checkPublishFunction()
-                .validateSchema())
-        .hasToString("valid");
+                .validateSchema()
+                .faults())
+        .extracting(SchemaFault::found)
+        .containsExactly("read-only transactions");
     assertThat(snapshot()).isEqualTo(before);
   }
 
@@ -484,7 +516,7 @@ class SchemaValidatorIT {
     try (HikariDataSource pool = database.pool(1)) {
       pool.getHikariConfigMXBean().setConnectionTimeout(2_000);
       SchemaValidator validator =
-          PostgresOutbox.validator(pool, TABLE).deadLetters("dead", "letters");
+          PostgresOutbox.on(pool, TABLE).validator().deadLetters("dead", "letters");
       assertThat(validator.validateSchema()).hasToString("valid");
       assertThat(validator.validateSchema()).hasToString("valid");
       assertThat(pool.getHikariPoolMXBean().getActiveConnections()).isZero();
@@ -504,7 +536,7 @@ class SchemaValidatorIT {
     gone.setUser("secret-user");
     gone.setPassword("secret-password");
 
-    SchemaReport report = PostgresOutbox.validator(gone, TABLE).validateSchema();
+    SchemaReport report = PostgresOutbox.on(gone, TABLE).validator().validateSchema();
 
     assertThat(report)
         .hasToString(
@@ -518,7 +550,7 @@ class SchemaValidatorIT {
   void reportsALoginThatIsRefused() {
     PGSimpleDataSource wrong = database.server().dataSource("no_such_database");
 
-    assertThat(PostgresOutbox.validator(wrong, TABLE).validateSchema().faults())
+    assertThat(PostgresOutbox.on(wrong, TABLE).validator().validateSchema().faults())
         .extracting(SchemaFault::found)
         .containsExactly("database refused the connection (SQLSTATE 3D000, PSQLException)");
   }
@@ -528,7 +560,7 @@ class SchemaValidatorIT {
     try (HikariDataSource pool = database.pool(1)) {
       pool.getHikariConfigMXBean().setConnectionTimeout(250);
       try (Connection taken = pool.getConnection()) {
-        assertThat(PostgresOutbox.validator(pool, TABLE).validateSchema().faults())
+        assertThat(PostgresOutbox.on(pool, TABLE).validator().validateSchema().faults())
             .extracting(SchemaFault::found)
             .containsExactly("database not reachable (SQLTransientConnectionException)");
       }
@@ -537,7 +569,7 @@ class SchemaValidatorIT {
 
   @Test
   void refusesBadNamesAndTimeouts() {
-    SchemaValidator validator = PostgresOutbox.validator(database.plain(), TABLE);
+    SchemaValidator validator = PostgresOutbox.on(database.plain(), TABLE).validator();
     assertThatIllegalArgumentException()
         .isThrownBy(() -> validator.deadLetters("dead.letters"))
         .withMessageContaining("dead-letter table name 'dead.letters' is not allowed");
@@ -551,7 +583,8 @@ class SchemaValidatorIT {
 
   @Test
   void isImmutable() {
-    SchemaValidator plain = PostgresOutbox.validator(database.plain(), OutboxTable.named("outbox"));
+    SchemaValidator plain =
+        PostgresOutbox.on(database.plain(), OutboxTable.named("outbox")).validator();
     SchemaValidator unused = plain.deadLetters("nowhere");
 
     assertThat(plain.validateSchema()).hasToString("valid");

@@ -126,7 +126,7 @@ class SearchPathIT {
   @Test
   void theFunctionGoesByItsOwnPath() throws SQLException {
     database.update(
-        "insert into public.outbox_sleepers values ('q', 's', clock_timestamp() + interval '1 h')");
+        "insert into public.outbox_sleepers values ('q', 's', clock_timestamp() + interval '1 h', false, now())");
     try (Connection connection = misled("pg_temp,evil,pg_catalog,public").getConnection();
         Statement statement = connection.createStatement()) {
       statement.execute("create temporary table outbox (like evil.outbox including all)");
@@ -181,22 +181,24 @@ class SearchPathIT {
                   OutboxMessage.to("q").body("three").build()));
       connection.commit();
     }
-    PostgresStore store = PostgresOutbox.store(misled, QUALIFIED);
-    List<ClaimedRow> rows = store.claim(claim(Idle.AWAKE)).rows();
+    PostgresStore store = PostgresOutbox.on(misled, QUALIFIED).store();
+    List<ClaimedRow> rows = store.claim(claim(Idle.awake(Duration.ofSeconds(1)))).rows();
     assertThat(rows)
-        .extracting(row -> new String(row.payload().bytes(), StandardCharsets.UTF_8))
+        .extracting(row -> new String(row.message().payload().bytes(), StandardCharsets.UTF_8))
         .contains("one", "two", "three");
     List<LeaseRef> leases = rows.stream().map(ClaimedRow::lease).toList();
-    assertThat(store.renew(leases, Duration.ofSeconds(30))).hasSize(3);
-    assertThat(store.ack(leases.subList(0, 1))).hasSize(1);
-    assertThat(store.retry(List.of(new RetryUpdate(leases.get(1), Duration.ofHours(1), "no"))))
-        .hasSize(1);
-    assertThat(store.release(leases.subList(2, 3))).hasSize(1);
-    store.claim(claim(Idle.sleep(Duration.ofSeconds(1))));
-    store.forget("s");
-    assertThat(PostgresOutbox.depths(misled, QUALIFIED, List.of("q"))).hasSize(1);
+    assertThat(store.renew(leases, Duration.ofSeconds(30)).done()).hasSize(3);
+    assertThat(store.ack(leases.subList(0, 1)).done()).hasSize(1);
     assertThat(
-            PostgresOutbox.validator(misled, QUALIFIED)
+            store.retry(List.of(new RetryUpdate(leases.get(1), Duration.ofHours(1), "no"))).done())
+        .hasSize(1);
+    assertThat(store.release(leases.subList(2, 3)).done()).hasSize(1);
+    store.claim(claim(Idle.sleep(Duration.ofSeconds(1), null)));
+    store.forget("s");
+    assertThat(PostgresOutbox.on(misled, QUALIFIED).depths(List.of("q"))).hasSize(1);
+    assertThat(
+            PostgresOutbox.on(misled, QUALIFIED)
+                .validator()
                 .deadLetters("public", "outbox_dlq")
                 .checkStorage()
                 .checkGrants()
@@ -208,6 +210,6 @@ class SearchPathIT {
 
   private static ClaimRequest claim(Idle idle) {
     return new ClaimRequest(
-        List.of(new ClaimRequest.QueueScan("q", null)), 10, Duration.ofSeconds(30), "s", idle);
+        "q", ClaimRequest.Range.ALL, 10, 1 << 20, Duration.ofSeconds(30), "s", idle, null);
   }
 }

@@ -111,7 +111,7 @@ class SecretsIT {
   @Test
   void aRowThatTheServerRefusesToChangeIsNotQuoted() {
     PublishApi.JDBC.publish(database, message());
-    PostgresStore store = PostgresOutbox.store(database.plain(), database.table());
+    PostgresStore store = PostgresOutbox.on(database.plain(), database.table()).store();
     ClaimedRow row = store.claim(claim()).rows().get(0);
     database.update(
         "alter table outbox add constraint refused check (attempts_count = 0) not valid");
@@ -142,17 +142,18 @@ class SecretsIT {
 
   private void assertTells(DataSource source) {
     assertTells(
-        () -> PostgresOutbox.store(source, database.table()).claim(claim()),
+        () -> PostgresOutbox.on(source, database.table()).store().claim(claim()),
         "no connection could be had");
     assertTells(
-        () -> PostgresOutbox.depths(source, database.table(), List.of("q")),
-        "could not be counted");
-    SchemaValidator validator = PostgresOutbox.validator(source, database.table());
+        () -> PostgresOutbox.on(source, database.table()).depths(List.of("q")),
+        "counting queues on outbox failed");
+    SchemaValidator validator = PostgresOutbox.on(source, database.table()).validator();
     assertThat(validator.validateSchema().toString())
         .contains("database: expected an answer")
         .doesNotContain(SECRET);
     assertThat(
-            PostgresOutbox.healthCheck(source, database.table(), validator, List.of("q"))
+            PostgresOutbox.on(source, database.table())
+                .healthCheck(validator, List.of("q"))
                 .check()
                 .toString())
         .doesNotContain(SECRET);
@@ -183,10 +184,10 @@ class SecretsIT {
   void publicTypesPrintNoSecrets() {
     PublishApi.JDBC.publish(database, message());
     PostgresStore store =
-        PostgresOutbox.store(pool("jdbc:postgresql://" + SECRET), database.table());
+        PostgresOutbox.on(pool("jdbc:postgresql://" + SECRET), database.table()).store();
     ClaimedRow row =
-        PostgresOutbox.store(database.plain(), database.table()).claim(claim()).rows().get(0);
-    assertThat(row.headers()).containsEntry("authorization", SECRET);
+        PostgresOutbox.on(database.plain(), database.table()).store().claim(claim()).rows().get(0);
+    assertThat(row.message().headers()).containsEntry("authorization", SECRET);
     for (Object printed :
         List.of(
             message(),
@@ -195,7 +196,7 @@ class SecretsIT {
             new DeadLetterEntry(row.lease(), FailureReason.REJECTED, 1, SECRET),
             new RetryUpdate(row.lease(), Duration.ZERO, SECRET),
             store,
-            PostgresOutbox.validator(store.dataSource(), database.table()),
+            PostgresOutbox.on(store.dataSource(), database.table()).validator(),
             PgjdbcListen.on(new ByUrl(SECRET)))) {
       assertThat(printed.toString()).doesNotContain(SECRET);
     }
@@ -228,11 +229,14 @@ class SecretsIT {
 
   private static ClaimRequest claim() {
     return new ClaimRequest(
-        List.of(new ClaimRequest.QueueScan("q", null)),
+        "q",
+        ClaimRequest.Range.ALL,
         10,
+        1 << 20,
         Duration.ofSeconds(30),
         "s",
-        ClaimRequest.Idle.UNCHANGED);
+        ClaimRequest.Idle.UNCHANGED,
+        null);
   }
 
   private record Causes(List<Throwable> causes) implements NotificationSource.Listener {

@@ -23,7 +23,11 @@ public final class Benchmarks {
           new PublishLane(),
           new IdleLane(),
           new SteadyLane(),
-          new DelayedLane());
+          new DelayedLane(),
+          new HerdLane(),
+          new BytesLane(),
+          new SweepLane(),
+          new CompareLane());
 
   private Benchmarks() {}
 
@@ -38,7 +42,7 @@ public final class Benchmarks {
     List<String> asked = Settings.lanes();
     List<Lane> lanes =
         LANES.stream()
-            .filter(lane -> asked.contains("all") || asked.contains(lane.name()))
+            .filter(lane -> (lane.inAll() && asked.contains("all")) || asked.contains(lane.name()))
             .toList();
     if (lanes.isEmpty()) {
       throw new IllegalArgumentException(

@@ -3,7 +3,6 @@ package dev.outbox4j.benchmarks;
 import dev.outbox4j.benchmarks.spi.ContestantProcess;
 import dev.outbox4j.benchmarks.spi.Numbers;
 import java.io.BufferedReader;
-import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
@@ -17,32 +16,34 @@ import java.util.concurrent.TimeUnit;
 
 /** A contestant's process, on the class path of its module. */
 final class ContestantJvm implements AutoCloseable {
+
+  /** The setting that makes {@link #outOfMemoryErrors} known. */
+  static final String COUNT_OUT_OF_MEMORY = "countOutOfMemory";
+
   private final Process process;
   private final PrintStream tasks;
   private final BufferedReader answers;
   private final Path log;
+  private final Path exceptions;
   private final long patienceMinutes;
   private String contract = "";
 
   ContestantJvm(Entrant entrant, Server server, String database) throws IOException {
-    Path module = Settings.home().resolve(entrant.module());
-    Path dependencies = module.resolve("target/class-path.txt");
-    if (!Files.exists(dependencies)) {
-      throw new IllegalStateException(dependencies + " is missing; build " + module + " first");
-    }
     Path logs = Settings.home().resolve("target/logs");
     Files.createDirectories(logs);
     log = logs.resolve(entrant.label() + ".log");
+    exceptions = logs.resolve(entrant.label() + ".exceptions.log");
     patienceMinutes = Roster.mayBeStopped(entrant) ? 10 : 60;
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.add("-Xmx" + entrant.options().getOrDefault("heap", Settings.text("heap", "512m")));
+    if (entrant.options().containsKey(COUNT_OUT_OF_MEMORY)) {
+      Files.deleteIfExists(exceptions);
+      command.add(OutOfMemory.option(exceptions));
+    }
     command.addAll(Settings.given("jvm") ? Settings.list("jvm", "") : List.of());
     command.add("-cp");
-    command.add(
-        module.resolve("target/classes")
-            + File.pathSeparator
-            + Files.readString(dependencies).trim());
+    command.add(ClassPath.of(entrant.module()));
     command.add(ContestantProcess.class.getName());
     command.add(entrant.contestant());
     command.add(server.url(database));
@@ -62,6 +63,11 @@ final class ContestantJvm implements AutoCloseable {
   /** What the contestant promises. */
   String contract() {
     return contract;
+  }
+
+  /** How many it has met so far, whoever caught them. */
+  long outOfMemoryErrors() throws IOException {
+    return OutOfMemory.count(exceptions);
   }
 
   /** Tells the process what to do, without waiting. */

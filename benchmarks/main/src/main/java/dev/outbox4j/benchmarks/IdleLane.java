@@ -26,7 +26,7 @@ final class IdleLane implements Lane {
   /** With claims of two rows this makes a subscriber take back that it sleeps. */
   private static final int BURST = 20;
 
-  private static final Entrant WOKEN = bursts(by("r2dbc"));
+  static final Entrant WOKEN = bursts(by("r2dbc"));
 
   /** Shows that the lane would notice: nobody is told, so messages wait for the poll. */
   private static final Entrant CONTROL =
@@ -37,7 +37,7 @@ final class IdleLane implements Lane {
     return "idle";
   }
 
-  private static Entrant by(String listen) {
+  static Entrant by(String listen) {
     return Roster.OURS
         .called("outbox4j by " + listen)
         .with("listen", listen)
@@ -67,10 +67,7 @@ final class IdleLane implements Lane {
             .with("pollMillis", "100");
     for (int round = 0; round < Settings.rounds() && !run.over(); round++) {
       run.turn(
-          IDLE,
-          round,
-          entrants,
-          (entrant, database) -> idle(run, entrant, database, messages, "20 60 0 0"));
+          IDLE, round, entrants, (entrant, database) -> oneByOne(run, entrant, database, messages));
       run.turn(
           POLLING,
           round,
@@ -81,8 +78,7 @@ final class IdleLane implements Lane {
           WAKE,
           round,
           Roster.asked(List.of(WOKEN)),
-          (entrant, database) ->
-              idle(run, entrant, database, Math.max(1, messages / 2), "150 250 " + BURST + " 0"));
+          (entrant, database) -> afterBursts(run, entrant, database, Math.max(1, messages / 2)));
       run.turn(
           AROUND,
           round,
@@ -92,6 +88,18 @@ final class IdleLane implements Lane {
                   ? around(run, entrant, database, 0, 3)
                   : around(run, entrant, database, UNRECORDED, aroundEachTime));
     }
+  }
+
+  /** Messages with pauses between them, to one that has nothing else to do. */
+  static Numbers oneByOne(Run run, Entrant entrant, String database, int messages)
+      throws IOException, SQLException {
+    return idle(run, entrant, database, messages, "20 60 0 0");
+  }
+
+  /** Each a while after many others. */
+  static Numbers afterBursts(Run run, Entrant entrant, String database, int messages)
+      throws IOException, SQLException {
+    return idle(run, entrant, database, messages, "150 250 " + BURST + " 0");
   }
 
   private static int ceilDiv(int dividend, int divisor) {

@@ -10,6 +10,11 @@ interface Lane {
   /** {@return the name by which a run asks for it} */
   String name();
 
+  /** {@return whether it is one of all lanes, or runs only if it is asked for by name} */
+  default boolean inAll() {
+    return true;
+  }
+
   /**
    * Measures, round by round, and stops when the run is over.
    *

@@ -1,5 +1,6 @@
 package dev.outbox4j.benchmarks;
 
+import dev.outbox4j.benchmarks.ours.Outbox4j;
 import dev.outbox4j.benchmarks.spi.Numbers;
 import java.io.IOException;
 import java.sql.Connection;
@@ -23,6 +24,9 @@ final class PublishLane implements Lane {
 
   private static final String ALTERNATING =
       "publish business transactions, 32 writers, alternating every half second, commit_delay %d";
+
+  private static final String BESIDE_EIGHT =
+      "publish business transactions, 32 writers, alternating every half second, 8 subscribers";
 
   private static final int MOST_WRITERS = 32;
 
@@ -71,7 +75,10 @@ final class PublishLane implements Lane {
       for (int delay : Settings.numbers("commit_delay", Settings.given("url") ? "0" : "0,1000")) {
         setCommitDelay(run, delay);
         try {
-          alternating(run, round, delay);
+          alternating(run, round, ALTERNATING.formatted(delay), 1);
+          if (delay == 0) {
+            alternating(run, round, BESIDE_EIGHT, 8);
+          }
           for (int writers : Settings.numbers("writers", "1,8,32")) {
             if (asked(round, delay, writers)) {
               concurrent(run, round, writers, delay);
@@ -89,28 +96,34 @@ final class PublishLane implements Lane {
         || (Settings.minor(round) && (delay == 0 || writers == MOST_WRITERS));
   }
 
-  /** Two publishers beside one subscriber, by turns of half a second. */
-  private static void alternating(Run run, int round, int delay) throws SQLException {
+  /** Two publishers beside subscribers in one process, by turns of half a second. */
+  private static void alternating(Run run, int round, String cell, int subscribers)
+      throws SQLException {
     List<Entrant> pair = Roster.asked(List.of(NEVER, AUTO));
     if (pair.size() < 2 || !Settings.numbers("writers", "32").contains(MOST_WRITERS)) {
       return;
     }
-    String cell = ALTERNATING.formatted(delay);
     run.session(
         cell,
         round,
         database ->
-            run.atOnce(cell, round, pair, database, (entrants, same) -> both(run, entrants, same)));
+            run.atOnce(
+                cell,
+                round,
+                pair,
+                database,
+                (entrants, same) -> both(run, entrants, same, subscribers)));
   }
 
-  private static List<Numbers> both(Run run, List<Entrant> entrants, String database)
+  private static List<Numbers> both(
+      Run run, List<Entrant> entrants, String database, int subscribers)
       throws IOException, SQLException {
     int seconds = Settings.number("seconds", 24);
     try (ContestantJvm subscriber = run.start(Roster.OURS, database);
         ContestantJvm one = run.start(entrants.get(0), database);
         ContestantJvm other = run.start(entrants.get(1), database)) {
       subscriber.perform("prepare");
-      subscriber.perform("consume");
+      subscriber.perform("consume " + subscribers);
       String task = "publish %d 1 256 5 %d business ".formatted(MOST_WRITERS, seconds);
       one.send(task + "one");
       other.send(task + "other");
@@ -199,9 +212,8 @@ final class PublishLane implements Lane {
         Connection sleeper = run.server().connect(database);
         Statement statement = sleeper.createStatement()) {
       jvm.perform("prepare");
-      statement.execute("listen outbox_outbox");
-      statement.execute(
-          "insert into outbox_sleepers values ('bench', 'sleeper', now() + interval '1 day')");
+      statement.execute("listen " + Outbox4j.CHANNEL);
+      statement.execute(Outbox4j.FALL_ASLEEP_FOR_A_DAY);
       statement.execute("select pg_advisory_lock(7, hashtext('bench'))");
       return business(run, jvm, database, writers, 5, seconds);
     }
@@ -256,6 +268,9 @@ final class PublishLane implements Lane {
     results
         .ratio(BATCH, Roster.OURS.label(), BATCH, Roster.INSERT.label(), "rate")
         .ifPresent(value -> figures.put("publish_100_vs_insert", value));
+    results
+        .ratioOfRounds(BESIDE_EIGHT, AUTO.label(), NEVER.label(), "rate")
+        .ifPresent(value -> figures.put("auto_vs_never_8_subscribers", value));
     for (int delay : List.of(0, 1000)) {
       String cell = ALTERNATING.formatted(delay);
       results

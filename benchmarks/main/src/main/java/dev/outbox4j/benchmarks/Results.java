@@ -50,7 +50,12 @@ final class Results {
   }
 
   /** The median of the quotients of each round, for two that were measured at the same time. */
-  synchronized Optional<Double> ratioOfRounds(
+  Optional<Double> ratioOfRounds(String cell, String label, String base, String metric) {
+    return ratiosOfRounds(cell, label, base, metric).map(Spread::median);
+  }
+
+  /** The quotients of each round. */
+  synchronized Optional<Spread> ratiosOfRounds(
       String cell, String label, String base, String metric) {
     Map<String, List<Numbers>> labels = cells.getOrDefault(cell, Map.of());
     List<Numbers> values = labels.getOrDefault(label, List.of());
@@ -61,6 +66,6 @@ final class Results {
       double baseline = baselines.get(round).values().getOrDefault(metric, Double.NaN);
       quotients.add(new Numbers().with(metric, value / baseline));
     }
-    return Spread.of(quotients, metric).map(Spread::median);
+    return Spread.of(quotients, metric);
   }
 }

@@ -79,7 +79,7 @@ final class Roster {
   }
 
   static boolean isPeer(Entrant entrant) {
-    return !entrant.module().equals("main");
+    return !entrant.module().equals("main") && !entrant.module().equals(ClassPath.BASELINE);
   }
 
   /** Whether it may be stopped at its time limit: it is here for its rate alone. */

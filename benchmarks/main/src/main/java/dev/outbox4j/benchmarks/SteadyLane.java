@@ -44,7 +44,7 @@ final class SteadyLane implements Lane {
     return "steady %d x 256 B a second, %d in a transaction".formatted(rate, batch(rate));
   }
 
-  private static Numbers steady(Run run, Entrant entrant, String database, int rate, int seconds)
+  static Numbers steady(Run run, Entrant entrant, String database, int rate, int seconds)
       throws IOException, SQLException {
     try (ContestantJvm jvm = run.start(entrant, database)) {
       jvm.perform("prepare");

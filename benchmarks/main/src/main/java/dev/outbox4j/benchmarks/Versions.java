@@ -2,8 +2,6 @@ package dev.outbox4j.benchmarks;
 
 import java.io.File;
 import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.Set;
@@ -32,8 +30,7 @@ final class Versions {
   private Versions() {}
 
   static Map<String, String> of(String module) throws IOException {
-    Path classPath = Settings.home().resolve(module).resolve("target/class-path.txt");
-    return Files.exists(classPath) ? within(Files.readString(classPath).trim()) : Map.of();
+    return ClassPath.exists(module) ? within(ClassPath.of(module)) : Map.of();
   }
 
   static Map<String, String> within(String classPath) {

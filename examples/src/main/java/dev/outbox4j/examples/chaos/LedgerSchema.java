@@ -17,16 +17,16 @@ final class LedgerSchema {
           "create table committed (no bigint primary key, kind text not null,"
               + " outbox_id bigint not null, due_at timestamptz not null)",
           // lease and token of the row, as the server had them when the effect was written
-          "create table handled (no bigint not null, outbox_id bigint not null, token int not null,"
-              + " row_token int, owner text not null, lease_until timestamptz,"
+          "create table handled (no bigint not null, outbox_id bigint not null, token bigint not null,"
+              + " row_token bigint, owner text not null, lease_until timestamptz,"
               + " at timestamptz not null default clock_timestamp())",
           "create index on handled (no)",
           "create index on handled (at)",
-          "create table deleted (outbox_id bigint not null, token int not null,"
+          "create table deleted (outbox_id bigint not null, token bigint not null,"
               + " stale boolean not null, at timestamptz not null default clock_timestamp())",
-          "create table retried (outbox_id bigint not null, token int not null,"
+          "create table retried (outbox_id bigint not null, token bigint not null,"
               + " delay interval not null, put_off boolean not null)",
-          "create table stale (outbox_id bigint not null, token int not null, owner text,"
+          "create table stale (outbox_id bigint not null, token bigint not null, owner text,"
               + " writer text not null)",
           "create table stolen (outbox_id bigint not null)",
           "create table misdated (outbox_id bigint not null)",

@@ -99,7 +99,8 @@ final class Subscriber {
     OutboxSubscriber.Builder builder =
         OutboxSubscriber.builder("chaos")
             .name(name)
-            .store(PostgresOutbox.store(pool, OutboxTable.named("outbox"), Duration.ofSeconds(5)))
+            .store(
+                PostgresOutbox.on(pool, OutboxTable.named("outbox")).store(Duration.ofSeconds(5)))
             .listen(
                 R2dbcListen.on(
                         new PostgresqlConnectionFactory(
@@ -123,7 +124,9 @@ final class Subscriber {
       builder.on(
           kind.name(),
           String.class,
-          (text, delivery) -> handle(kind, Long.parseLong(text), delivery));
+          (text, delivery) -> {
+            handle(kind, Long.parseLong(text), delivery);
+          });
     }
     return builder
         .retry(RetryPolicy.constant(RETRY_DELAY).attempts(1_000_000).giveUpOn(Poison.class))
@@ -175,9 +178,9 @@ final class Subscriber {
         PreparedStatement insert = connection.prepareStatement(EFFECT)) {
       insert.setLong(1, no);
       insert.setLong(2, delivery.id());
-      insert.setInt(3, delivery.leaseToken());
+      insert.setLong(3, delivery.leaseToken());
       insert.setString(4, name);
-      insert.setInt(5, delivery.leaseToken());
+      insert.setLong(5, delivery.leaseToken());
       insert.setLong(6, delivery.id());
       insert.executeUpdate();
     }

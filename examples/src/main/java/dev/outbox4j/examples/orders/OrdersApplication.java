@@ -62,10 +62,10 @@ public final class OrdersApplication implements AutoCloseable {
         shipping.add(
             OutboxSubscriber.builder(OrdersConfig.QUEUE)
                 .name(name)
-                .store(PostgresOutbox.store(pool, table))
+                .store(PostgresOutbox.on(pool, table).store())
                 .listen(notifications)
                 .codec(JacksonCodec.standard())
-                .onOutcome(OrderPlaced.TYPE, OrderPlaced.class, handler)
+                .on(OrderPlaced.TYPE, OrderPlaced.class, handler)
                 .workers(WORKERS)
                 .lease(Duration.ofSeconds(30))
                 .maxDeliveries(20)
@@ -87,7 +87,7 @@ public final class OrdersApplication implements AutoCloseable {
                   PostgresOutbox.publisher(table).codec(JacksonCodec.standard()).build(),
                   creditCheck),
               new HealthCheck(
-                  PostgresOutbox.validator(web, table).deadLetters(OrdersConfig.DEAD_LETTERS),
+                  PostgresOutbox.on(web, table).validator().deadLetters(OrdersConfig.DEAD_LETTERS),
                   subscribers),
               metrics);
     } catch (RuntimeException e) {

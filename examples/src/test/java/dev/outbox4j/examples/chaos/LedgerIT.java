@@ -304,9 +304,9 @@ class LedgerIT {
   private void insertDeadLetter(long row) {
     database.update(
         """
-        insert into outbox_dlq (original_id, queue, payload, deliveries_count, attempts_count,
-                                created_at, failure_reason)
-        values (?, 'chaos', '', 1, 1, now(), 'retry_terminal')""",
+        insert into outbox_dlq (outbox, original_id, lease_token, queue, payload, deliveries_count,
+                                attempts_count, created_at, available_at, failure_reason)
+        values ('public.outbox', ?, 1, 'chaos', '', 1, 1, now(), now(), 'retry_terminal')""",
         row);
   }
 

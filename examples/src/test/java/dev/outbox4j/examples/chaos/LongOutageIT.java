@@ -63,8 +63,12 @@ class LongOutageIT {
 
   private OutboxSubscriber subscriber(DataSource pool) {
     return OutboxSubscriber.builder("outage")
-        .store(PostgresOutbox.store(pool, TABLE))
-        .on("plain", delivery -> handled.incrementAndGet())
+        .store(PostgresOutbox.on(pool, TABLE).store())
+        .on(
+            "plain",
+            (payload, delivery) -> {
+              handled.incrementAndGet();
+            })
         .build();
   }
 

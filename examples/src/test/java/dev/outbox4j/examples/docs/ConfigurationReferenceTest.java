@@ -54,13 +54,7 @@ class ConfigurationReferenceTest {
           "dev.outbox4j.dlq.DeadLetterQueue",
           Set.of("table", "schema", "bind"),
           "dev.outbox4j.migrations.OutboxMigrations",
-          Set.of(
-              "migrate",
-              "configure",
-              "sql",
-              "placeholders",
-              "grantsSql",
-              "timerCancellationGrantsSql"),
+          Set.of("migrate", "configure", "sql", "grantsSql", "timerCancellationGrantsSql"),
           "dev.outbox4j.postgres.SchemaValidator",
           Set.of("validateSchema"));
 

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
+import dev.outbox4j.Delivery;
 import dev.outbox4j.ExceptionRenderer;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.RetryPolicy;
@@ -44,8 +45,8 @@ class DeadLetterSamplesIT {
     // tag::declare
     OutboxSubscriber subscriber =
         OutboxSubscriber.builder("orders")
-            .store(PostgresOutbox.store(dataSource, table))
-            .on("order.placed", String.class, (body, delivery) -> ship(body))
+            .store(PostgresOutbox.on(dataSource, table).store())
+            .on("order.placed", String.class, this::ship)
             .retry(RetryPolicy.none())
             .deadLetters(DeadLetterQueue.in("outbox_dlq"))
             .build();
@@ -74,8 +75,8 @@ class DeadLetterSamplesIT {
     // tag::renderer
     OutboxSubscriber subscriber =
         OutboxSubscriber.builder("orders")
-            .store(PostgresOutbox.store(dataSource, table))
-            .on("order.placed", String.class, (body, delivery) -> ship(body))
+            .store(PostgresOutbox.on(dataSource, table).store())
+            .on("order.placed", String.class, this::ship)
             .retry(RetryPolicy.none())
             .deadLetters(DeadLetterQueue.in("outbox_dlq"))
             .renderExceptions(ExceptionRenderer.classNames())
@@ -95,38 +96,43 @@ class DeadLetterSamplesIT {
     for (int i = 1; i <= 8; i++) {
       database.update(
           """
-          insert into outbox_dlq (original_id, queue, type, payload, headers, deliveries_count,
-            attempts_count, created_at, failure_reason, last_exception, timer_id)
-          values (100, 'orders', 'order.placed', 'body', '{"a": "b"}', 3, 2, now(), 'rejected', 'no', ?)
+          insert into outbox_dlq (outbox, original_id, lease_token, queue, type, payload, headers,
+            deliveries_count, attempts_count, created_at, available_at, failure_reason,
+            last_exception, timer_id)
+          values ('public.outbox', 100 + ?, 5, 'orders', 'order.placed', 'body', '{"a": "b"}', 3, 2,
+            now(), now(), 'rejected', 'no', ?)
           """,
+          i,
           "t" + i);
     }
     assertThat(database.list(Long.class, sql("look"))).hasSize(8);
     assertThat(database.list(String.class, sql("count"))).containsExactly("orders");
 
-    Long id = database.one(Long.class, sql("redrive"));
+    assertThat(database.one(Long.class, sql("redrive"))).isEqualTo(107);
 
     assertThat(
             database.one(
                 Boolean.class,
                 """
-                select id = ? and queue = 'orders' and type = 'order.placed' and payload = 'body'
+                select id = 107 and lease_token = 5 and queue = 'orders' and type = 'order.placed' and payload = 'body'
                   and headers = '{"a": "b"}' and timer_id = 't7' and attempts_count = 0
-                  and deliveries_count = 0 and lease_token = 0 and available_at <= clock_timestamp()
+                  and deliveries_count = 0 and available_at <= clock_timestamp()
                 from outbox
-                """,
-                id))
+                """))
         .isTrue();
     assertThat(database.list(Long.class, sql("redrive"))).isEmpty();
     assertThat(database.list(Long.class, sql("look"))).hasSize(7).doesNotContain(7L);
-    database.update("update outbox_dlq set redriven_at = null");
+    database.update("update outbox_dlq set resolved_at = null");
     assertThatThrownBy(() -> database.list(Long.class, sql("redrive")))
-        .hasStackTraceContaining("outbox_timer_uq");
+        .hasStackTraceContaining("outbox_pkey");
     assertThat(database.count("outbox")).isEqualTo(1);
-    assertThat(database.list(Long.class, "select id from outbox_dlq where redriven_at is not null"))
+    assertThat(database.list(Long.class, "select id from outbox_dlq where resolved_at is not null"))
         .isEmpty();
 
-    database.update("update outbox_dlq set redriven_at = now() - interval '31 days' where id < 4");
+    assertThat(database.update(sql("discard"))).isEqualTo(1);
+    assertThat(database.one(String.class, "select resolution from outbox_dlq where id = 8"))
+        .isEqualTo("discarded: test data");
+    database.update("update outbox_dlq set resolved_at = now() - interval '31 days' where id < 4");
     assertThat(database.update(sql("purge"))).isEqualTo(3);
   }
 
@@ -139,14 +145,14 @@ class DeadLetterSamplesIT {
         OutboxMigrations.standard().grantsSql(roles.get(0), roles.get(1), roles.get(2)));
     database.update(
         """
-        insert into outbox_dlq (id, original_id, queue, payload, headers, deliveries_count,
-          attempts_count, created_at, failure_reason)
-        values (7, 100, 'orders', 'body', '{}', 3, 2, now(), 'rejected')
+        insert into outbox_dlq (id, outbox, original_id, lease_token, queue, payload, headers,
+          deliveries_count, attempts_count, created_at, available_at, failure_reason)
+        values (7, 'public.outbox', 100, 5, 'orders', 'body', '{}', 3, 2, now(), now(), 'rejected')
         """);
     try (Connection connection = database.plain().getConnection();
         Statement statement = connection.createStatement()) {
       statement.execute("set role \"ops " + suffix + "\"");
-      for (String name : List.of("look", "count", "redrive", "purge")) {
+      for (String name : List.of("look", "count", "redrive", "discard", "purge")) {
         statement.execute(sql(name));
       }
     } finally {
@@ -167,7 +173,7 @@ class DeadLetterSamplesIT {
         timerId);
   }
 
-  private static void ship(String body) {
+  private void ship(String body, Delivery delivery) {
     throw new IllegalStateException("the secret of " + body);
   }
 }

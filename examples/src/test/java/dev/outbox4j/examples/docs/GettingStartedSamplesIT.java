@@ -3,6 +3,7 @@ package dev.outbox4j.examples.docs;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.SubscriberHealth;
@@ -69,10 +70,10 @@ class GettingStartedSamplesIT {
     // tag::subscribe
     OutboxSubscriber subscriber =
         OutboxSubscriber.builder("orders")
-            .store(PostgresOutbox.store(dataSource, table))
+            .store(PostgresOutbox.on(dataSource, table).store())
             .listen(PgjdbcListen.on(unpooled)) // a connection of its own, not from the pool
             .codec(JacksonCodec.standard())
-            .on("order.placed", Order.class, (placed, delivery) -> ship(placed))
+            .on("order.placed", Order.class, this::ship)
             .deadLetters(DeadLetterQueue.in("outbox_dlq"))
             .maxDeliveries(20)
             .observe(MicrometerMetrics.on(meterRegistry))
@@ -88,7 +89,10 @@ class GettingStartedSamplesIT {
       // tag::watch
       SubscriberHealth health = subscriber.health();
       SchemaReport schema =
-          PostgresOutbox.validator(dataSource, table).deadLetters("outbox_dlq").validateSchema();
+          PostgresOutbox.on(dataSource, table)
+              .validator()
+              .deadLetters("outbox_dlq")
+              .validateSchema();
       boolean fine = health.healthy() && schema.valid();
       // end::watch
 
@@ -106,7 +110,7 @@ class GettingStartedSamplesIT {
     }
   }
 
-  private void ship(Order order) {
+  private void ship(Order order, Delivery delivery) {
     shipped.add(order.id());
   }
 }

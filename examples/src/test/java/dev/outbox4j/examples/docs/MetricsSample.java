@@ -1,5 +1,6 @@
 package dev.outbox4j.examples.docs;
 
+import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.metrics.MicrometerMetrics;
 import dev.outbox4j.postgres.OutboxTable;
@@ -11,14 +12,14 @@ import javax.sql.DataSource;
 abstract class MetricsSample {
   record Order(String id) {}
 
-  abstract void ship(Order order);
+  abstract void ship(Order order, Delivery delivery);
 
   OutboxSubscriber observe(DataSource dataSource, OutboxTable table, MeterRegistry meterRegistry) {
     // tag::observe
     OutboxSubscriber subscriber =
         OutboxSubscriber.builder("orders")
-            .store(PostgresOutbox.store(dataSource, table))
-            .on("order.placed", Order.class, (order, delivery) -> ship(order))
+            .store(PostgresOutbox.on(dataSource, table).store())
+            .on("order.placed", Order.class, this::ship)
             .observe(MicrometerMetrics.on(meterRegistry))
             .build();
     // end::observe

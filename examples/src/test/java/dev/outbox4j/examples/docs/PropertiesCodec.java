@@ -2,9 +2,13 @@ package dev.outbox4j.examples.docs;
 
 import dev.outbox4j.Payload;
 import dev.outbox4j.spi.PayloadCodec;
+import dev.outbox4j.spi.UndecodableException;
 import java.io.IOException;
 import java.io.StringReader;
 import java.io.StringWriter;
+import java.lang.reflect.Type;
+import java.nio.charset.CharacterCodingException;
+import java.util.Map;
 import java.util.Properties;
 
 // tag::codec
@@ -22,10 +26,14 @@ final class PropertiesCodec implements PayloadCodec {
   }
 
   @Override
-  public <T> T decode(Payload payload, Class<T> type) throws IOException {
+  public Object decode(Payload payload, Map<String, String> headers, Type type) throws IOException {
     Properties body = new Properties();
-    body.load(new StringReader(payload.text()));
-    return type.cast(body);
+    try {
+      body.load(new StringReader(payload.text()));
+    } catch (CharacterCodingException | IllegalArgumentException malformed) {
+      throw new UndecodableException("not a properties file in UTF-8");
+    }
+    return body;
   }
 }
 // end::codec

@@ -18,6 +18,7 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.Map;
 import java.util.Properties;
 import org.jooq.DSLContext;
 import org.jooq.SQLDialect;
@@ -165,7 +166,8 @@ class PublishingSamplesIT {
     }
 
     byte[] stored = database.one(byte[].class, "select payload from outbox");
-    assertThat(new PropertiesCodec().decode(Payload.of(stored), Properties.class)).isEqualTo(body);
+    assertThat(new PropertiesCodec().decode(Payload.of(stored), Map.of(), Properties.class))
+        .isEqualTo(body);
     assertThat(database.one(String.class, "select headers ->> 'content-type' from outbox"))
         .isEqualTo("text/x-java-properties");
   }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.SubscriberHealth;
@@ -44,7 +45,7 @@ class ReadmeSamplesIT {
     }
   }
 
-  private void ship(Order order) {
+  private void ship(Order order, Delivery delivery) {
     shipped.add(order.id());
   }
 
@@ -79,10 +80,10 @@ class ReadmeSamplesIT {
     // the consumer, in this or any other process
     OutboxSubscriber subscriber =
         OutboxSubscriber.builder("orders")
-            .store(PostgresOutbox.store(pool, table))
+            .store(PostgresOutbox.on(pool, table).store())
             .listen(R2dbcListen.on(unpooled)) // wakes it at once; without, it polls
             .codec(JacksonCodec.standard())
-            .on("order.placed", Order.class, (placed, delivery) -> ship(placed))
+            .on("order.placed", Order.class, this::ship)
             .maxDeliveries(20)
             .deadLetters(DeadLetterQueue.in("outbox_dlq"))
             .observe(MicrometerMetrics.on(meters))
@@ -92,7 +93,7 @@ class ReadmeSamplesIT {
 
     // for a health endpoint
     SubscriberHealth health = subscriber.health();
-    SchemaReport schema = PostgresOutbox.validator(pool, table).validateSchema();
+    SchemaReport schema = PostgresOutbox.on(pool, table).validator().validateSchema();
     // end::embed
 
     try (pool;

@@ -2,6 +2,7 @@ package dev.outbox4j.examples.docs;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.outbox4j.migrations.DeadLetterMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.OutboxHealth;
 import dev.outbox4j.postgres.OutboxHealthCheck;
@@ -15,6 +16,10 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
 import java.util.List;
 import java.util.stream.Collectors;
 import javax.sql.DataSource;
@@ -59,24 +64,36 @@ class SchemaSamplesIT {
             .configure(Flyway.configure().dataSource(dataSource).installedBy("order-service"))
             .load();
     outbox.migrate();
+    Flyway deadLetters =
+        DeadLetterMigrations.of("own", "outbox_dlq")
+            .configure(Flyway.configure().dataSource(dataSource).installedBy("order-service"))
+            .load();
+    deadLetters.migrate();
     // end::own-flyway
     assertThat(database.count("own.outbox_schema_history where installed_by = 'order-service'"))
         .isPositive();
   }
 
   @Test
-  void joinsTheServicesFlyway() {
-    // tag::joined-flyway
-    Flyway service =
-        Flyway.configure()
-            .dataSource(dataSource)
-            .defaultSchema("joined")
-            .locations("classpath:db/migration", OutboxMigrations.LOCATION)
-            .placeholders(OutboxMigrations.of("joined", "outbox").placeholders())
-            .load();
-    service.migrate();
-    // end::joined-flyway
-    assertThat(database.count("joined.flyway_schema_history where version = '1'")).isEqualTo(1);
+  void sharesDeadLetters() {
+    // tag::shared
+    OutboxMigrations.of("sales", "orders").deadLetters("sales", "failed").migrate(dataSource);
+    OutboxMigrations.of("sales", "mails").deadLetters("sales", "failed").migrate(dataSource);
+    // end::shared
+    assertThat(database.count("sales.failed")).isZero();
+  }
+
+  @Test
+  void writesTheSqlOfEachVersionToAFile(@TempDir Path folder) throws IOException {
+    // tag::numbered
+    OutboxMigrations migrations = OutboxMigrations.of("numbered", "outbox");
+    Files.writeString(folder.resolve("V57__dead_letters.sql"), migrations.deadLetters().sql(0, 1));
+    Files.writeString(folder.resolve("V58__outbox.sql"), migrations.sql(0, 1));
+    // end::numbered
+    database.update("create schema numbered");
+    database.update(Files.readString(folder.resolve("V57__dead_letters.sql")));
+    database.update(Files.readString(folder.resolve("V58__outbox.sql")));
+    assertThat(database.count("numbered.outbox")).isZero();
   }
 
   @Test
@@ -90,11 +107,33 @@ class SchemaSamplesIT {
   }
 
   @Test
+  void switchesNotificationsOffForOneTransaction() throws IOException, SQLException {
+    try (Connection connection = dataSource.getConnection();
+        Statement statement = connection.createStatement()) {
+      connection.setAutoCommit(false);
+      statement.execute(DocumentedSql.of("schema-and-validation.md", "two-phase"));
+      assertThat(setting(statement)).isEqualTo("off");
+      connection.commit();
+      assertThat(setting(statement)).isNotEqualTo("off");
+      connection.commit();
+    }
+  }
+
+  private static String setting(Statement statement) throws SQLException {
+    try (ResultSet rows =
+        statement.executeQuery("select coalesce(current_setting('outbox4j.notify', true), '')")) {
+      rows.next();
+      return rows.getString(1);
+    }
+  }
+
+  @Test
   void validates() {
     // tag::validate
     OutboxTable table = OutboxTable.named("outbox").inSchema("public");
     SchemaReport report =
-        PostgresOutbox.validator(dataSource, table)
+        PostgresOutbox.on(dataSource, table)
+            .validator()
             .deadLetters("outbox_dlq")
             .checkStorage()
             .checkGrants(OutboxRole.PUBLISHER, OutboxRole.SUBSCRIBER)
@@ -108,12 +147,10 @@ class SchemaSamplesIT {
   void answersAHealthEndpoint() {
     OutboxTable table = database.table();
     // tag::health
+    PostgresOutbox outbox = PostgresOutbox.on(dataSource, table);
     OutboxHealthCheck check =
-        PostgresOutbox.healthCheck(
-            dataSource,
-            table,
-            PostgresOutbox.validator(dataSource, table).deadLetters("outbox_dlq"),
-            List.of("orders", "mails"));
+        outbox.healthCheck(
+            outbox.validator().deadLetters("outbox_dlq"), List.of("orders", "mails"));
 
     OutboxHealth health = check.check();
     int status = health.healthy() ? 200 : 503;

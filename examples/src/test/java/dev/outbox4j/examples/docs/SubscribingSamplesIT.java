@@ -5,9 +5,11 @@ import static org.awaitility.Awaitility.await;
 
 import com.impossibl.postgres.jdbc.PGDataSource;
 import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.OutboxSubscribers;
 import dev.outbox4j.Outcome;
+import dev.outbox4j.Payload;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.SubscriberHealth.Listener;
 import dev.outbox4j.codec.jackson.JacksonCodec;
@@ -65,11 +67,11 @@ class SubscribingSamplesIT {
     // tag::subscribe
     OutboxSubscriber subscriber =
         OutboxSubscriber.builder("orders")
-            .store(PostgresOutbox.store(dataSource, table))
+            .store(PostgresOutbox.on(dataSource, table).store())
             .listen(notifications)
             .codec(JacksonCodec.standard())
-            .on("order.placed", Order.class, (order, delivery) -> ship(order))
-            .otherwise(delivery -> archive(delivery.payload()))
+            .on("order.placed", Order.class, this::ship)
+            .otherwise(this::archive)
             .deadLetters(DeadLetterQueue.in("outbox_dlq"))
             .maxDeliveries(20)
             .build();
@@ -86,13 +88,13 @@ class SubscribingSamplesIT {
 
   @Test
   void writesTheOutcomeThatTheHandlerGives() {
-    OutboxStore store = PostgresOutbox.store(dataSource, table);
+    OutboxStore store = PostgresOutbox.on(dataSource, table).store();
     // tag::outcomes
     OutboxSubscriber subscriber =
         OutboxSubscriber.builder("orders")
             .store(store)
             .codec(JacksonCodec.standard())
-            .onOutcome(
+            .on(
                 "order.placed",
                 Order.class,
                 (order, delivery) -> {
@@ -102,7 +104,7 @@ class SubscribingSamplesIT {
                   if (!carrierOpen()) {
                     return Outcome.reschedule(Duration.ofHours(1));
                   }
-                  ship(order);
+                  ship(order, delivery);
                   return Outcome.ack();
                 })
             .deadLetters(DeadLetterQueue.in("outbox_dlq"))
@@ -150,15 +152,15 @@ class SubscribingSamplesIT {
     publish("orders", "unlucky", "");
     OutboxSubscriber subscriber =
         OutboxSubscriber.builder("orders")
-            .store(PostgresOutbox.store(dataSource, table))
+            .store(PostgresOutbox.on(dataSource, table).store())
             .on(
                 "bad",
-                delivery -> {
+                (Payload payload, Delivery delivery) -> {
                   throw new InvalidOrder();
                 })
             .on(
                 "unlucky",
-                delivery -> {
+                (Payload payload, Delivery delivery) -> {
                   throw new IllegalStateException("not now");
                 })
             .retry(policy)
@@ -191,9 +193,14 @@ class SubscribingSamplesIT {
     // tag::async
     OutboxSubscriber subscriber =
         OutboxSubscriber.builder("orders")
-            .store(PostgresOutbox.store(dataSource, table))
+            .store(PostgresOutbox.on(dataSource, table).store())
             .codec(JacksonCodec.standard())
-            .onAsync("order.placed", Order.class, (order, delivery) -> shipping.send(order))
+            .on(
+                "order.placed",
+                Order.class,
+                (order, delivery) -> {
+                  return shipping.send(order);
+                })
             .workers(200) // pending stages, not threads
             .handlerTimeout(Duration.ofSeconds(30))
             .build();
@@ -212,21 +219,21 @@ class SubscribingSamplesIT {
 
   @Test
   void startsAndStopsSeveralTogether() {
-    OutboxStore store = PostgresOutbox.store(dataSource, table);
+    OutboxStore store = PostgresOutbox.on(dataSource, table).store();
     // tag::several
     OutboxSubscriber orders =
         OutboxSubscriber.builder("orders")
             .queues("returns") // the same handlers, the same workers
             .store(store)
             .listen(notifications)
-            .otherwise(delivery -> record(delivery.queue()))
+            .otherwise(this::recordQueue)
             .build();
     OutboxSubscriber mails =
         OutboxSubscriber.builder("mails")
             .store(store)
             .listen(notifications)
             .workers(1)
-            .otherwise(delivery -> record(delivery.queue()))
+            .otherwise(this::recordQueue)
             .build();
 
     OutboxSubscribers all = OutboxSubscribers.of(orders, mails);
@@ -288,9 +295,9 @@ class SubscribingSamplesIT {
     for (NotificationSource source : List.of(byR2dbc, byPgjdbcNg, byPgjdbc)) {
       OutboxSubscriber subscriber =
           OutboxSubscriber.builder("orders")
-              .store(PostgresOutbox.store(dataSource, table))
+              .store(PostgresOutbox.on(dataSource, table).store())
               .listen(source)
-              .otherwise(delivery -> record(delivery.queue()))
+              .otherwise(this::recordQueue)
               .build();
       try (subscriber) {
         subscriber.start();
@@ -315,12 +322,16 @@ class SubscribingSamplesIT {
     return carrierOpen;
   }
 
-  private void ship(Order order) {
+  private void ship(Order order, Delivery delivery) {
     record("shipped " + order.id());
   }
 
-  private void archive(dev.outbox4j.Payload payload) {
+  private void archive(Payload payload, Delivery delivery) {
     record("archived " + payload.size() + " bytes");
+  }
+
+  private void recordQueue(Payload payload, Delivery delivery) {
+    record(delivery.queue());
   }
 
   private void record(String what) {

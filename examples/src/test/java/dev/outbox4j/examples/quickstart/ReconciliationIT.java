@@ -87,10 +87,11 @@ class ReconciliationIT {
   static Stream<Arguments> findsWhatIsWrongAndNamesTheOrder() {
     String insertDead =
         """
-        insert into outbox_dlq (original_id, queue, payload, headers, deliveries_count,
-                                attempts_count, created_at, failure_reason, last_exception)
-        values (9, 'orders', '', jsonb_build_object('correlation-id', $id), 1, 0, now(),
-                'rejected', 'no carrier takes this item')
+        insert into outbox_dlq (outbox, original_id, lease_token, queue, payload, headers,
+                                deliveries_count, attempts_count, created_at, available_at,
+                                failure_reason, last_exception)
+        values ('public.outbox', 9, 1, 'orders', '', jsonb_build_object('correlation-id', $id),
+                1, 0, now(), now(), 'rejected', 'no carrier takes this item')
         """;
     String insertMessage =
         """
@@ -172,9 +173,11 @@ class ReconciliationIT {
   private void deadLetter(UUID id, String reason, String exception) {
     database.update(
         """
-        insert into outbox_dlq (original_id, queue, payload, headers, deliveries_count,
-                                attempts_count, created_at, failure_reason, last_exception)
-        values (1, 'orders', '', jsonb_build_object('correlation-id', ?::text), 1, 1, now(), ?, ?)
+        insert into outbox_dlq (outbox, original_id, lease_token, queue, payload, headers,
+                                deliveries_count, attempts_count, created_at, available_at,
+                                failure_reason, last_exception)
+        values ('public.outbox', 1, 1, 'orders', '',
+                jsonb_build_object('correlation-id', ?::text), 1, 1, now(), now(), ?, ?)
         """,
         id.toString(),
         reason,

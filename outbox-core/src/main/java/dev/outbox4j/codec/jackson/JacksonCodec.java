@@ -2,18 +2,25 @@ package dev.outbox4j.codec.jackson;
 
 import com.fasterxml.jackson.core.JsonLocation;
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.exc.StreamConstraintsException;
+import com.fasterxml.jackson.core.exc.StreamReadException;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonMappingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.ObjectReader;
 import com.fasterxml.jackson.databind.ObjectWriter;
 import com.fasterxml.jackson.databind.SerializationFeature;
+import com.fasterxml.jackson.databind.exc.InvalidDefinitionException;
+import com.fasterxml.jackson.databind.exc.MismatchedInputException;
 import com.fasterxml.jackson.databind.exc.UnrecognizedPropertyException;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.Payload;
 import dev.outbox4j.spi.PayloadCodec;
+import dev.outbox4j.spi.UndecodableException;
+import java.io.CharConversionException;
 import java.io.IOException;
+import java.lang.reflect.Type;
 import java.util.Map;
 import java.util.Objects;
 
@@ -86,39 +93,58 @@ public final class JacksonCodec implements PayloadCodec {
    * Decodes a payload.
    *
    * @param payload the JSON
+   * @param headers not used
    * @param type what to make of it
-   * @param <T> the same
    * @return the body
-   * @throws OutboxException if the payload is not JSON, not of that type, or {@code null}
+   * @throws UndecodableException if the payload is not JSON, not of that type, or {@code null}
+   * @throws OutboxException if Jackson fails for another reason, such as a class it has no way to
+   *     make: the payload may be good
    */
   @Override
-  public <T> T decode(Payload payload, Class<T> type) {
-    T body;
+  public Object decode(Payload payload, Map<String, String> headers, Type type) {
+    Object body;
     try {
       body = reader.forType(type).readValue(payload.bytes());
     } catch (IOException e) {
-      throw undecodable(payload, type, e);
+      throw isFaultOfTheBytes(e)
+          ? new UndecodableException(text(payload, "is not JSON of", type, e))
+          : new OutboxException(text(payload, "could not be decoded to", type, e));
     }
     if (body == null) {
-      throw new OutboxException(
+      throw new UndecodableException(
           "payload of "
               + payload.size()
               + " bytes is JSON null where "
-              + type.getName()
+              + type.getTypeName()
               + " is expected");
     }
     return body;
   }
 
+  private static boolean isFaultOfTheBytes(IOException e) {
+    return e instanceof StreamReadException
+        || e instanceof StreamConstraintsException
+        || e instanceof MismatchedInputException
+        || e instanceof CharConversionException
+        || (e instanceof JsonMappingException
+            && (e.getCause() instanceof StreamReadException
+                || e.getCause() instanceof StreamConstraintsException));
+  }
+
   // without the cause: Jackson's texts quote values
-  private static OutboxException undecodable(Payload payload, Class<?> type, IOException e) {
+  private static String text(Payload payload, String fault, Type type, IOException e) {
     StringBuilder text =
         new StringBuilder("payload of ")
             .append(payload.size())
-            .append(" bytes is not JSON of ")
-            .append(type.getName())
+            .append(" bytes ")
+            .append(fault)
+            .append(' ')
+            .append(type.getTypeName())
             .append(": ")
             .append(e.getClass().getSimpleName());
+    if (e instanceof InvalidDefinitionException definition && definition.getType() != null) {
+      text.append(" about ").append(definition.getType().toCanonical());
+    }
     if (e instanceof JsonProcessingException json && json.getLocation() != null) {
       JsonLocation location = json.getLocation();
       text.append(" at line ")
@@ -130,7 +156,7 @@ public final class JacksonCodec implements PayloadCodec {
       String path = path(mapping);
       text.append(path.isEmpty() ? "" : ", in ").append(path);
     }
-    return new OutboxException(text.toString());
+    return text.toString();
   }
 
   /**

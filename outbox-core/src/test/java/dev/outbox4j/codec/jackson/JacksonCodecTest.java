@@ -4,11 +4,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.type.TypeReference;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.PropertyNamingStrategies;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.Payload;
+import dev.outbox4j.spi.UndecodableException;
+import java.lang.reflect.Type;
 import java.util.Date;
 import java.util.List;
 import java.util.Map;
@@ -30,7 +33,7 @@ class JacksonCodecTest {
   @Test
   void readsWhatItWrote() throws Exception {
     Order order = new Order("Zoë \"quoted\" \\ 🐘", List.of(new Item("tea", 3)));
-    assertThat(codec.decode(codec.encode(order), Order.class)).isEqualTo(order);
+    assertThat(codec.decode(codec.encode(order), Map.of(), Order.class)).isEqualTo(order);
     assertThat(codec.contentType()).isEqualTo("application/json");
   }
 
@@ -48,7 +51,9 @@ class JacksonCodecTest {
 
   @Test
   void ignoresPropertiesItDoesNotKnow() {
-    assertThat(codec.decode(Payload.ofText("{\"name\":\"tea\",\"count\":1,\"new\":2}"), Item.class))
+    assertThat(
+            codec.decode(
+                Payload.ofText("{\"name\":\"tea\",\"count\":1,\"new\":2}"), Map.of(), Item.class))
         .isEqualTo(new Item("tea", 1));
   }
 
@@ -61,7 +66,7 @@ class JacksonCodecTest {
     JacksonCodec own = JacksonCodec.of(mapper);
     mapper.enable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES);
     assertThat(own.encode(new Item("tea", 1)).text()).isEqualTo("{\"Name\":\"tea\",\"Count\":1}");
-    assertThat(own.decode(Payload.ofText("{\"Name\":\"tea\",\"Other\":1}"), Item.class))
+    assertThat(own.decode(Payload.ofText("{\"Name\":\"tea\",\"Other\":1}"), Map.of(), Item.class))
         .isEqualTo(new Item("tea", 0));
   }
 
@@ -78,8 +83,8 @@ class JacksonCodecTest {
         "[\"secret\"]"
       })
   void refusesWhatIsNotThatTypeWithoutQuotingIt(String json) {
-    assertThatThrownBy(() -> codec.decode(Payload.ofText(json), Item.class))
-        .isInstanceOf(OutboxException.class)
+    assertThatThrownBy(() -> codec.decode(Payload.ofText(json), Map.of(), Item.class))
+        .isInstanceOf(UndecodableException.class)
         .hasMessageContaining("Item")
         .hasMessageContaining("payload of " + json.length() + " bytes")
         .hasMessageNotContaining("secret")
@@ -90,7 +95,7 @@ class JacksonCodecTest {
   void saysWhereThePayloadIsWrong() {
     Payload payload =
         Payload.ofText("{\"customer\":\"a\",\"items\":[{\"name\":\"b\",\"count\":\"c\"}]}");
-    assertThatThrownBy(() -> codec.decode(payload, Order.class))
+    assertThatThrownBy(() -> codec.decode(payload, Map.of(), Order.class))
         .hasMessageContaining("InvalidFormatException at line 1, column")
         .hasMessageContaining("[\"items\"]")
         .hasMessageContaining("[\"count\"]");
@@ -100,16 +105,62 @@ class JacksonCodecTest {
   void namesNoPropertyThatThePayloadChose() {
     JacksonCodec strict = JacksonCodec.of(new ObjectMapper());
     assertThatThrownBy(
-            () -> strict.decode(Payload.ofText("{\"name\":\"a\",\"secret\":1}"), Item.class))
+            () ->
+                strict.decode(
+                    Payload.ofText("{\"name\":\"a\",\"secret\":1}"), Map.of(), Item.class))
         .hasMessageContaining("UnrecognizedPropertyException")
         .hasMessageEndingWith(", in […]")
         .hasNoCause();
     assertThatThrownBy(
             () ->
                 codec.decode(
-                    Payload.ofText("{\"byName\":{\"secret\":{\"count\":\"x\"}}}"), Stock.class))
+                    Payload.ofText("{\"byName\":{\"secret\":{\"count\":\"x\"}}}"),
+                    Map.of(),
+                    Stock.class))
         .hasMessageEndingWith(", in [\"byName\"][…][\"count\"]")
         .hasNoCause();
+  }
+
+  @Test
+  void decodesGenericTypes() throws Exception {
+    Type items = new TypeReference<List<Item>>() {}.getType();
+    assertThat(codec.decode(Payload.ofText("[{\"name\":\"tea\",\"count\":1}]"), Map.of(), items))
+        .isEqualTo(List.of(new Item("tea", 1)));
+  }
+
+  @Test
+  void takesTooDeepJsonForAFaultOfTheBytes() {
+    String deep = "{\"items\":" + "[".repeat(2000) + "]".repeat(2000) + "}";
+    assertThatThrownBy(() -> codec.decode(Payload.ofText(deep), Map.of(), Circle.class))
+        .isInstanceOf(UndecodableException.class);
+  }
+
+  @Test
+  void doesNotBlameTheBytesForAClassThatJacksonCannotMake() {
+    assertThatThrownBy(() -> codec.decode(Payload.ofText("{\"at\":1}"), Map.of(), Abstract.class))
+        .isExactlyInstanceOf(OutboxException.class)
+        .hasMessageContaining("could not be decoded to")
+        .hasMessageContaining("InvalidDefinitionException about ")
+        .hasMessageContaining("Abstract")
+        .hasNoCause();
+  }
+
+  @Test
+  void doesNotBlameTheBytesForAConstructorThatThrows() {
+    assertThatThrownBy(
+            () -> codec.decode(Payload.ofText("{\"name\":\"secret\"}"), Map.of(), Broken.class))
+        .isExactlyInstanceOf(OutboxException.class)
+        .hasMessageContaining("ValueInstantiationException")
+        .hasMessageNotContaining("secret")
+        .hasNoCause();
+  }
+
+  private interface Abstract {}
+
+  record Broken(String name) {
+    Broken {
+      throw new IllegalStateException(name);
+    }
   }
 
   private record Stock(Map<String, Item> byName) {}

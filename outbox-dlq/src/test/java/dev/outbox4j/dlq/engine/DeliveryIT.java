@@ -27,11 +27,13 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /** The ordinary path, its costs, and that nothing is lost on it. */
 @ExtendWith(PostgresExtension.class)
+@Tag("plans")
 class DeliveryIT {
   private static final AtomicInteger QUEUES = new AtomicInteger();
 
@@ -72,9 +74,13 @@ class DeliveryIT {
     OutboxSubscriber subscriber =
         engine.start(
             OutboxSubscriber.builder(queue)
-                .store(PostgresOutbox.store(engine.pool, database.table()))
+                .store(PostgresOutbox.on(engine.pool, database.table()).store())
                 .listen(listen())
-                .on("t", delivery -> handledAt.set(System.nanoTime())));
+                .on(
+                    "t",
+                    (payload, delivery) -> {
+                      handledAt.set(System.nanoTime());
+                    }));
     await()
         .until(
             () ->
@@ -95,7 +101,12 @@ class DeliveryIT {
               .subscriber(queue)
               .name(queue + name)
               .workers(8)
-              .on("t", String.class, (text, delivery) -> handled.merge(text, 1, Integer::sum)));
+              .on(
+                  "t",
+                  String.class,
+                  (text, delivery) -> {
+                    handled.merge(text, 1, Integer::sum);
+                  }));
     }
     int rounds = 200;
     for (int i = 0; i < rounds; i++) {
@@ -133,8 +144,17 @@ class DeliveryIT {
             .subscriber(queue)
             .workers(4)
             .batchSize(20)
-            .on("busy", delivery -> busy.incrementAndGet())
-            .on("t", String.class, (text, delivery) -> handled.put(text, System.nanoTime())));
+            .on(
+                "busy",
+                (payload, delivery) -> {
+                  busy.incrementAndGet();
+                })
+            .on(
+                "t",
+                String.class,
+                (text, delivery) -> {
+                  handled.put(text, System.nanoTime());
+                }));
     AtomicBoolean on = new AtomicBoolean(true);
     CompletableFuture<Void> crowd = CompletableFuture.runAsync(() -> keepBusy(on, busy));
     int rounds = 1_000;
@@ -190,9 +210,9 @@ class DeliveryIT {
     CountingDataSource counting = new CountingDataSource(engine.pool);
     engine.start(
         OutboxSubscriber.builder(queue)
-            .store(PostgresOutbox.store(counting, database.table()))
+            .store(PostgresOutbox.on(counting, database.table()).store())
             .observe(engine.events)
-            .on("t", delivery -> {}));
+            .on("t", (payload, delivery) -> {}));
     await()
         .pollInterval(Duration.ofMillis(1))
         .untilAsserted(() -> assertThat(engine.events.acked).hasValue(messages));
@@ -219,7 +239,7 @@ class DeliveryIT {
       statement.execute("select count(*) from pg_class");
       await().until(() -> insertedRows() >= inserted + messages); // and the pages with them
       long before = claimIndexPages();
-      engine.start(engine.subscriber(queue).batchSize(500).on("t", delivery -> {}));
+      engine.start(engine.subscriber(queue).batchSize(500).on("t", (payload, delivery) -> {}));
       await()
           .atMost(Duration.ofMinutes(1))
           .untilAsserted(() -> assertThat(engine.events.acked).hasValue(messages));
@@ -259,13 +279,13 @@ class DeliveryIT {
     OutboxSubscriber subscriber =
         engine
             .subscriber(queue)
-            .store(PostgresOutbox.store(counting, database.table()))
+            .store(PostgresOutbox.on(counting, database.table()).store())
             .listen(listen())
             .workers(64)
             .lease(Duration.ofMillis(500)) // renewed meanwhile, too
             .on(
                 "t",
-                delivery -> {
+                (payload, delivery) -> {
                   mostRunning.accumulateAndGet(running.incrementAndGet(), Math::max);
                   long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(20);
                   while (System.nanoTime() < until) {
@@ -294,7 +314,7 @@ class DeliveryIT {
   private long listeners() {
     return database.one(
         Long.class,
-        "select count(*) from pg_stat_activity where datname = current_database() and query ilike 'listen%'");
+        "select count(*) from pg_stat_activity where datname = current_database() and query ilike '%listen%' and pid <> pg_backend_pid()");
   }
 
   @Test
@@ -303,9 +323,9 @@ class DeliveryIT {
     OutboxSubscriber subscriber =
         engine
             .subscriber(queue)
-            .store(PostgresOutbox.store(counting, database.table()))
+            .store(PostgresOutbox.on(counting, database.table()).store())
             .poll(Duration.ofMillis(100), Duration.ofMillis(100))
-            .on("t", delivery -> {})
+            .on("t", (payload, delivery) -> {})
             .build();
     subscriber.start();
     long begun = System.nanoTime();
@@ -329,7 +349,11 @@ class DeliveryIT {
                 .subscriber(queue)
                 .poll(Duration.ofMillis(10), Duration.ofSeconds(10))
                 .listen(listen())
-                .on("t", delivery -> handledAt.set(System.nanoTime())));
+                .on(
+                    "t",
+                    (payload, delivery) -> {
+                      handledAt.set(System.nanoTime());
+                    }));
     await()
         .until(() -> subscriber.health().listener() == dev.outbox4j.SubscriberHealth.Listener.UP);
     awaitAsleep();
@@ -366,7 +390,12 @@ class DeliveryIT {
             .poll(Duration.ofMillis(10), Duration.ofSeconds(30))
             .lease(Duration.ofSeconds(60))
             .listen(listen())
-            .on("t", String.class, (text, delivery) -> handled.put(text, System.nanoTime())));
+            .on(
+                "t",
+                String.class,
+                (text, delivery) -> {
+                  handled.put(text, System.nanoTime());
+                }));
     for (int i = 0; i < 30; i++) {
       awaitAsleep();
       String body = "m" + i;
@@ -392,7 +421,11 @@ class DeliveryIT {
               .subscriber(queue)
               .poll(Duration.ofSeconds(60), Duration.ofSeconds(60))
               .listen(listen())
-              .on("t", delivery -> handledAt.set(System.nanoTime())));
+              .on(
+                  "t",
+                  (payload, delivery) -> {
+                    handledAt.set(System.nanoTime());
+                  }));
       awaitAsleep();
       // a sleeper that did not mind the open transaction would not look again this often
       int looked = engine.events.claims.get();
@@ -411,7 +444,7 @@ class DeliveryIT {
                 .subscriber(queue)
                 .poll(Duration.ofMillis(10), Duration.ofSeconds(30))
                 .listen(listen())
-                .on("t", delivery -> {}));
+                .on("t", (payload, delivery) -> {}));
     awaitAsleep();
     subscriber.stop();
     assertThat(

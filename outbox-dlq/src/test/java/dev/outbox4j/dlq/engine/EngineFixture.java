@@ -35,7 +35,7 @@ final class EngineFixture implements AutoCloseable {
   /** A builder with short times, dead letters and recorded events. */
   OutboxSubscriber.Builder subscriber(String queue) {
     return OutboxSubscriber.builder(queue)
-        .store(PostgresOutbox.store(pool, database.table()))
+        .store(PostgresOutbox.on(pool, database.table()).store())
         .deadLetters(DeadLetterQueue.in("outbox_dlq"))
         .retry(RetryPolicy.constant(Duration.ofMillis(50)).attempts(3))
         .maxDeliveries(100)

@@ -111,7 +111,7 @@ class InjectionIT {
     OutboxSubscriber.Builder builder =
         OutboxSubscriber.builder(HOSTILE.get(0))
             .name(HOSTILE.get(0))
-            .store(PostgresOutbox.store(pool, TABLE))
+            .store(PostgresOutbox.on(pool, TABLE).store())
             .listen(PgjdbcListen.on(database.plain()))
             .deadLetters(DeadLetterQueue.in("Deäd -- or", "table--"))
             .retry(RetryPolicy.constant(Duration.ofMillis(1)).attempts(3))
@@ -119,7 +119,7 @@ class InjectionIT {
             .observe(events);
     HOSTILE.stream().skip(1).forEach(builder::queues);
     for (String type : HOSTILE) {
-      builder.onOutcome(
+      builder.on(
           type,
           Payload.class,
           (body, delivery) -> {
@@ -129,8 +129,12 @@ class InjectionIT {
             delivered.add(new String(body.bytes(), StandardCharsets.UTF_8));
             return Outcome.ack();
           });
-      builder.onOutcome(
-          type + "!", Payload.class, (body, delivery) -> Outcome.reject(delivery.queue()));
+      builder.on(
+          type + "!",
+          Payload.class,
+          (body, delivery) -> {
+            return Outcome.reject(delivery.queue());
+          });
     }
     return builder.build();
   }
@@ -155,7 +159,8 @@ class InjectionIT {
     String queue = "forged";
     try (CapturedLogs logs = new CapturedLogs();
         EngineFixture engine = new EngineFixture(database, 3)) {
-      engine.start(engine.subscriber(queue).ackMode(AckMode.MANUAL).otherwise(delivery -> {}));
+      engine.start(
+          engine.subscriber(queue).ackMode(AckMode.MANUAL).otherwise((payload, delivery) -> {}));
       engine.publish(queue, "t\r\nERROR forged", "x");
       await().untilAsserted(() -> assertThat(engine.deadLetters(queue)).isEqualTo(1));
       assertThat(logs.lines())
@@ -171,7 +176,8 @@ class InjectionIT {
       OutboxSubscriber.Builder builder = OutboxSubscriber.builder("q");
       assertThatIllegalArgumentException().isThrownBy(() -> OutboxSubscriber.builder(bad));
       assertThatIllegalArgumentException().isThrownBy(() -> builder.name(bad));
-      assertThatIllegalArgumentException().isThrownBy(() -> builder.on(bad, delivery -> {}));
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> builder.on(bad, (payload, delivery) -> {}));
     }
     for (String bad : List.of("a\"b", "a'b", "a;b", "$$", "a\\b", "a\0b", "o".repeat(64))) {
       assertThatIllegalArgumentException().isThrownBy(() -> DeadLetterQueue.in(bad));

@@ -71,7 +71,7 @@ class LifecycleIT {
                 .workers(2)
                 .on(
                     "t",
-                    delivery -> {
+                    (payload, delivery) -> {
                       runs.incrementAndGet();
                       running.countDown();
                       go.await();
@@ -112,7 +112,8 @@ class LifecycleIT {
 
   @Test
   void stoppedSubscriberStartsAgain() {
-    OutboxSubscriber subscriber = engine.start(engine.subscriber(queue).on("t", delivery -> {}));
+    OutboxSubscriber subscriber =
+        engine.start(engine.subscriber(queue).on("t", (payload, delivery) -> {}));
     engine.publish(queue, "t", 3);
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(3));
     subscriber.stop();
@@ -137,7 +138,7 @@ class LifecycleIT {
                 .gracefulTimeout(Duration.ofMillis(200))
                 .on(
                     "t",
-                    delivery -> {
+                    (payload, delivery) -> {
                       running.countDown();
                       try {
                         never.await();
@@ -170,12 +171,12 @@ class LifecycleIT {
           engine.start(
               engine
                   .subscriber(queue)
-                  .store(PostgresOutbox.store(pool, database.table()))
+                  .store(PostgresOutbox.on(pool, database.table()).store())
                   .workers(1)
                   .gracefulTimeout(Duration.ofMillis(500))
                   .on(
                       "t",
-                      delivery -> {
+                      (payload, delivery) -> {
                         running.countDown();
                         finish.await();
                       }));
@@ -201,7 +202,7 @@ class LifecycleIT {
             .workers(64)
             .on(
                 "t",
-                delivery -> {
+                (payload, delivery) -> {
                   running.incrementAndGet();
                   handlers.tryAcquire(1, TimeUnit.SECONDS);
                 }));
@@ -229,8 +230,8 @@ class LifecycleIT {
     HikariDataSource one = database.pool(1);
     OutboxSubscriber subscriber =
         OutboxSubscriber.builder(queue)
-            .store(PostgresOutbox.store(one, database.table()))
-            .on("t", delivery -> {})
+            .store(PostgresOutbox.on(one, database.table()).store())
+            .on("t", (payload, delivery) -> {})
             .build();
     assertThatThrownBy(subscriber::start)
         .isInstanceOf(OutboxException.class)
@@ -243,8 +244,8 @@ class LifecycleIT {
   void poolThatIsTooSmallForAllIsRefusedForTheGroup() {
     OutboxSubscribers both =
         OutboxSubscribers.of(
-            engine.subscriber(queue + "a").on("t", delivery -> {}).build(),
-            engine.subscriber(queue + "b").on("t", delivery -> {}).build());
+            engine.subscriber(queue + "a").on("t", (payload, delivery) -> {}).build(),
+            engine.subscriber(queue + "b").on("t", (payload, delivery) -> {}).build());
     assertThatThrownBy(both::start)
         .isInstanceOf(OutboxException.class)
         .hasMessageContaining("2 subscriber(s)")
@@ -269,9 +270,9 @@ class LifecycleIT {
 
   private OutboxSubscriber subscriberOn(HikariDataSource pool, String queueName) {
     return OutboxSubscriber.builder(queueName)
-        .store(PostgresOutbox.store(pool, database.table()))
+        .store(PostgresOutbox.on(pool, database.table()).store())
         .observe(engine.events)
-        .on("t", delivery -> {})
+        .on("t", (payload, delivery) -> {})
         .build();
   }
 
@@ -280,9 +281,9 @@ class LifecycleIT {
     OutboxSubscriber subscriber =
         engine.start(
             OutboxSubscriber.builder(queue)
-                .store(PostgresOutbox.store(engine.pool, OutboxTable.named("late_outbox")))
+                .store(PostgresOutbox.on(engine.pool, OutboxTable.named("late_outbox")).store())
                 .observe(engine.events)
-                .on("t", delivery -> {}));
+                .on("t", (payload, delivery) -> {}));
     await()
         .untilAsserted(
             () -> {
@@ -316,7 +317,7 @@ class LifecycleIT {
               .lease(Duration.ofMillis(300))
               .on(
                   "t",
-                  delivery -> {
+                  (payload, delivery) -> {
                     runs.incrementAndGet();
                     never.await(1_200, TimeUnit.MILLISECONDS);
                   }));
@@ -337,7 +338,7 @@ class LifecycleIT {
             .lease(Duration.ofMillis(400))
             .on(
                 "t",
-                delivery -> {
+                (payload, delivery) -> {
                   database.update(
                       "update outbox set lease_token = lease_token + 1, lease_until = now() + interval '1 hour'"
                           + " where id = ?",
@@ -364,7 +365,7 @@ class LifecycleIT {
             .handlerTimeout(Duration.ofMillis(100))
             .on(
                 "t",
-                delivery -> {
+                (payload, delivery) -> {
                   if (runs.incrementAndGet() == 1) {
                     try {
                       never.await();
@@ -390,13 +391,14 @@ class LifecycleIT {
             .subscriber(queue)
             .workers(1)
             .handlerTimeout(Duration.ofMillis(100))
-            .onAsync(
+            .on(
                 "t",
                 Payload.class,
-                (payload, delivery) ->
-                    runs.incrementAndGet() <= 2
-                        ? new CompletableFuture<Void>()
-                        : CompletableFuture.completedFuture(null)));
+                (payload, delivery) -> {
+                  return runs.incrementAndGet() <= 2
+                      ? new CompletableFuture<Void>()
+                      : CompletableFuture.completedFuture(null);
+                }));
     engine.publish(queue, "t", 1);
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
     assertThat(runs).hasValue(3);
@@ -412,7 +414,11 @@ class LifecycleIT {
               engine
                   .subscriber(queue)
                   .executor(own)
-                  .on("t", delivery -> threads.add(Thread.currentThread().getName())));
+                  .on(
+                      "t",
+                      (payload, delivery) -> {
+                        threads.add(Thread.currentThread().getName());
+                      }));
       engine.publish(queue, "t", 50);
       await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(50));
       subscriber.stop();
@@ -438,7 +444,7 @@ class LifecycleIT {
                     }
                     own.execute(task);
                   })
-              .on("t", delivery -> {}));
+              .on("t", (payload, delivery) -> {}));
       engine.publish(queue, "t", 10);
       await().untilAsserted(() -> assertThat(leased()).isPositive());
       reject.set(false);
@@ -450,7 +456,8 @@ class LifecycleIT {
 
   @Test
   void observersThatThrowDoNotTouchDelivery() {
-    engine.start(engine.subscriber(queue).observe(new ThrowingEvents()).on("t", delivery -> {}));
+    engine.start(
+        engine.subscriber(queue).observe(new ThrowingEvents()).on("t", (payload, delivery) -> {}));
     engine.publish(queue, "t", 100);
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(100));
     assertThat(engine.rows(queue)).isZero();
@@ -471,7 +478,7 @@ class LifecycleIT {
                         throw new IllegalStateException("poison");
                       }
                     })
-                .on("healthy", delivery -> {}));
+                .on("healthy", (payload, delivery) -> {}));
     database.update("alter table outbox_dlq rename to outbox_dlq_away");
     try {
       engine.publish(queue, "t", 20);
@@ -501,7 +508,7 @@ class LifecycleIT {
             .queues(queue + "b", queue + "c")
             .on(
                 "t",
-                delivery -> {
+                (payload, delivery) -> {
                   synchronized (queues) {
                     queues.add(delivery.queue());
                   }

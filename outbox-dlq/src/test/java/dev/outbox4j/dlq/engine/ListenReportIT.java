@@ -57,7 +57,10 @@ class ListenReportIT {
     network.cut();
     OutboxSubscriber subscriber =
         engine.start(
-            engine.subscriber(QUEUE).listen(PgjdbcListen.on(proxied())).on("t", delivery -> {}));
+            engine
+                .subscriber(QUEUE)
+                .listen(PgjdbcListen.on(proxied()))
+                .on("t", (payload, delivery) -> {}));
     await().untilAsserted(() -> assertThat(engine.events.disconnects.get()).isGreaterThan(1));
 
     assertThat(subscriber.health().listener()).isEqualTo(Listener.DOWN);

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.AckMode;
+import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
@@ -56,7 +57,14 @@ class OutcomesIT {
   void normalReturnDeletesTheRow() {
     List<String> bodies = new CopyOnWriteArrayList<>();
     engine.start(
-        engine.subscriber(queue).on("t", String.class, (text, delivery) -> bodies.add(text)));
+        engine
+            .subscriber(queue)
+            .on(
+                "t",
+                String.class,
+                (text, delivery) -> {
+                  bodies.add(text);
+                }));
     engine.publish(queue, "t", "hello");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
     assertThat(bodies).containsExactly("hello");
@@ -70,7 +78,11 @@ class OutcomesIT {
         engine
             .subscriber(queue)
             .ackMode(AckMode.MANUAL)
-            .on("t", delivery -> delivery.decide(Outcome.ack())));
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  delivery.decide(Outcome.ack());
+                }));
     engine.publish(queue, "t", "x");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
     assertThat(engine.rows(queue)).isZero();
@@ -83,7 +95,7 @@ class OutcomesIT {
             .subscriber(queue)
             .ackMode(AckMode.MANUAL)
             .retry(RetryPolicy.constant(Duration.ofHours(1)))
-            .on("t", delivery -> {}));
+            .on("t", (payload, delivery) -> {}));
     long id = engine.publish(queue, "t", "x");
     await().untilAsserted(() -> assertThat(engine.events.retried).hasSize(1));
     assertThat(engine.column(Integer.class, "attempts_count", id)).isEqualTo(1);
@@ -99,7 +111,7 @@ class OutcomesIT {
             .retry(RetryPolicy.constant(Duration.ofHours(1)))
             .on(
                 "t",
-                delivery -> {
+                (Payload payload, Delivery delivery) -> {
                   throw new IllegalStateException("boom");
                 }));
     long id = engine.publish(queue, "t", "x");
@@ -127,7 +139,7 @@ class OutcomesIT {
             .subscriber(queue)
             .on(
                 "t",
-                delivery -> {
+                (payload, delivery) -> {
                   attempts.add(delivery.attempt());
                   if (delivery.attempt() < 3) {
                     throw new IllegalStateException("not yet");
@@ -145,7 +157,12 @@ class OutcomesIT {
         engine
             .subscriber(queue)
             .retry(RetryPolicy.constant(Duration.ofHours(1)))
-            .onOutcome("t", Payload.class, (payload, delivery) -> Outcome.retry("later")));
+            .on(
+                "t",
+                Payload.class,
+                (payload, delivery) -> {
+                  return Outcome.retry("later");
+                }));
     long id = engine.publish(queue, "t", "x");
     await().untilAsserted(() -> assertThat(engine.events.retried).hasSize(1));
     assertThat(engine.column(Integer.class, "attempts_count", id)).isEqualTo(1);
@@ -160,7 +177,7 @@ class OutcomesIT {
             .subscriber(queue)
             .on(
                 "t",
-                delivery -> {
+                (Payload payload, Delivery delivery) -> {
                   runs.incrementAndGet();
                   throw new IllegalStateException("always");
                 }));
@@ -183,7 +200,7 @@ class OutcomesIT {
             .retry(RetryPolicy.standard().giveUpOn(IllegalArgumentException.class))
             .on(
                 "t",
-                delivery -> {
+                (Payload payload, Delivery delivery) -> {
                   throw new IllegalArgumentException("bad");
                 }));
     long id = engine.publish(queue, "t", "x");
@@ -197,12 +214,12 @@ class OutcomesIT {
   void withoutDeadLettersTerminalFailuresAreDeleted() {
     OutboxSubscriber.Builder builder =
         OutboxSubscriber.builder(queue)
-            .store(PostgresOutbox.store(engine.pool, database.table()))
+            .store(PostgresOutbox.on(engine.pool, database.table()).store())
             .retry(RetryPolicy.none())
             .observe(engine.events)
             .on(
                 "t",
-                delivery -> {
+                (Payload payload, Delivery delivery) -> {
                   throw new IllegalStateException("always");
                 });
     engine.start(builder);
@@ -221,7 +238,12 @@ class OutcomesIT {
     engine.start(
         engine
             .subscriber(queue)
-            .onOutcome("t", Payload.class, (payload, delivery) -> Outcome.reject("not for us")));
+            .on(
+                "t",
+                Payload.class,
+                (payload, delivery) -> {
+                  return Outcome.reject("not for us");
+                }));
     long id = engine.publish(queue, "t", "x");
     await().untilAsserted(() -> assertThat(engine.events.deadLettered).containsExactly("rejected"));
     assertThat(engine.deadLetter(String.class, "last_exception", id)).isEqualTo("not for us");
@@ -235,7 +257,7 @@ class OutcomesIT {
             .ackMode(AckMode.REJECT_ON_ERROR)
             .on(
                 "t",
-                delivery -> {
+                (Payload payload, Delivery delivery) -> {
                   throw new IllegalStateException("no");
                 }));
     long id = engine.publish(queue, "t", "x");
@@ -249,10 +271,12 @@ class OutcomesIT {
     engine.start(
         engine
             .subscriber(queue)
-            .onOutcome(
+            .on(
                 "t",
                 Payload.class,
-                (payload, delivery) -> Outcome.retryAfter(Duration.ofHours(2))));
+                (payload, delivery) -> {
+                  return Outcome.retryAfter(Duration.ofHours(2));
+                }));
     long id = engine.publish(queue, "t", "x");
     await()
         .untilAsserted(
@@ -268,13 +292,14 @@ class OutcomesIT {
     engine.start(
         engine
             .subscriber(queue)
-            .onOutcome(
+            .on(
                 "t",
                 Payload.class,
-                (payload, delivery) ->
-                    runs.incrementAndGet() == 1
-                        ? Outcome.retryAfter(Duration.ZERO)
-                        : Outcome.reschedule(Duration.ofHours(1))));
+                (payload, delivery) -> {
+                  return runs.incrementAndGet() == 1
+                      ? Outcome.retryAfter(Duration.ZERO)
+                      : Outcome.reschedule(Duration.ofHours(1));
+                }));
     long id = engine.publish(queue, "t", "x");
     await().untilAsserted(() -> assertThat(engine.events.rescheduled).hasSize(1));
     assertThat(engine.events.retried).hasSize(1);
@@ -292,7 +317,12 @@ class OutcomesIT {
         engine
             .subscriber(queue)
             .codec(JacksonCodec.standard())
-            .on("t", Order.class, (order, delivery) -> runs.incrementAndGet()));
+            .on(
+                "t",
+                Order.class,
+                (order, delivery) -> {
+                  runs.incrementAndGet();
+                }));
     long bad = engine.publish(queue, "t", "{not json");
     engine.publish(queue, "t", "{\"id\": 7}");
     await()
@@ -309,7 +339,14 @@ class OutcomesIT {
     long id = engine.publish(queue, "t", "x");
     database.update("update outbox set deliveries_count = 5 where id = ?", id);
     engine.start(
-        engine.subscriber(queue).maxDeliveries(5).on("t", delivery -> runs.incrementAndGet()));
+        engine
+            .subscriber(queue)
+            .maxDeliveries(5)
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  runs.incrementAndGet();
+                }));
     await()
         .untilAsserted(
             () -> assertThat(engine.events.deadLettered).containsExactly("max_deliveries"));
@@ -321,13 +358,13 @@ class OutcomesIT {
   void asManyDeliveriesAsAllowedReachTheHandler() {
     long id = engine.publish(queue, "t", "x");
     database.update("update outbox set deliveries_count = 4 where id = ?", id);
-    engine.start(engine.subscriber(queue).maxDeliveries(5).on("t", delivery -> {}));
+    engine.start(engine.subscriber(queue).maxDeliveries(5).on("t", (payload, delivery) -> {}));
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
   }
 
   @Test
   void unknownTypeIsRetriedAndInTheEndDeadLettered() {
-    engine.start(engine.subscriber(queue).on("known", delivery -> {}));
+    engine.start(engine.subscriber(queue).on("known", (payload, delivery) -> {}));
     long id = engine.publish(queue, "newer", "x");
     await()
         .untilAsserted(
@@ -342,8 +379,11 @@ class OutcomesIT {
     engine.start(
         engine
             .subscriber(queue)
-            .on("known", delivery -> {})
-            .otherwise(delivery -> types.add(delivery.type())));
+            .on("known", (payload, delivery) -> {})
+            .otherwise(
+                (payload, delivery) -> {
+                  types.add(delivery.type());
+                }));
     engine.publish(queue, "newer", "x");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
     assertThat(types).containsExactly("newer");
@@ -360,7 +400,7 @@ class OutcomesIT {
                     .maxTotalTime(Duration.ofMillis(300)))
             .on(
                 "t",
-                delivery -> {
+                (Payload payload, Delivery delivery) -> {
                   throw new IllegalStateException("always");
                 }));
     engine.publish(queue, "t", "x");
@@ -378,7 +418,7 @@ class OutcomesIT {
         engine
             .subscriber(queue)
             .workers(1)
-            .onAsync(
+            .on(
                 "t",
                 Payload.class,
                 (payload, delivery) -> {
@@ -400,14 +440,15 @@ class OutcomesIT {
         engine
             .subscriber(queue)
             .retry(RetryPolicy.constant(Duration.ofHours(1)))
-            .onAsync(
+            .on(
                 "t",
                 Payload.class,
-                (payload, delivery) ->
-                    CompletableFuture.supplyAsync(
-                        () -> {
-                          throw new IllegalStateException("late");
-                        })));
+                (payload, delivery) -> {
+                  return CompletableFuture.supplyAsync(
+                      () -> {
+                        throw new IllegalStateException("late");
+                      });
+                }));
     long id = engine.publish(queue, "t", "x");
     await().untilAsserted(() -> assertThat(engine.events.retried).hasSize(1));
     assertThat(engine.column(String.class, "last_error", id)).contains("late");
@@ -419,8 +460,18 @@ class OutcomesIT {
         engine
             .subscriber(queue)
             .retry(RetryPolicy.constant(Duration.ofHours(1)))
-            .onOutcome("outcome", Payload.class, (payload, delivery) -> null)
-            .onAsync("stage", Payload.class, (payload, delivery) -> null));
+            .on(
+                "outcome",
+                Payload.class,
+                (payload, delivery) -> {
+                  return null;
+                })
+            .on(
+                "stage",
+                Payload.class,
+                (payload, delivery) -> {
+                  return null;
+                }));
     long outcome = engine.publish(queue, "outcome", "x");
     long stage = engine.publish(queue, "stage", "x");
     await().untilAsserted(() -> assertThat(engine.events.retried).hasSize(2));
@@ -472,7 +523,7 @@ class OutcomesIT {
     engine.start(
         engine
             .subscriber(queue)
-            .onOutcome(
+            .on(
                 "t",
                 Payload.class,
                 (payload, delivery) -> {

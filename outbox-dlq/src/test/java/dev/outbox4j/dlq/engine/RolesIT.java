@@ -5,15 +5,18 @@ import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Outcome;
+import dev.outbox4j.Payload;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.OutboxRole;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.SchemaValidator;
 import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
@@ -76,29 +79,30 @@ class RolesIT {
     try (HikariDataSource pool = pool("sub")) {
       OutboxSubscriber subscriber =
           OutboxSubscriber.builder("orders")
-              .store(PostgresOutbox.store(pool, TABLE))
+              .store(PostgresOutbox.on(pool, TABLE).store())
               .listen(PgjdbcListen.on(as("sub")))
               .deadLetters(DeadLetterQueue.in("dead", "letters"))
               .retry(RetryPolicy.constant(Duration.ofMillis(1)).attempts(2))
               .maxDeliveries(100)
               .workers(1)
               .observe(events)
-              .on("ok", delivery -> {})
+              .on("ok", (payload, delivery) -> {})
               .on(
                   "bad",
-                  delivery -> {
+                  (Payload payload, Delivery delivery) -> {
                     throw new IllegalStateException("no");
                   })
-              .onOutcome(
+              .on(
                   "later",
                   String.class,
-                  (body, delivery) ->
-                      sent.getAndSet(true)
-                          ? Outcome.ack()
-                          : Outcome.reschedule(Duration.ofMillis(1)))
+                  (body, delivery) -> {
+                    return sent.getAndSet(true)
+                        ? Outcome.ack()
+                        : Outcome.reschedule(Duration.ofMillis(1));
+                  })
               .on(
                   "slow",
-                  delivery -> {
+                  (payload, delivery) -> {
                     started.countDown();
                     go.await();
                   })
@@ -138,29 +142,24 @@ class RolesIT {
             case OPERATOR -> "ops";
           };
       assertThat(
-              PostgresOutbox.validator(as(name), TABLE)
+              PostgresOutbox.on(as(name), TABLE)
+                  .validator()
                   .checkStorage()
                   .checkGrants(role)
                   .validateSchema())
           .hasToString("valid");
     }
     assertThat(
-            PostgresOutbox.validator(as("sub"), TABLE)
+            PostgresOutbox.on(as("sub"), TABLE)
+                .validator()
                 .deadLetters("dead", "letters")
                 .checkGrants(OutboxRole.SUBSCRIBER)
                 .validateSchema())
         .hasToString("valid");
-    assertThat(
-            PostgresOutbox.healthCheck(
-                    as("ops"),
-                    TABLE,
-                    PostgresOutbox.validator(as("ops"), TABLE)
-                        .deadLetters("dead", "letters")
-                        .checkGrants(OutboxRole.OPERATOR),
-                    List.of("orders"))
-                .check()
-                .healthy())
-        .isTrue();
+    PostgresOutbox outbox = PostgresOutbox.on(as("ops"), TABLE);
+    SchemaValidator validator =
+        outbox.validator().deadLetters("dead", "letters").checkGrants(OutboxRole.OPERATOR);
+    assertThat(outbox.healthCheck(validator, List.of("orders")).check().healthy()).isTrue();
   }
 
   private void publish(String... types) throws SQLException {

@@ -13,7 +13,9 @@ import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.PayloadCodec;
 import dev.outbox4j.spi.SubscriberEvents;
+import dev.outbox4j.spi.UndecodableException;
 import dev.outbox4j.testing.CapturedLogs;
+import java.lang.reflect.Type;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
@@ -98,18 +100,20 @@ class SecretsIT {
                 .retry(RetryPolicy.constant(Duration.ofMillis(1)).attempts(2))
                 .on(
                     "throws",
-                    delivery -> {
+                    (Payload payload, Delivery delivery) -> {
                       throw quoting(delivery);
                     })
                 .on(
                     "error",
-                    delivery -> {
+                    (Payload payload, Delivery delivery) -> {
                       throw new AssertionError(quoting(delivery));
                     })
-                .onAsync(
+                .on(
                     "stage",
                     Payload.class,
-                    (body, delivery) -> CompletableFuture.failedFuture(quoting(delivery))));
+                    (body, delivery) -> {
+                      return CompletableFuture.failedFuture(quoting(delivery));
+                    }));
     List<Long> ids = List.of(publish("throws"), publish("error"), publish("stage"));
     publish("nobody's");
 
@@ -151,7 +155,7 @@ class SecretsIT {
                     })
                 .on(
                     "throws",
-                    delivery -> {
+                    (Payload payload, Delivery delivery) -> {
                       throw quoting(delivery);
                     }));
     long id = publish("throws");
@@ -225,7 +229,7 @@ class SecretsIT {
                 .subscriber(queue)
                 .on(
                     "throws",
-                    delivery -> {
+                    (Payload payload, Delivery delivery) -> {
                       throw quoting(delivery);
                     }));
     publish("throws");
@@ -235,7 +239,7 @@ class SecretsIT {
             () ->
                 assertThat(engine.events.storeFailed)
                     .anyMatch(told -> told.contains("constraint \"refused\"")));
-    await().untilAsserted(() -> assertNothingTold(subscriber, "the outcome of Delivery[queue="));
+    await().untilAsserted(() -> assertNothingTold(subscriber, "the retry of Delivery[queue="));
   }
 
   @Test
@@ -249,7 +253,7 @@ class SecretsIT {
                 .retry(RetryPolicy.none())
                 .on(
                     "throws",
-                    delivery -> {
+                    (Payload payload, Delivery delivery) -> {
                       throw quoting(delivery);
                     }));
     publish("throws");
@@ -278,8 +282,8 @@ class SecretsIT {
     }
 
     @Override
-    public <T> T decode(Payload payload, Class<T> type) {
-      throw new IllegalArgumentException("not mine: " + text(payload));
+    public Object decode(Payload payload, Map<String, String> headers, Type type) {
+      throw new UndecodableException("not mine: " + text(payload));
     }
   }
 }

@@ -62,13 +62,17 @@ class ServerCrashIT {
     CountDownLatch crashed = new CountDownLatch(1);
     try (OutboxSubscriber subscriber =
         OutboxSubscriber.builder("crash")
-            .store(PostgresOutbox.store(source, TABLE))
+            .store(PostgresOutbox.on(source, TABLE).store())
             .listen(PgjdbcListen.on(server.dataSource()))
             .observe(events)
-            .on("plain", delivery -> handled.incrementAndGet())
+            .on(
+                "plain",
+                (payload, delivery) -> {
+                  handled.incrementAndGet();
+                })
             .on(
                 "during",
-                delivery -> {
+                (payload, delivery) -> {
                   running.countDown();
                   crashed.await();
                 })

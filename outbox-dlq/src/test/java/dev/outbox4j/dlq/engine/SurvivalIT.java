@@ -5,7 +5,10 @@ import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.Delivery;
+import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.Payload;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.SubscriberHealth.Listener;
 import dev.outbox4j.SubscriberState;
@@ -17,6 +20,8 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.SubscriberEvents.Phase;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -69,14 +74,20 @@ class SurvivalIT {
         engine.start(
             named("first")
                 .workers(1)
+                .on("quick", (payload, delivery) -> {}) // so that it holds rows ready
                 .on(
                     "t",
-                    delivery -> {
+                    (payload, delivery) -> {
                       running.countDown();
                       go.await();
                     }));
-    engine.publish(queue, "t", 30);
+    List<OutboxMessage> messages = new ArrayList<>();
+    for (int i = 0; i < 2_030; i++) {
+      messages.add(OutboxMessage.to(queue).type(i < 2_000 ? "quick" : "t").body("x").build());
+    }
+    engine.inTransaction(messages);
     running.await();
+    await().until(() -> engine.rows(queue) == 30);
     await().untilAsserted(() -> assertThat(leased()).isGreaterThan(1));
     Map<Long, Long> elsewhere = new ConcurrentHashMap<>();
     OutboxSubscriber second =
@@ -84,7 +95,11 @@ class SurvivalIT {
             named("second")
                 .listen(PgjdbcListen.on(database.plain()))
                 .poll(Duration.ofMillis(10), Duration.ofSeconds(50)) // so that no poll helps
-                .on("t", delivery -> elsewhere.put(delivery.id(), System.nanoTime())));
+                .on(
+                    "t",
+                    (payload, delivery) -> {
+                      elsewhere.put(delivery.id(), System.nanoTime());
+                    }));
     await().until(() -> second.health().listener() == Listener.UP);
     await().until(() -> elsewhere.size() + leased() == 30 && engine.rows(queue) == leased());
 
@@ -96,7 +111,7 @@ class SurvivalIT {
     go.countDown();
     stopped.get(10, TimeUnit.SECONDS);
     await().untilAsserted(() -> assertThat(engine.rows(queue)).isZero());
-    assertThat(engine.events.acked).hasValue(30);
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(2_030));
   }
 
   @Test
@@ -110,7 +125,7 @@ class SurvivalIT {
                 .retry(RetryPolicy.constant(delay))
                 .on(
                     "t",
-                    delivery -> {
+                    (Payload payload, Delivery delivery) -> {
                       running.countDown();
                       go.await();
                       throw new IllegalStateException("not now");
@@ -123,7 +138,11 @@ class SurvivalIT {
             named("second")
                 .listen(PgjdbcListen.on(database.plain()))
                 .poll(Duration.ofSeconds(30), Duration.ofSeconds(50)) // so that no poll helps
-                .on("t", delivery -> elsewhere.countDown()));
+                .on(
+                    "t",
+                    (payload, delivery) -> {
+                      elsewhere.countDown();
+                    }));
     await().until(() -> sleepsFor(second, Duration.ofMillis(500)));
     go.countDown();
     await().until(() -> engine.column(Integer.class, "attempts_count", id) == 1);
@@ -183,7 +202,7 @@ class SurvivalIT {
         .lease(LONG_LEASE)
         .on(
             "t",
-            delivery -> {
+            (payload, delivery) -> {
               handled.merge(Long.toString(delivery.id()), 1, Integer::sum);
               never.await(2, TimeUnit.MILLISECONDS); // so that rows are in hand at each stop
             });
@@ -205,7 +224,7 @@ class SurvivalIT {
                 .gracefulTimeout(Duration.ofSeconds(5))
                 .on(
                     "t",
-                    delivery -> {
+                    (payload, delivery) -> {
                       started.incrementAndGet();
                       running.countDown();
                       never.await(1, TimeUnit.SECONDS);
@@ -234,12 +253,12 @@ class SurvivalIT {
     OutboxSubscriber.Builder first =
         OutboxSubscriber.builder(queue)
             .name(queue + "-cut-off")
-            .store(PostgresOutbox.store(pool, database.table(), Duration.ofSeconds(1)))
+            .store(PostgresOutbox.on(pool, database.table()).store(Duration.ofSeconds(1)))
             .lease(Duration.ofMillis(800))
             .observe(cutOff)
             .on(
                 "t",
-                delivery -> {
+                (payload, delivery) -> {
                   running.countDown();
                   await().atMost(Duration.ofSeconds(10)).until(delivery::leaseLost);
                   told.countDown();
@@ -254,7 +273,7 @@ class SurvivalIT {
         named("second")
             .on(
                 "t",
-                delivery -> {
+                (payload, delivery) -> {
                   elsewhere.incrementAndGet();
                   finish.await();
                 }));
@@ -288,7 +307,11 @@ class SurvivalIT {
                 .subscriber(queue)
                 .listen(PgjdbcListen.on(listen)) // probes as it does unless told otherwise
                 .poll(Duration.ofMillis(10), poll)
-                .on("t", delivery -> handledAt.put(delivery.id(), System.nanoTime())));
+                .on(
+                    "t",
+                    (payload, delivery) -> {
+                      handledAt.put(delivery.id(), System.nanoTime());
+                    }));
     await().until(() -> subscriber.health().listener() == Listener.UP);
     network.blackhole();
     long silent = System.nanoTime();

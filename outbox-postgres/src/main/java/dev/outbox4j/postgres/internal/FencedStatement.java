@@ -1,123 +1,150 @@
 package dev.outbox4j.postgres.internal;
 
-import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.StoreException;
+import dev.outbox4j.spi.Written;
 import java.sql.Connection;
-import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
-import java.util.Collection;
+import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.function.Function;
 
 /**
- * A write on rows under their leases. Rows are locked in the order of their ids, so that an ack and
- * a renewal of the same rows cannot deadlock. Immutable.
+ * A write on rows of one queue under their leases. Rows are locked in the order of their ids, so
+ * that an ack and a renewal of the same rows cannot deadlock. Thread-safe.
  *
  * @param <T> what is to be written, one for each row
  */
-final class FencedStatement<T> {
-  private static final String DIVISION_BY_ZERO = "22012";
+public final class FencedStatement<T> {
+  private static final String LOCK_NOT_AVAILABLE = "55P03";
 
-  private final Jdbc jdbc;
-  private final OutboxTable table;
   private final String operation;
-  private final String text;
+  private final Jdbc jdbc;
+  private final Sql waiting;
+  private final Sql passingBy;
   private final Function<T, LeaseRef> lease;
+  private final LockedRows lockedRows;
+
+  /** Always passes locked rows by: for renewals, which are for many rows and must not be late. */
+  private final boolean hurried;
 
   FencedStatement(
-      Jdbc jdbc, OutboxTable table, String operation, String text, Function<T, LeaseRef> lease) {
-    this.jdbc = jdbc;
-    this.table = table;
+      String operation,
+      Jdbc jdbc,
+      FencedSql sql,
+      Function<T, LeaseRef> lease,
+      LockedRows lockedRows,
+      boolean hurried) {
     this.operation = operation;
-    this.text = text;
+    this.jdbc = jdbc;
+    this.waiting = sql.waiting(jdbc.table());
+    this.passingBy = sql.passingBy(jdbc.table());
     this.lease = lease;
+    this.lockedRows = lockedRows;
+    this.hurried = hurried;
   }
 
-  /** Writes, and returns the ids of the rows that were still held. */
-  Set<Long> execute(Collection<T> updates, Binder<T> binder) {
+  /**
+   * Creates a write.
+   *
+   * @param operation what it is for, by its verb, for error texts
+   * @param jdbc where to run it
+   * @param sql its texts
+   * @param lease reads the fence of what is to be written
+   */
+  public FencedStatement(String operation, Jdbc jdbc, FencedSql sql, Function<T, LeaseRef> lease) {
+    this(operation, jdbc, sql, lease, new LockedRows(), false);
+  }
+
+  /**
+   * Writes.
+   *
+   * @param updates what to write, of one queue; of several for one row, the youngest lease counts
+   * @param values returns the values of the parameters, beside those that each write has
+   * @return what was done
+   */
+  public Written execute(List<T> updates, Function<List<T>, Map<String, Object>> values) {
     if (updates.isEmpty()) {
-      return Set.of();
+      return Written.done(Set.of());
     }
-    List<T> sorted =
-        updates.stream()
-            .sorted(Comparator.comparingLong(update -> lease.apply(update).id()))
-            .toList();
-    try {
-      return jdbc.run(operation, connection -> write(connection, sorted, binder));
-    } catch (StoreException e) {
-      throw e.getCause() instanceof SQLException cause
-              && DIVISION_BY_ZERO.equals(SqlFaults.state(cause))
-          ? moreThanAsked(sorted.size(), e)
-          : e;
+    String queue = lease.apply(updates.get(0)).queue();
+    if (updates.stream().anyMatch(update -> !lease.apply(update).queue().equals(queue))) {
+      throw new IllegalArgumentException(
+          operation + " is for rows of one queue, and these are of more than one");
     }
+    List<T> sorted = youngestInOrder(updates);
+    Map<String, Object> all = new HashMap<>(values.apply(sorted));
+    all.put("queue", queue);
+    all.put("ids", sorted.stream().mapToLong(update -> lease.apply(update).id()).toArray());
+    all.put("tokens", sorted.stream().mapToLong(update -> lease.apply(update).token()).toArray());
+    return execute(all);
   }
 
-  private Set<Long> write(Connection connection, List<T> sorted, Binder<T> binder)
-      throws SQLException {
-    try (PreparedStatement statement = connection.prepareStatement(text)) {
-      binder.bind(new Parameters(statement), new Asked<>(sorted, lease));
-      Results results = Results.of(statement);
-      try (ResultSet rows = results.next().rows()) {
-        Set<Long> ids = new HashSet<>(sorted.size() * 2);
-        while (rows.next()) {
-          ids.add(rows.getLong(1));
-        }
-        return ids;
+  /** In the order of ids; they come in it, or nearly so. */
+  private List<T> youngestInOrder(List<T> updates) {
+    List<T> sorted = new ArrayList<>(updates);
+    sorted.sort(Comparator.comparingLong(update -> lease.apply(update).id()));
+    List<T> youngest = new ArrayList<>(sorted.size());
+    for (T update : sorted) {
+      int last = youngest.size() - 1;
+      if (last < 0 || lease.apply(youngest.get(last)).id() != lease.apply(update).id()) {
+        youngest.add(update);
+      } else if (lease.apply(update).token() > lease.apply(youngest.get(last)).token()) {
+        youngest.set(last, update);
       }
     }
+    return youngest;
   }
 
-  private StoreException moreThanAsked(int asked, StoreException cause) {
-    return new StoreException(
-        operation
-            + " on "
-            + table
-            + " found more rows than the "
-            + asked
-            + " it was asked for, so it changed nothing; ids must be unique: check the primary key",
-        StoreException.Fault.SETUP,
-        false,
-        cause);
+  private Written execute(Map<String, Object> values) {
+    if (!hurried && !lockedRows.areExpected()) {
+      try {
+        return run(waiting, values);
+      } catch (StoreException e) {
+        if (!isLocked(e)) {
+          throw e;
+        }
+        lockedRows.seen();
+      }
+    }
+    Written written = run(passingBy, values);
+    if (!hurried && !written.busy().isEmpty()) { // a renewal meets the acks of its own store, too
+      lockedRows.seen();
+    }
+    return written;
   }
 
-  /** Binds what a statement needs, in its order. */
-  interface Binder<T> {
-    void bind(Parameters parameters, Asked<T> asked) throws SQLException;
+  private Written run(Sql sql, Map<String, Object> values) {
+    return jdbc.run(operation, connection -> run(connection, sql, values));
   }
 
-  /** What is asked for, by columns. */
-  static final class Asked<T> {
-    private final List<T> updates;
-    private final Function<T, LeaseRef> lease;
+  private Written run(Connection connection, Sql sql, Map<String, Object> values)
+      throws SQLException {
+    return jdbc.preamble()
+        .run(connection, sql, values, null, (start, results) -> read(results.next()));
+  }
 
-    private Asked(List<T> updates, Function<T, LeaseRef> lease) {
-      this.updates = updates;
-      this.lease = lease;
+  private static Written read(Results results) throws SQLException {
+    Set<Long> done = new HashSet<>();
+    Set<Long> busy = new HashSet<>();
+    try (ResultSet rows = results.rows()) {
+      while (rows.next()) {
+        (rows.getBoolean(2) ? busy : done).add(rows.getLong(1));
+      }
     }
+    return new Written(done, busy);
+  }
 
-    List<T> updates() {
-      return updates;
-    }
-
-    long[] ids() {
-      return updates.stream().mapToLong(update -> lease.apply(update).id()).toArray();
-    }
-
-    int[] tokens() {
-      return updates.stream().mapToInt(update -> lease.apply(update).token()).toArray();
-    }
-
-    String[] queues() {
-      return updates.stream().map(update -> lease.apply(update).queue()).toArray(String[]::new);
-    }
-
-    int count() {
-      return updates.size();
-    }
+  /** Tells whether a lock was waited for in vain. */
+  static boolean isLocked(StoreException e) {
+    return Objects.requireNonNullElse(e.getCause(), e) instanceof SQLException cause
+        && LOCK_NOT_AVAILABLE.equals(SqlFaults.state(cause));
   }
 }

@@ -8,6 +8,8 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import javax.sql.DataSource;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -20,10 +22,13 @@ public final class Jdbc {
   private static final Logger log = LoggerFactory.getLogger(Jdbc.class);
   // the driver needs it only to close the socket, so the caller's thread will do
   private static final Executor SAME_THREAD = Runnable::run;
+  private static final long RENEW_EVERY = TimeUnit.SECONDS.toNanos(10);
 
   private final DataSource dataSource;
   private final OutboxTable table;
   private final int timeoutMillis;
+  private final AtomicLong renewedAt = new AtomicLong(System.nanoTime() - RENEW_EVERY);
+  private final Preamble preamble;
 
   /**
    * Creates a runner.
@@ -46,11 +51,27 @@ public final class Jdbc {
               + Duration.ofMillis(Integer.MAX_VALUE));
     }
     this.timeoutMillis = (int) networkTimeout.toMillis();
+    this.preamble = new Preamble(networkTimeout);
   }
 
   /** {@return where connections are borrowed} */
   public DataSource dataSource() {
     return dataSource;
+  }
+
+  /** {@return the outbox} */
+  public OutboxTable table() {
+    return table;
+  }
+
+  /** {@return how long to wait for an answer before the connection is given up} */
+  public Duration networkTimeout() {
+    return Duration.ofMillis(timeoutMillis);
+  }
+
+  /** {@return what comes before every statement} */
+  public Preamble preamble() {
+    return preamble;
   }
 
   /**
@@ -70,9 +91,13 @@ public final class Jdbc {
       return result;
     } catch (SQLException e) {
       StoreException failure = SqlFaults.explain(operation, table, e);
-      if (failure.outcomeUnknown()) {
-        // a timed-out answer may still arrive: nobody else may read it
+      if (failure.outcomeUnknown() || SqlFaults.isOfServer(e)) {
+        // a timed-out answer may still arrive: nobody else may read it; and the pool is to look for
+        // another server, if this one is the wrong one
         closing(failure, () -> connection.abort(SAME_THREAD));
+      }
+      if (SqlFaults.isOfServer(e)) {
+        renewConnections();
       }
       closing(failure, connection::close);
       throw failure;
@@ -84,6 +109,18 @@ public final class Jdbc {
       closing(e, () -> connection.abort(SAME_THREAD));
       closing(e, connection::close);
       throw e;
+    }
+  }
+
+  /**
+   * The pool's other connections lead to the same server, most likely. Not at each failure: a
+   * server may stay as it is, and others use the pool, too.
+   */
+  private void renewConnections() {
+    long now = System.nanoTime();
+    long last = renewedAt.get();
+    if (now - last >= RENEW_EVERY && renewedAt.compareAndSet(last, now)) {
+      PoolSize.renewConnections(dataSource);
     }
   }
 

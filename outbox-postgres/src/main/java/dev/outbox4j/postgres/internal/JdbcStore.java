@@ -2,18 +2,16 @@ package dev.outbox4j.postgres.internal;
 
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresStore;
-import dev.outbox4j.postgres.internal.FencedStatement.Asked;
 import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.ClaimResult;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.RescheduleUpdate;
 import dev.outbox4j.spi.RetryUpdate;
-import java.sql.PreparedStatement;
-import java.sql.SQLException;
+import dev.outbox4j.spi.Written;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.OptionalInt;
-import java.util.Set;
 import java.util.function.Function;
 import javax.sql.DataSource;
 
@@ -23,14 +21,14 @@ import javax.sql.DataSource;
 public final class JdbcStore implements PostgresStore {
   private final Jdbc jdbc;
   private final OutboxTable table;
-  private final Duration networkTimeout;
-  private final ClaimStatement claim;
+  private final Claims claims;
   private final FencedStatement<LeaseRef> ack;
   private final FencedStatement<RetryUpdate> retry;
   private final FencedStatement<RescheduleUpdate> reschedule;
   private final FencedStatement<LeaseRef> renew;
   private final FencedStatement<LeaseRef> release;
-  private final String forget;
+  private final Sql pass;
+  private final Sql forget;
 
   /**
    * Creates a store.
@@ -42,92 +40,82 @@ public final class JdbcStore implements PostgresStore {
   public JdbcStore(DataSource dataSource, OutboxTable table, Duration networkTimeout) {
     this.jdbc = new Jdbc(dataSource, table, networkTimeout);
     this.table = table;
-    this.networkTimeout = networkTimeout;
-    StoreSql sql = new StoreSql(table);
-    this.claim = new ClaimStatement(sql);
-    this.ack = fenced(sql, "ack", StoreSql.ACK, Function.identity());
-    this.retry = fenced(sql, "retry", StoreSql.RETRY, RetryUpdate::lease);
-    this.reschedule = fenced(sql, "reschedule", StoreSql.RESCHEDULE, RescheduleUpdate::lease);
-    this.renew = fenced(sql, "renew", StoreSql.RENEW, Function.identity());
-    this.release = fenced(sql, "release", StoreSql.RELEASE, Function.identity());
-    this.forget = sql.render(StoreSql.FORGET);
+    this.claims = new Claims(jdbc, table);
+    LockedRows locked = new LockedRows();
+    this.ack = fenced("ack", FencedSql.ACK, Function.identity(), locked);
+    this.retry = fenced("retry", FencedSql.RETRY, RetryUpdate::lease, locked);
+    this.reschedule = fenced("reschedule", FencedSql.RESCHEDULE, RescheduleUpdate::lease, locked);
+    this.renew =
+        new FencedStatement<>(
+            "renew", jdbc, new FencedSql(FencedSql.RENEW), Function.identity(), locked, true);
+    this.release = fenced("release", FencedSql.RELEASE, Function.identity(), locked);
+    this.pass = Preamble.before(StoreSql.PASS, table);
+    this.forget = Preamble.before(StoreSql.FORGET, table);
   }
 
   private <T> FencedStatement<T> fenced(
-      StoreSql sql, String operation, String template, Function<T, LeaseRef> lease) {
-    String text = sql.render(StoreSql.PREAMBLE + template);
-    return new FencedStatement<>(jdbc, table, operation, text, lease);
+      String operation, FencedSql.Effect effect, Function<T, LeaseRef> lease, LockedRows locked) {
+    return new FencedStatement<>(operation, jdbc, new FencedSql(effect), lease, locked, false);
   }
 
   @Override
   public ClaimResult claim(ClaimRequest request) {
-    return jdbc.run("claim", connection -> claim.execute(connection, request));
+    return claims.claim(request);
   }
 
   @Override
-  public Set<Long> ack(List<LeaseRef> leases) {
-    return ack.execute(leases, (parameters, asked) -> fence(parameters, asked));
+  public Written ack(List<LeaseRef> leases) {
+    return ack.execute(leases, rows -> Map.of());
   }
 
   @Override
-  public Set<Long> retry(List<RetryUpdate> updates) {
+  public Written retry(List<RetryUpdate> updates) {
     return retry.execute(
         updates,
-        (parameters, asked) ->
-            fence(
-                    parameters,
-                    asked,
-                    seconds(asked, RetryUpdate::delay),
-                    asked.updates().stream().map(RetryUpdate::error).toArray(String[]::new),
-                    asked.updates().stream().mapToInt(update -> update.counted() ? 1 : 0).toArray())
-                .text(table.channel()));
+        rows ->
+            Map.of(
+                "delays", seconds(rows, RetryUpdate::delay),
+                "errors", rows.stream().map(RetryUpdate::error).toArray(String[]::new),
+                "runs", rows.stream().mapToInt(row -> row.counted() ? 1 : 0).toArray(),
+                "channel", channel()));
   }
 
   @Override
-  public Set<Long> reschedule(List<RescheduleUpdate> updates) {
+  public Written reschedule(List<RescheduleUpdate> updates) {
     return reschedule.execute(
         updates,
-        (parameters, asked) ->
-            fence(parameters, asked, seconds(asked, RescheduleUpdate::delay))
-                .text(table.channel()));
+        rows -> Map.of("delays", seconds(rows, RescheduleUpdate::delay), "channel", channel()));
+  }
+
+  private static <T> double[] seconds(List<T> rows, Function<T, Duration> delay) {
+    return rows.stream().mapToDouble(row -> ServerTime.seconds(delay.apply(row))).toArray();
   }
 
   @Override
-  public Set<Long> renew(List<LeaseRef> leases, Duration lease) {
-    return renew.execute(leases, (parameters, asked) -> fence(parameters.seconds(lease), asked));
+  public Written renew(List<LeaseRef> leases, Duration lease) {
+    return renew.execute(leases, rows -> Map.of("lease", ServerTime.seconds(lease)));
   }
 
   @Override
-  public Set<Long> release(List<LeaseRef> leases) {
-    return release.execute(
-        leases, (parameters, asked) -> fence(parameters, asked).text(table.channel()));
+  public Written release(List<LeaseRef> leases) {
+    return release.execute(leases, rows -> Map.of("channel", channel()));
+  }
+
+  @Override
+  public void pass(String queue, String owner) {
+    run("pass", pass, Map.of("queue", queue, "owner", owner, "channel", channel()));
   }
 
   @Override
   public void forget(String owner) {
+    run("forget", forget, Map.of("owner", owner, "channel", channel()));
+  }
+
+  private void run(String operation, Sql sql, Map<String, Object> values) {
     jdbc.run(
-        "forget",
-        connection -> {
-          try (PreparedStatement statement = connection.prepareStatement(forget)) {
-            statement.setString(1, owner);
-            return statement.executeUpdate();
-          }
-        });
-  }
-
-  private static Parameters fence(Parameters parameters, Asked<?> asked, Object... columns)
-      throws SQLException {
-    parameters.object(asked.queues()).object(asked.ids()).object(asked.tokens());
-    for (Object column : columns) {
-      parameters.object(column);
-    }
-    return parameters.number(asked.count());
-  }
-
-  private static <T> double[] seconds(Asked<T> asked, Function<T, Duration> delay) {
-    return asked.updates().stream()
-        .mapToDouble(update -> ServerTime.seconds(delay.apply(update)))
-        .toArray();
+        operation,
+        connection ->
+            jdbc.preamble().run(connection, sql, values, null, (start, results) -> start));
   }
 
   @Override
@@ -157,7 +145,7 @@ public final class JdbcStore implements PostgresStore {
 
   @Override
   public Duration networkTimeout() {
-    return networkTimeout;
+    return jdbc.networkTimeout();
   }
 
   @Override

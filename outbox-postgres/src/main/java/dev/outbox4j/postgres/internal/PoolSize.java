@@ -24,8 +24,21 @@ final class PoolSize {
     }
   }
 
+  /** Lets a pool make its connections anew, as they are given back. */
+  static void renewConnections(DataSource dataSource) {
+    if (HIKARI) {
+      Hikari.evict(dataSource);
+    }
+  }
+
   /** Loaded only when HikariCP is. */
   private static final class Hikari {
+    static void evict(DataSource dataSource) {
+      if (dataSource instanceof HikariDataSource pool && pool.getHikariPoolMXBean() != null) {
+        pool.getHikariPoolMXBean().softEvictConnections();
+      }
+    }
+
     static OptionalInt size(DataSource dataSource) {
       if (dataSource instanceof HikariDataSource pool) {
         return OptionalInt.of(pool.getMaximumPoolSize());

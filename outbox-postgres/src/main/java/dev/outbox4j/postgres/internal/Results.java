@@ -5,7 +5,7 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 
 /** Steps through the results of one execution of several statements. */
-final class Results {
+public final class Results {
   private final PreparedStatement statement;
   private boolean rows;
 
@@ -18,16 +18,26 @@ final class Results {
     return new Results(statement, statement.execute());
   }
 
-  /** The rows of the current statement. */
-  ResultSet rows() throws SQLException {
+  /**
+   * Returns the rows of the current statement.
+   *
+   * @return the rows
+   * @throws SQLException if it gave an update count instead
+   */
+  public ResultSet rows() throws SQLException {
     if (!rows) {
       throw new SQLException("A statement gave an update count instead of rows", "HY000");
     }
     return statement.getResultSet();
   }
 
-  /** Goes on to the next statement. */
-  Results next() throws SQLException {
+  /**
+   * Goes on to the next statement.
+   *
+   * @return this
+   * @throws SQLException if it failed
+   */
+  public Results next() throws SQLException {
     rows = statement.getMoreResults();
     return this;
   }

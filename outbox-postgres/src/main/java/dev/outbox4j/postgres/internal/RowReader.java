@@ -2,7 +2,9 @@ package dev.outbox4j.postgres.internal;
 
 import dev.outbox4j.Payload;
 import dev.outbox4j.spi.ClaimedRow;
+import dev.outbox4j.spi.History;
 import dev.outbox4j.spi.LeaseRef;
+import dev.outbox4j.spi.StoredMessage;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -17,66 +19,62 @@ import org.jspecify.annotations.Nullable;
 /** Reads claimed rows. Nothing in a row's values can make it fail, whoever wrote them. */
 final class RowReader {
   private static final Comparator<ClaimedRow> DUE =
-      Comparator.comparing(ClaimedRow::availableAt).thenComparingLong(row -> row.lease().id());
+      Comparator.<ClaimedRow, Instant>comparing(row -> row.message().availableAt())
+          .thenComparingLong(row -> row.lease().id());
 
-  private RowReader() {}
+  private final String queue;
+  private final Instant now;
+  // one copy of what repeats within a batch
+  private final Map<String, String> types = new HashMap<>();
 
-  /** Reads all rows, in the order of their queues and then of due instant and id. */
-  static List<ClaimedRow> read(ResultSet rows, List<String> queues, Instant now)
+  private RowReader(String queue, Instant now) {
+    this.queue = queue;
+    this.now = now;
+  }
+
+  /**
+   * The rows of a claim.
+   *
+   * @param rows in the order of due instant and id
+   * @param picked how many were found, also those that were not leased after all
+   */
+  record Rows(List<ClaimedRow> rows, int picked) {}
+
+  /** Reads all rows of a queue; those of a measured claim say how many were picked. */
+  static Rows read(ResultSet rows, String queue, Instant now, boolean measured)
       throws SQLException {
-    Shared shared = new Shared(queues);
+    RowReader reader = new RowReader(queue, now);
     List<ClaimedRow> claimed = new ArrayList<>();
+    int picked = 0;
     while (rows.next()) {
-      claimed.add(row(rows, now, shared));
+      claimed.add(reader.row(rows));
+      picked = measured ? rows.getInt(13) : claimed.size();
     }
-    // returning has no order of its own
-    claimed.sort(
-        queues.size() == 1
-            ? DUE
-            : Comparator.<ClaimedRow>comparingInt(row -> shared.place(row.lease().queue()))
-                .thenComparing(DUE));
-    return claimed;
+    claimed.sort(DUE); // returning has no order of its own
+    return new Rows(claimed, picked);
   }
 
-  private static ClaimedRow row(ResultSet row, Instant now, Shared shared) throws SQLException {
-    Instant createdAt = ServerTime.read(row, 9);
-    Instant firstAttemptAt = ServerTime.readNullable(row, 13);
+  private ClaimedRow row(ResultSet row) throws SQLException {
+    Instant createdAt = ServerTime.read(row, 8);
+    Instant firstAttemptAt = ServerTime.readNullable(row, 12);
     return new ClaimedRow(
-        new LeaseRef(shared.text(row.getString(3)), row.getLong(1), row.getInt(2)),
-        shared.nullable(row.getString(4)),
-        row.getString(5),
-        row.getString(6),
-        Payload.wrap(row.getBytes(7)),
-        JsonHeaders.of(row.getString(8)),
-        createdAt,
-        ServerTime.read(row, 10),
-        row.getInt(11),
-        row.getInt(12),
-        firstAttemptAt == null ? Duration.ZERO : ServerTime.between(firstAttemptAt, now),
-        ServerTime.between(createdAt, now));
+        new LeaseRef(queue, row.getLong(1), row.getLong(2)),
+        new StoredMessage(
+            shared(row.getString(3)),
+            row.getString(4),
+            row.getString(5),
+            Payload.wrap(row.getBytes(6)),
+            JsonHeaders.of(row.getString(7)),
+            createdAt,
+            ServerTime.read(row, 9)),
+        new History(
+            row.getInt(10),
+            row.getInt(11),
+            firstAttemptAt == null ? Duration.ZERO : ServerTime.between(firstAttemptAt, now),
+            ServerTime.between(createdAt, now)));
   }
 
-  /** Keeps one copy of the texts that repeat within a batch. */
-  private static final class Shared {
-    private final Map<String, Integer> places = new HashMap<>();
-    private final Map<String, String> texts = new HashMap<>();
-
-    Shared(List<String> queues) {
-      queues.forEach(queue -> places.putIfAbsent(queue, places.size()));
-      queues.forEach(queue -> texts.put(queue, queue));
-    }
-
-    int place(String queue) {
-      return places.getOrDefault(queue, Integer.MAX_VALUE);
-    }
-
-    String text(String text) {
-      String first = texts.putIfAbsent(text, text);
-      return first == null ? text : first;
-    }
-
-    @Nullable String nullable(@Nullable String text) {
-      return text == null ? null : text(text);
-    }
+  private @Nullable String shared(@Nullable String type) {
+    return type == null ? null : types.computeIfAbsent(type, same -> same);
   }
 }

@@ -15,7 +15,13 @@ public final class SqlFaults {
   private static final Set<String> NO_GRANT = Set.of("42501");
   private static final Set<String> ROW_CLASSES = Set.of("22", "23", "44");
   private static final Set<String> ROW_STATES = Set.of("P0001");
-  private static final Set<String> SERVER_GONE = Set.of("57P01", "57P02", "57P03", "40003");
+  private static final Set<String> SERVER_GONE =
+      Set.of("57P01", "57P02", "57P03", "57P05", "25P03", "25P04", "40003");
+  private static final Set<String> TOOK_TOO_LONG = Set.of("55P03", "57014");
+  private static final Set<String> PREPARED_STATEMENT = Set.of("42P05", "26000");
+  private static final String READ_ONLY = "25006";
+  private static final String NOT_SUPPORTED = "0A000";
+  private static final String PROTOCOL_VIOLATION = "08P01";
 
   private SqlFaults() {}
 
@@ -30,6 +36,10 @@ public final class SqlFaults {
    */
   public static StoreException explain(String operation, OutboxTable table, SQLException e) {
     String state = state(e);
+    StoreException refusal = Refusal.of(operation, table, e);
+    if (refusal != null) {
+      return refusal;
+    }
     boolean unknown =
         state == null
             || state.startsWith("08")
@@ -53,9 +63,19 @@ public final class SqlFaults {
             + table
             + " failed: no connection could be had; check the server and the pool's size"
             + words(e, state(e)),
-        Fault.TRANSIENT,
+        Fault.CONNECTION,
         false,
         Redaction.redact(e));
+  }
+
+  /**
+   * Tells whether this server is at fault, so that another connection may reach a better one.
+   *
+   * @param e what the driver or the pool threw
+   * @return true if the connection should not be used again
+   */
+  static boolean isOfServer(SQLException e) {
+    return READ_ONLY.equals(state(e));
   }
 
   /**
@@ -79,7 +99,7 @@ public final class SqlFaults {
       SQLException e,
       @Nullable String state,
       boolean unknown) {
-    Fault fault = fault(state);
+    Fault fault = unknown ? Fault.CONNECTION : fault(state);
     return new StoreException(
         operation + " on " + table + " failed: " + advice(table, state, fault) + words(e, state),
         fault,
@@ -91,7 +111,10 @@ public final class SqlFaults {
     if (state == null || state.length() < 2) {
       return Fault.TRANSIENT;
     }
-    if (state.startsWith("42") || state.equals("3F000")) {
+    if (TOOK_TOO_LONG.contains(state)) {
+      return Fault.TIMEOUT;
+    }
+    if (state.startsWith("42") || state.equals("3F000") || state.equals(NOT_SUPPORTED)) {
       return Fault.SETUP;
     }
     return ROW_CLASSES.contains(state.substring(0, 2)) || ROW_STATES.contains(state)
@@ -107,17 +130,40 @@ public final class SqlFaults {
           + " run the migrations, or name its schema";
     }
     if (state != null && MISSING_COLUMN.contains(state)) {
-      return "table " + table + " has not the columns this version needs; run the migrations";
+      return "table "
+          + table
+          + ", or one that belongs to it, has not the columns this version needs; run the"
+          + " migrations";
     }
     if (state != null && NO_GRANT.contains(state)) {
       return "a right is missing; grant the database user what it needs on table "
           + table
           + ", its sleepers and its dead letters";
     }
+    if (READ_ONLY.equals(state)) {
+      return "this server is read-only, such as a standby or a former primary, or"
+          + " default_transaction_read_only is on; look where the address leads, and at that"
+          + " setting of the database and the role";
+    }
+    if (state != null && PREPARED_STATEMENT.contains(state)) {
+      return "prepared statements and sessions do not match, as behind a pooler that shares"
+          + " sessions by transaction: let it track prepared statements, or set prepareThreshold=0";
+    }
+    if (NOT_SUPPORTED.equals(state)) {
+      return "the server cannot run the statement on this table: look for a rule of yours on it";
+    }
+    if (PROTOCOL_VIOLATION.equals(state)) {
+      return "the driver and the server do not understand each other; prepareThreshold must not be -1,"
+          + " and a pooler must support the extended protocol";
+    }
     return switch (fault) {
+      case TIMEOUT ->
+          "the server ended the statement, which ran or waited for a lock for too long; nothing was"
+              + " changed";
       case SETUP -> "the schema does not fit this version; run the migrations";
       case ROW -> "the server refused a row's values";
-      case TRANSIENT -> "the server or the connection is in trouble, or a race was lost";
+      case CONNECTION -> "the server or the connection is in trouble";
+      case TRANSIENT -> "the server is in trouble, or a race was lost";
     };
   }
 

@@ -14,7 +14,7 @@ import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.ClaimRequest.Idle;
-import dev.outbox4j.spi.ClaimRequest.QueueScan;
+import dev.outbox4j.spi.ClaimRequest.Range;
 import dev.outbox4j.spi.ClaimResult;
 import dev.outbox4j.spi.ClaimedRow;
 import dev.outbox4j.spi.LeaseRef;
@@ -36,6 +36,7 @@ import java.util.concurrent.Future;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -43,6 +44,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Claims against many rivals, odd names and odd rows. */
 @ExtendWith(PostgresExtension.class)
+@Tag("plans")
 class ClaimIT {
   private static final Duration LEASE = Duration.ofSeconds(60);
 
@@ -61,15 +63,13 @@ class ClaimIT {
   void rivalsShareTheRowsAndNoneTakesMoreThanItsLimit() throws Exception {
     Rows.fill(database, "outbox", "a", 10_000);
     Rows.fill(database, "outbox", "b", 10_000);
-    PostgresStore store = PostgresOutbox.store(database.pool(8), database.table());
-    List<List<QueueScan>> shapes =
-        List.of(scans("a", "b"), scans("b", "a"), scans("a"), scans("b"));
+    PostgresStore store = PostgresOutbox.on(database.pool(8), database.table()).store();
     ExecutorService rivals = Executors.newFixedThreadPool(8);
     try {
       List<Callable<List<Long>>> claimers =
           IntStream.range(0, 8)
               .<Callable<List<Long>>>mapToObj(
-                  i -> () -> drain(store, new ArrayList<>(shapes.get(i % 4)), 70 + i))
+                  i -> () -> drain(store, i % 2 == 0 ? "a" : "b", 70 + i))
               .toList();
       List<Long> all = new ArrayList<>();
       for (Future<List<Long>> claimed : rivals.invokeAll(claimers)) {
@@ -88,16 +88,15 @@ class ClaimIT {
   }
 
   /** Claims until nothing is left; a claim may come back short while rivals hold rows. */
-  private List<Long> drain(PostgresStore store, List<QueueScan> scans, int limit) {
+  private List<Long> drain(PostgresStore store, String queue, int limit) {
     List<Long> ids = new ArrayList<>();
     while (database.one(
         Boolean.class,
-        "select exists (select from outbox where lease_until is null and queue = any(string_to_array(?, ',')))",
-        String.join(",", scans.stream().map(QueueScan::queue).toList()))) {
-      ClaimResult result =
-          store.claim(new ClaimRequest(scans, limit, LEASE, "rival", Idle.UNCHANGED));
-      assertThat(result.rows()).hasSizeLessThanOrEqualTo(limit);
-      result.rows().forEach(row -> ids.add(row.lease().id()));
+        "select exists (select from outbox where lease_until is null and queue = ?)",
+        queue)) {
+      List<LeaseRef> leases = Requests.leases(store, Requests.claim(queue, limit, Idle.UNCHANGED));
+      assertThat(leases).hasSizeLessThanOrEqualTo(limit);
+      leases.forEach(lease -> ids.add(lease.id()));
     }
     return ids;
   }
@@ -110,7 +109,7 @@ class ClaimIT {
     database.update("vacuum outbox");
     // as long as the engine's own names get
     ClaimRequest request =
-        new ClaimRequest(scans("orders"), 500, LEASE, "shippin/7276e02e", Idle.UNCHANGED);
+        Requests.claim("shippin/7276e02e", "orders", Range.ALL, 500, Idle.UNCHANGED);
     List<List<LeaseRef>> leases = new ArrayList<>();
 
     assertHot(
@@ -124,14 +123,15 @@ class ClaimIT {
     // all rows do not fit
     assertHot(
         payload < 100 ? 0.8 : 0.95,
-        store -> leases.forEach(batch -> assertThat(store.renew(batch, LEASE)).hasSize(500)));
+        store ->
+            leases.forEach(batch -> assertThat(store.renew(batch, LEASE).done()).hasSize(500)));
   }
 
   /** Has each of the 20,000 rows updated once. */
   private void assertHot(double share, Consumer<PostgresStore> work) {
     long[] before = updates();
     try (HikariDataSource pool = database.pool(1)) {
-      work.accept(PostgresOutbox.store(pool, database.table()));
+      work.accept(PostgresOutbox.on(pool, database.table()).store());
     } // a session reports its statistics at the latest when it ends
     await().until(() -> updates()[0] - before[0] >= 20_000);
 
@@ -150,28 +150,43 @@ class ClaimIT {
   }
 
   @Test
+  void aQueueOfSmallPayloadsIsMeasuredAgainOnceTheyGrow() {
+    PostgresStore store = PostgresOutbox.on(database.pool(1), database.table()).store();
+    ClaimRequest request =
+        new ClaimRequest("orders", Range.ALL, 10, 100_000, LEASE, "me", Idle.UNCHANGED, null);
+    Rows.fill(database, "outbox", "orders", 20, 100);
+    assertThat(store.claim(request).rows()).hasSize(10);
+    assertThat(store.claim(request).rows()).hasSize(10);
+    Rows.fill(database, "outbox", "orders", 30, 40_000);
+
+    store.claim(request); // may bring more, since it could not know
+
+    assertThat(store.claim(request).rows()).hasSize(2);
+  }
+
+  @Test
   void worksInASchemaOffTheSearchPathUnderAnOddName() {
     OutboxTable table = OutboxTable.named("Out box-1 ü").inSchema("My Schema");
     database.update("create schema \"My Schema\"");
     OutboxMigrations.of("My Schema", "Out box-1 ü")
         .deadLetters("My Schema", "Dead box")
         .migrate(database.plain());
-    PostgresStore store = PostgresOutbox.store(database.pool(1), table);
+    PostgresStore store = PostgresOutbox.on(database.pool(1), table).store();
     String quoted = "\"My Schema\".\"Out box-1 ü\"";
     String queue = "it's a \"queue\"?; drop table outbox --";
     Rows.fill(database, quoted, queue, 4);
 
-    ClaimRequest request =
-        new ClaimRequest(scans(queue, "b"), 4, LEASE, "o'wner?", Idle.sleep(LEASE));
+    ClaimRequest request = Requests.claim("o'wner?", queue, Range.ALL, 4, Idle.sleep(LEASE, null));
     List<ClaimedRow> rows = store.claim(request).rows();
     List<LeaseRef> leases = rows.stream().map(ClaimedRow::lease).toList();
 
     assertThat(leases).hasSize(4).allMatch(lease -> lease.queue().equals(queue));
     assertThat(
             database.one(Long.class, "select count(*) from \"My Schema\".\"Out box-1 ü_sleepers\""))
-        .isEqualTo(2);
-    assertThat(store.release(leases.subList(0, 1))).hasSize(1);
-    assertThat(store.ack(leases.subList(1, 4))).hasSize(3);
+        .isEqualTo(1);
+    assertThat(store.release(leases.subList(0, 1)).done()).hasSize(1);
+    assertThat(store.ack(leases.subList(1, 4)).done()).hasSize(3);
+    store.pass(queue, "o'wner?");
     store.forget("o'wner?");
     assertThat(database.count(quoted)).isEqualTo(1);
   }
@@ -188,32 +203,29 @@ class ClaimIT {
         """);
     database.update(
         "insert into outbox (queue, payload, available_at) values ('orders', '', 'infinity'), ('never', '', 'infinity')");
-    PostgresStore store = PostgresOutbox.store(database.pool(1), database.table());
+    PostgresStore store = PostgresOutbox.on(database.pool(1), database.table()).store();
 
-    ClaimResult result =
-        store.claim(new ClaimRequest(scans("orders"), 10, LEASE, "me", Idle.LOOK_AHEAD));
+    ClaimResult result = store.claim(Requests.claim("orders", 10, Idle.LOOK_AHEAD));
 
     assertThat(result.rows()).hasSize(4);
-    assertThat(result.rows()).allMatch(row -> row.headers().isEmpty());
-    assertThat(result.rows()).allMatch(row -> !row.age().isNegative());
+    assertThat(result.rows()).allMatch(row -> row.message().headers().isEmpty());
+    assertThat(result.rows()).allMatch(row -> !row.history().age().isNegative());
     assertThat(result.lookAhead().nextDueIn()).as("the lease just taken").isPositive();
-    ClaimRequest never = new ClaimRequest(scans("never"), 10, LEASE, "me", Idle.LOOK_AHEAD);
+    ClaimRequest never = Requests.claim("never", 10, Idle.LOOK_AHEAD);
     assertThat(store.claim(never).lookAhead().nextDueIn())
         .as("due in a row of due time infinity")
         .isNull();
-    assertThat(result.rows().get(1).payload().bytes()).containsExactly(0x00, 0xff);
+    assertThat(result.rows().get(1).message().payload().bytes()).containsExactly(0x00, 0xff);
 
     // their due instants are good for bounds, too
     List<LeaseRef> leases = result.rows().stream().map(ClaimedRow::lease).toList();
     store.release(leases);
     for (ClaimedRow row : result.rows()) {
-      QueueScan above = new QueueScan("orders", new ScanBound(row.availableAt(), row.lease().id()));
-      for (List<QueueScan> scans :
-          List.of(List.of(above), List.of(above, new QueueScan("b", null)))) {
-        ClaimResult again = store.claim(new ClaimRequest(scans, 10, LEASE, "me", Idle.UNCHANGED));
-        assertThat(again.rows().size()).isGreaterThanOrEqualTo(4 - 1 - result.rows().indexOf(row));
-        store.release(again.rows().stream().map(ClaimedRow::lease).toList());
-      }
+      Range above = new Range(new ScanBound(row.message().availableAt(), row.lease().id()), null);
+      List<LeaseRef> again =
+          Requests.leases(store, Requests.claim("me", "orders", above, 10, Idle.UNCHANGED));
+      assertThat(again.size()).isGreaterThanOrEqualTo(4 - 1 - result.rows().indexOf(row));
+      store.release(again);
     }
   }
 
@@ -254,10 +266,12 @@ class ClaimIT {
     database.update("truncate outbox");
     database.update(
         "insert into outbox (queue, payload, headers) values ('orders', '', ?::jsonb)", document);
-    return PostgresOutbox.store(database.plain(), database.table())
-        .claim(new ClaimRequest(scans("orders"), 1, LEASE, "me", Idle.UNCHANGED))
+    return PostgresOutbox.on(database.plain(), database.table())
+        .store()
+        .claim(Requests.claim("orders", 1, Idle.UNCHANGED))
         .rows()
         .get(0)
+        .message()
         .headers();
   }
 
@@ -277,9 +291,5 @@ class ClaimIT {
       }
     }
     return headers;
-  }
-
-  private static List<QueueScan> scans(String... queues) {
-    return List.of(queues).stream().map(queue -> new QueueScan(queue, null)).toList();
   }
 }

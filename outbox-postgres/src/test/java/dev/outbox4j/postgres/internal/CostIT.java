@@ -13,19 +13,19 @@ import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.ClaimRequest.Idle;
-import dev.outbox4j.spi.ClaimRequest.QueueScan;
+import dev.outbox4j.spi.ClaimRequest.Range;
 import dev.outbox4j.spi.ClaimedRow;
 import dev.outbox4j.spi.ScanBound;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -33,9 +33,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** What messages cost the server, counted by itself: gates against slow decay. */
 @ExtendWith(PostgresExtension.class)
+@Tag("plans")
 class CostIT {
   private static final String QUEUE = "orders";
-  private static final Duration LEASE = Duration.ofSeconds(60);
 
   private final TestDatabase database;
   private Plans plans;
@@ -49,7 +49,7 @@ class CostIT {
   void open() throws SQLException {
     database.update("truncate outbox");
     plans = new Plans(database);
-    store = PostgresOutbox.store(plans, database.table());
+    store = PostgresOutbox.on(plans, database.table()).store();
   }
 
   @AfterEach
@@ -101,13 +101,12 @@ class CostIT {
 
     private int take(int limit) {
       ClaimRequest request =
-          new ClaimRequest(
-              List.of(new QueueScan(QUEUE, bound)), limit, LEASE, "drain/1", Idle.UNCHANGED);
+          Requests.claim("drain/1", QUEUE, new Range(bound, null), limit, Idle.UNCHANGED);
       List<ClaimedRow> rows = store.claim(request).rows();
       assertThat(rows).hasSize(limit);
       ClaimedRow last = rows.get(limit - 1);
-      bound = new ScanBound(last.availableAt(), last.lease().id());
-      assertThat(store.ack(rows.stream().map(ClaimedRow::lease).toList())).hasSize(limit);
+      bound = new ScanBound(last.message().availableAt(), last.lease().id());
+      assertThat(store.ack(rows.stream().map(ClaimedRow::lease).toList()).done()).hasSize(limit);
       return limit;
     }
   }

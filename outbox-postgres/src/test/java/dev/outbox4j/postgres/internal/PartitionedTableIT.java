@@ -7,19 +7,18 @@ import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
-import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.ClaimRequest.Idle;
-import dev.outbox4j.spi.ClaimRequest.QueueScan;
-import dev.outbox4j.spi.ClaimedRow;
 import dev.outbox4j.spi.LeaseRef;
 import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /** Two partitions whose rows have the same places, ids and tokens: the queue tells them apart. */
 @ExtendWith(PostgresExtension.class)
+@Tag("plans")
 class PartitionedTableIT {
   private static final int ROWS = 10;
   private static final Duration LEASE = Duration.ofSeconds(60);
@@ -29,12 +28,13 @@ class PartitionedTableIT {
 
   PartitionedTableIT(TestDatabase database) {
     this.database = database;
-    this.store = PostgresOutbox.store(database.pool(2), OutboxTable.named("parted"));
+    this.store = PostgresOutbox.on(database.pool(2), OutboxTable.named("parted")).store();
   }
 
   @BeforeEach
   void fill() {
-    database.update("drop table if exists parted");
+    database.update("drop table if exists parted, parted_sleepers");
+    database.update("create table parted_sleepers (like outbox_sleepers including all)");
     database.update(
         "create table parted (like outbox including defaults) partition by list (queue)");
     database.update("alter table parted add primary key (id, queue)");
@@ -63,22 +63,15 @@ class PartitionedTableIT {
     List<LeaseRef> leases = claim("a");
     assertThat(claim("b")).hasSize(ROWS);
 
-    assertThat(store.renew(leases, LEASE)).hasSize(ROWS);
-    assertThat(store.ack(leases)).hasSize(ROWS);
+    assertThat(store.renew(leases, LEASE).done()).hasSize(ROWS);
+    assertThat(store.ack(leases).done()).hasSize(ROWS);
 
     assertThat(rows("a")).isZero();
     assertThat(rows("b")).isEqualTo(ROWS);
   }
 
   private List<LeaseRef> claim(String queue) {
-    return store
-        .claim(
-            new ClaimRequest(
-                List.of(new QueueScan(queue, null)), ROWS, LEASE, "me", Idle.LOOK_AHEAD))
-        .rows()
-        .stream()
-        .map(ClaimedRow::lease)
-        .toList();
+    return Requests.leases(store, Requests.claim(queue, ROWS, Idle.LOOK_AHEAD));
   }
 
   private long samePlaces() {

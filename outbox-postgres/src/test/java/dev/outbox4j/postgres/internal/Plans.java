@@ -45,6 +45,13 @@ final class Plans extends SingleConnection implements AutoCloseable {
     }
   }
 
+  /** All plans, in the order of their execution, since the last call. */
+  List<Plan> all() {
+    List<Plan> all = List.copyOf(plans);
+    plans.clear();
+    return all;
+  }
+
   /** The plans that change rows, in the order of their execution, since the last call. */
   List<Plan> writes() {
     List<Plan> writes = plans.stream().filter(plan -> plan.has("ModifyTable")).toList();

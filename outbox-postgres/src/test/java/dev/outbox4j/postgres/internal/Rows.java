@@ -1,6 +1,7 @@
 package dev.outbox4j.postgres.internal;
 
 import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.Payload;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.nio.charset.StandardCharsets;
 import java.time.ZoneOffset;
@@ -10,7 +11,7 @@ import org.jooq.tools.json.JSONObject;
 final class Rows {
   private Rows() {}
 
-  /** Inserts a message whose body is a String, and returns the row's id. */
+  /** Inserts a message whose body is a String or a Payload, and returns the row's id. */
   static long insert(TestDatabase database, OutboxMessage message) {
     return database.one(
         Long.class,
@@ -24,10 +25,16 @@ final class Rows {
         message.type(),
         message.orderingKey(),
         message.timerId(),
-        ((String) message.body()).getBytes(StandardCharsets.UTF_8),
+        bytes(message.body()),
         JSONObject.toJSONString(message.headers()),
         message.deliverAt() == null ? null : message.deliverAt().atOffset(ZoneOffset.UTC),
         message.deliverIn() == null ? 0.0 : message.deliverIn().toMillis() / 1000.0);
+  }
+
+  private static byte[] bytes(Object body) {
+    return body instanceof Payload payload
+        ? payload.bytes()
+        : ((String) body).getBytes(StandardCharsets.UTF_8);
   }
 
   /** Inserts many rows that were due a moment ago, in order of id. */

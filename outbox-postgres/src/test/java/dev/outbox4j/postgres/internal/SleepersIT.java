@@ -6,10 +6,8 @@ import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
-import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.ClaimRequest.Idle;
-import dev.outbox4j.spi.ClaimRequest.QueueScan;
-import dev.outbox4j.spi.ClaimedRow;
+import dev.outbox4j.spi.ClaimRequest.Range;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.RescheduleUpdate;
 import dev.outbox4j.spi.RetryUpdate;
@@ -17,21 +15,18 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
-import java.util.function.BiFunction;
-import java.util.stream.IntStream;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
-import org.postgresql.PGConnection;
-import org.postgresql.PGNotification;
 
-/** What publishers can see of a subscriber that sleeps. */
+/** What the store keeps of subscribers that sleep. */
 @ExtendWith(PostgresExtension.class)
+@Tag("plans")
 class SleepersIT {
+  private static final String NEXT_TRANSACTION =
+      "select pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
   private static final Duration TEN_SECONDS = Duration.ofSeconds(10);
 
   private final TestDatabase database;
@@ -39,7 +34,7 @@ class SleepersIT {
 
   SleepersIT(TestDatabase database) {
     this.database = database;
-    this.store = PostgresOutbox.store(database.pool(2), database.table());
+    this.store = PostgresOutbox.on(database.pool(2), database.table()).store();
   }
 
   @BeforeEach
@@ -48,35 +43,48 @@ class SleepersIT {
   }
 
   @Test
-  void aSleeperIsSeenOnAllItsQueuesUntilItIsAwake() {
-    claim("me", Idle.sleep(TEN_SECONDS), "b", "a", "b");
-    claim("you", Idle.sleep(TEN_SECONDS), "a");
-    assertThat(asleep()).containsExactly("a me", "a you", "b me");
+  void publishersSeeWhoIsOnWatchUntilItIsAwake() {
+    claim("me", Idle.sleep(TEN_SECONDS, null));
+    claim("you", Idle.sleep(TEN_SECONDS, null));
+    assertThat(asleep()).containsExactly("a me");
     assertThat(
             database.one(
                 Boolean.class,
-                "select bool_and(wake_at between now() + interval '5 s' and now() + interval '10 s')"
+                "select bool_and(until between now() + interval '5 s' and now() + interval '10 s')"
                     + " from outbox_sleepers"))
         .isTrue();
 
-    claim("me", Idle.UNCHANGED, "a", "b");
-    claim("me", Idle.LOOK_AHEAD, "a", "b");
-    assertThat(asleep()).containsExactly("a me", "a you", "b me");
+    claim("me", Idle.UNCHANGED);
+    claim("me", Idle.LOOK_AHEAD);
+    assertThat(asleep()).containsExactly("a me");
 
-    claim("me", Idle.AWAKE, "a", "b");
-    assertThat(asleep()).containsExactly("a you");
+    claim("me", Idle.awake(TEN_SECONDS));
+    assertThat(asleep()).isEmpty();
 
-    claim("me", Idle.sleep(TEN_SECONDS), "a", "b");
-    assertThat(asleep()).containsExactly("a me", "a you", "b me");
+    claim("me", Idle.sleep(TEN_SECONDS, null));
+    assertThat(asleep()).containsExactly("a me");
+  }
+
+  @Test
+  void ofTwoThatCameOnWatchAtOnceTheFirstByNameKeepsIt() {
+    database.update(
+        "insert into outbox_sleepers select 'a', name, now() + interval '10 s', true,"
+            + " now() + interval '10 s' from unnest(array['me', 'you']) name");
+
+    claim("me", Idle.sleep(TEN_SECONDS, null));
+    assertThat(asleep()).containsExactly("a me", "a you");
+    claim("you", Idle.sleep(TEN_SECONDS, null));
+
+    assertThat(asleep()).containsExactly("a me");
   }
 
   @Test
   void anOwnerThatIsForgottenIsGoneAndSoAreThoseLongDead() {
-    claim("me", Idle.sleep(TEN_SECONDS), "a", "b");
-    claim("you", Idle.sleep(TEN_SECONDS), "a");
-    claim("dead", Idle.sleep(TEN_SECONDS), "a");
+    claim("me", Idle.sleep(TEN_SECONDS, null));
+    claim("you", Idle.sleep(TEN_SECONDS, null));
+    claim("dead", Idle.sleep(TEN_SECONDS, null));
     database.update(
-        "update outbox_sleepers set wake_at = now() - interval '2 hours' where subscriber = 'dead'");
+        "update outbox_sleepers set until = now() - interval '2 hours' where subscriber = 'dead'");
 
     store.forget("me");
 
@@ -86,7 +94,7 @@ class SleepersIT {
 
   @Test
   void forgettingDoesNotWaitForARowThatSomeoneHolds() throws SQLException {
-    claim("me", Idle.sleep(TEN_SECONDS), "a");
+    claim("me", Idle.sleep(TEN_SECONDS, null));
     try (Connection holder = database.plain().getConnection();
         Statement statement = holder.createStatement()) {
       holder.setAutoCommit(false);
@@ -102,8 +110,8 @@ class SleepersIT {
   @Test
   void fallingAsleepAgainAndAgainIsAHotUpdateAndDoesNotGrowTheTable() {
     for (int i = 0; i < 300; i++) {
-      claim("me", Idle.sleep(TEN_SECONDS), "a");
-      claim("me", Idle.AWAKE, "a");
+      claim("me", Idle.sleep(TEN_SECONDS, null));
+      claim("me", Idle.awake(TEN_SECONDS));
     }
 
     assertThat(database.one(Long.class, "select pg_relation_size('outbox_sleepers_pkey')"))
@@ -113,77 +121,46 @@ class SleepersIT {
   }
 
   @Test
-  void aReleaseNotifiesOnceForEachQueueOnWhichSomeoneSleeps() throws SQLException {
-    Stream.of("a", "a", "b", "c", "c").forEach(queue -> Rows.fill(database, "outbox", queue, 1));
-    List<LeaseRef> leases = claim("me", Idle.UNCHANGED, "a", "b", "c");
-    assertThat(leases).hasSize(5);
-    claim("you", Idle.sleep(TEN_SECONDS), "a", "b");
-    claim("gone", Idle.sleep(Duration.ZERO), "c");
-    try (Connection listener = database.plain().getConnection();
-        Statement statement = listener.createStatement()) {
-      statement.execute("listen outbox_outbox");
-      statement.execute("listen stop");
+  void claimsThatAskForNoMarkTakeNoTransactionIds() {
+    long before = database.one(Long.class, NEXT_TRANSACTION);
 
-      store.release(List.of(new LeaseRef("b", leases.get(2).id(), 99)));
-      assertThat(store.release(leases)).hasSize(5);
-      database.update("notify stop");
-
-      assertThat(heardUntilStop(listener)).containsExactly("a", "b");
+    for (int i = 0; i < 100; i++) {
+      claim("me", Idle.LOOK_AHEAD);
+      claim("me", Idle.UNCHANGED);
     }
+    assertThat(database.one(Long.class, NEXT_TRANSACTION) - before).isLessThan(50);
+    for (int i = 0; i < 100; i++) {
+      claim("me", Idle.lookAhead(Idle.NEW_MARK));
+    }
+    assertThat(database.one(Long.class, NEXT_TRANSACTION) - before).isGreaterThanOrEqualTo(100);
   }
 
   @Test
-  void aRetryAndARescheduleNotifyOnceForEachQueueOnWhichSomeoneSleepsPastThem()
-      throws SQLException {
+  void aWriteNotifiesOnceIfSomeRowIsDueBeforeTheWatchAwakes() throws SQLException {
     Duration soon = Duration.ofSeconds(5);
     Duration late = Duration.ofSeconds(15);
-    for (int round = 0; round < 2; round++) {
-      database.update("truncate outbox, outbox_sleepers");
-      Stream.of("a", "a", "b", "b", "c", "d")
-          .forEach(queue -> Rows.fill(database, "outbox", queue, 1));
-      List<LeaseRef> leases = claim("me", Idle.UNCHANGED, "a", "b", "c", "d");
-      assertThat(leases).hasSize(6);
-      claim("you", Idle.sleep(TEN_SECONDS), "a", "b", "c");
-      claim("gone", Idle.sleep(Duration.ZERO), "d");
-      List<Duration> delays = List.of(soon, soon, late, soon, late, soon);
-      try (Connection listener = database.plain().getConnection();
-          Statement statement = listener.createStatement()) {
-        statement.execute("listen outbox_outbox");
-        statement.execute("listen stop");
+    Rows.fill(database, "outbox", "a", 9);
+    List<LeaseRef> leases = claim("me", Idle.UNCHANGED);
+    claim("you", Idle.sleep(TEN_SECONDS, null));
+    try (Ears ears = new Ears(database)) {
+      store.retry(List.of(new RetryUpdate(new LeaseRef("a", leases.get(0).id(), 9), soon, "")));
+      store.retry(List.of(new RetryUpdate(leases.get(0), late, "no")));
+      store.reschedule(List.of(new RescheduleUpdate(leases.get(1), late)));
+      assertThat(ears.heard()).isEmpty();
 
-        if (round == 0) {
-          store.retry(List.of(new RetryUpdate(new LeaseRef("a", leases.get(0).id(), 9), soon, "")));
-          assertThat(store.retry(each(leases, delays, (l, d) -> new RetryUpdate(l, d, "no"))))
-              .hasSize(6);
-        } else {
-          assertThat(store.reschedule(each(leases, delays, RescheduleUpdate::new))).hasSize(6);
-        }
-        database.update("notify stop");
-
-        assertThat(heardUntilStop(listener)).containsExactly("a", "b");
-      }
-    }
-  }
-
-  private static <T> List<T> each(
-      List<LeaseRef> leases, List<Duration> delays, BiFunction<LeaseRef, Duration, T> update) {
-    return IntStream.range(0, leases.size())
-        .mapToObj(i -> update.apply(leases.get(i), delays.get(i)))
-        .toList();
-  }
-
-  private static List<String> heardUntilStop(Connection listener) throws SQLException {
-    List<String> heard = new ArrayList<>();
-    while (true) {
-      PGNotification[] some = listener.unwrap(PGConnection.class).getNotifications(10_000);
-      assertThat(some).as("notifications").isNotEmpty();
-      for (PGNotification one : some) {
-        if (one.getName().equals("stop")) {
-          Collections.sort(heard);
-          return heard;
-        }
-        heard.add(one.getParameter());
-      }
+      store.retry(
+          List.of(
+              new RetryUpdate(leases.get(2), late, "no"),
+              new RetryUpdate(leases.get(3), soon, "no"),
+              new RetryUpdate(leases.get(4), soon, "no")));
+      assertThat(ears.heard()).containsExactly("a");
+      store.reschedule(
+          List.of(
+              new RescheduleUpdate(leases.get(5), late),
+              new RescheduleUpdate(leases.get(6), soon)));
+      assertThat(ears.heard()).containsExactly("a");
+      store.release(leases.subList(7, 9));
+      assertThat(ears.heard()).containsExactly("a");
     }
   }
 
@@ -193,18 +170,7 @@ class SleepersIT {
         "select queue || ' ' || subscriber from outbox_sleepers where wake_at > now() order by 1");
   }
 
-  private List<LeaseRef> claim(String owner, Idle idle, String... queues) {
-    return store
-        .claim(
-            new ClaimRequest(
-                Stream.of(queues).map(queue -> new QueueScan(queue, null)).toList(),
-                100,
-                Duration.ofSeconds(60),
-                owner,
-                idle))
-        .rows()
-        .stream()
-        .map(ClaimedRow::lease)
-        .toList();
+  private List<LeaseRef> claim(String owner, Idle idle) {
+    return Requests.leases(store, Requests.claim(owner, "a", Range.ALL, 100, idle));
   }
 }

@@ -36,15 +36,20 @@ class SqlFaultsTest {
     "40P01, TRANSIENT, false",
     "25006, TRANSIENT, false",
     "53300, TRANSIENT, false",
-    "55P03, TRANSIENT, false",
-    "57014, TRANSIENT, false",
-    "57P01, TRANSIENT, true",
-    "57P02, TRANSIENT, true",
-    "57P03, TRANSIENT, true",
-    "08006, TRANSIENT, true",
-    "08P01, TRANSIENT, true",
+    "26000, TRANSIENT, false",
+    "42P05, SETUP, false",
+    "55P03, TIMEOUT, false",
+    "57014, TIMEOUT, false",
+    "57P05, CONNECTION, true",
+    "25P03, CONNECTION, true",
+    "25P04, CONNECTION, true",
+    "57P01, CONNECTION, true",
+    "57P02, CONNECTION, true",
+    "57P03, CONNECTION, true",
+    "08006, CONNECTION, true",
+    "08P01, CONNECTION, true",
     "XX000, TRANSIENT, false",
-    ", TRANSIENT, true"
+    ", CONNECTION, true"
   })
   void everyStateHasItsFault(String state, Fault fault, boolean unknown) {
     StoreException e = explain(new SQLException("words", state));
@@ -71,7 +76,21 @@ class SqlFaultsTest {
     SQLException two = new SQLException("two", one);
     one.setNextException(two);
 
-    assertThat(explain(two).fault()).isEqualTo(Fault.TRANSIENT);
+    assertThat(explain(two).fault()).isEqualTo(Fault.CONNECTION);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"26000", "42P05"})
+  void aPreparedStatementThatIsNotThereIsToldAsAPoolers(String state) {
+    assertThat(explain(new SQLException("words", state)))
+        .hasMessageContaining("pooler")
+        .hasMessageContaining("prepareThreshold=0");
+  }
+
+  @Test
+  void aServerThatIsReadOnlyIsToldAsSuch() {
+    assertThat(explain(new SQLException("words", "25006")))
+        .hasMessageContaining("this server is read-only");
   }
 
   @Test
@@ -84,7 +103,7 @@ class SqlFaultsTest {
     StoreException e = SqlFaults.notSent("claim", TABLE, new SQLException("refused", "08001"));
 
     assertThat(e.outcomeUnknown()).isFalse();
-    assertThat(e.fault()).isEqualTo(Fault.TRANSIENT);
+    assertThat(e.fault()).isEqualTo(Fault.CONNECTION);
     assertThat(e).hasMessageContaining("refused");
   }
 

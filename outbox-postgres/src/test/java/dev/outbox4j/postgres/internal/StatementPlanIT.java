@@ -9,13 +9,15 @@ import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.ClaimRequest.Idle;
-import dev.outbox4j.spi.ClaimRequest.QueueScan;
+import dev.outbox4j.spi.ClaimRequest.Range;
 import dev.outbox4j.spi.ClaimedRow;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.RescheduleUpdate;
 import dev.outbox4j.spi.RetryUpdate;
 import dev.outbox4j.spi.ScanBound;
+import java.sql.Connection;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -24,6 +26,7 @@ import java.util.Map;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -31,9 +34,11 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Reads the plans that were executed, in every stage of the table's life. */
 @ExtendWith(PostgresExtension.class)
+@Tag("plans")
 class StatementPlanIT {
   private static final int LIMIT = 100;
   private static final ScanBound BOUND = new ScanBound(Instant.parse("2020-01-01T00:00:00Z"), 7);
+  private static final ScanBound LATER = new ScanBound(Instant.parse("2999-01-01T00:00:00Z"), 7);
 
   private final TestDatabase database;
   private Plans plans;
@@ -47,7 +52,7 @@ class StatementPlanIT {
   void open() throws SQLException {
     database.update("truncate outbox");
     plans = new Plans(database);
-    store = PostgresOutbox.store(plans, database.table());
+    store = PostgresOutbox.on(plans, database.table()).store();
   }
 
   @AfterEach
@@ -177,7 +182,7 @@ class StatementPlanIT {
   /** All writes of the store; each changes all rows, or none if the leases are not held. */
   private void writes(List<LeaseRef> leases) {
     int expected = leases.size() == 1 ? 0 : leases.size();
-    assertThat(store.renew(leases, Duration.ofSeconds(60))).hasSize(expected);
+    assertThat(store.renew(leases, Duration.ofSeconds(60)).done()).hasSize(expected);
     int third = leases.size() / 4;
     store.release(leases.subList(0, Math.max(1, third)));
     store.retry(
@@ -189,6 +194,49 @@ class StatementPlanIT {
             .map(lease -> new RescheduleUpdate(lease, Duration.ofDays(1)))
             .toList());
     store.ack(leases.subList(3 * third, leases.size()));
+  }
+
+  /** Before version 18 a disabled node costs 1e10, and on later ones the plan says it. */
+  @Test
+  void noPlanHasANodeThatIsDisabled() {
+    fill(1_000);
+    for (int i = 0; i < 7; i++) {
+      for (Idle.Mode mode : Idle.Mode.values()) {
+        store.claim(
+            Requests.claim("orders", 2, new Idle(mode, Duration.ofSeconds(9), Idle.NEW_MARK)));
+      }
+      List<LeaseRef> leases = Requests.claim(store, 20);
+      writes(leases.subList(0, 20));
+      store.pass("orders", "me");
+      store.forget("me");
+    }
+
+    List<Plan> all = plans.all();
+    assertThat(all).hasSizeGreaterThan(100);
+    assertThat(all)
+        .allSatisfy(
+            plan ->
+                assertThat(plan.nodes())
+                    .noneMatch(node -> Boolean.TRUE.equals(node.get("Disabled")))
+                    .allMatch(node -> ((Number) node.get("Total Cost")).doubleValue() < 1e9));
+  }
+
+  @Test
+  void aWriteThatPassesLockedRowsByFindsItsRowsByTheirIds() throws SQLException {
+    fill(200_000);
+    long locked = database.one(Long.class, "select min(id) from outbox");
+    try (Connection stranger = database.plain().getConnection();
+        Statement statement = stranger.createStatement()) {
+      List<LeaseRef> leases = Requests.claim(store, LIMIT);
+      stranger.setAutoCommit(false);
+      statement.execute("select 1 from outbox where id = " + locked + " for update");
+      assertThat(store.ack(leases.subList(0, 1)).busy()).containsExactly(locked);
+      plans.writes();
+
+      assertWritesFindRowsByIds();
+
+      stranger.rollback();
+    }
   }
 
   private static void assertNoDetour(Plan plan) {
@@ -203,15 +251,11 @@ class StatementPlanIT {
                     || type.equals("Merge Join"));
   }
 
-  /**
-   * The ways to claim: a sweep, above a bound, several queues; each with and without looking on.
-   */
+  /** The ways to claim: a whole queue, above a bound, below one, between two; then looking on. */
   private static List<ClaimRequest> shapes() {
-    QueueScan sweep = new QueueScan("orders", null);
-    QueueScan above = new QueueScan("orders", BOUND);
-    QueueScan empty = new QueueScan("nothing", null);
-    return Stream.of(List.of(sweep), List.of(above), List.of(empty, above), List.of(sweep, empty))
-        .map(scans -> new ClaimRequest(scans, LIMIT, Duration.ofSeconds(60), "me", Idle.LOOK_AHEAD))
+    return Stream.of(
+            Range.ALL, new Range(BOUND, null), new Range(null, LATER), new Range(BOUND, LATER))
+        .map(range -> Requests.claim("me", "orders", range, LIMIT, Idle.LOOK_AHEAD))
         .toList();
   }
 

@@ -4,27 +4,23 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import static org.awaitility.Awaitility.await;
 
+import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TcpProxy;
 import dev.outbox4j.postgres.testing.TestDatabase;
-import dev.outbox4j.spi.ClaimRequest;
-import dev.outbox4j.spi.ClaimRequest.Idle;
-import dev.outbox4j.spi.ClaimRequest.QueueScan;
-import dev.outbox4j.spi.ClaimedRow;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.RescheduleUpdate;
 import dev.outbox4j.spi.RetryUpdate;
 import dev.outbox4j.spi.StoreException;
 import dev.outbox4j.spi.StoreException.Fault;
+import dev.outbox4j.spi.Written;
 import java.io.PrintWriter;
 import java.io.StringWriter;
-import java.sql.Connection;
-import java.sql.SQLException;
-import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -54,7 +50,7 @@ class StoreFaultsIT {
 
   @Test
   void aMissingTableIsASetupFault() {
-    PostgresStore store = PostgresOutbox.store(database.plain(), OutboxTable.named("nowhere"));
+    PostgresStore store = PostgresOutbox.on(database.plain(), OutboxTable.named("nowhere")).store();
 
     StoreException e = failure(() -> claim(store, 1));
 
@@ -73,7 +69,7 @@ class StoreFaultsIT {
         .deadLetters("public", "narrow_dlq")
         .migrate(database.plain());
     database.update("alter table narrow drop column leased_by");
-    PostgresStore store = PostgresOutbox.store(database.plain(), OutboxTable.named("narrow"));
+    PostgresStore store = PostgresOutbox.on(database.plain(), OutboxTable.named("narrow")).store();
 
     StoreException e = failure(() -> claim(store, 1));
 
@@ -91,7 +87,8 @@ class StoreFaultsIT {
       source.setUser(role);
       source.setPassword("x");
 
-      StoreException e = failure(() -> claim(PostgresOutbox.store(source, database.table()), 1));
+      StoreException e =
+          failure(() -> claim(PostgresOutbox.on(source, database.table()).store(), 1));
 
       assertThat(e.fault()).isEqualTo(Fault.SETUP);
       assertThat(e).hasMessageContaining("grant").hasMessageContaining("42501");
@@ -102,21 +99,21 @@ class StoreFaultsIT {
   }
 
   @Test
-  void aServerThatCannotBeReachedIsTransientAndNothingWasSent() {
+  void aServerThatCannotBeReachedIsAFaultOfTheConnectionAndNothingWasSent() {
     PGSimpleDataSource source = database.plain();
     source.setPortNumbers(new int[] {1});
 
-    StoreException e = failure(() -> claim(PostgresOutbox.store(source, database.table()), 1));
+    StoreException e = failure(() -> claim(PostgresOutbox.on(source, database.table()).store(), 1));
 
-    assertThat(e.fault()).isEqualTo(Fault.TRANSIENT);
+    assertThat(e.fault()).isEqualTo(Fault.CONNECTION);
     assertThat(e.outcomeUnknown()).isFalse();
     assertThat(e).hasMessageContaining("no connection could be had");
   }
 
   @Test
-  void aConnectionThatWasKilledIsTransientOfUnknownOutcomeAndThePoolRecovers() {
+  void aConnectionThatWasKilledHasAnUnknownOutcomeAndThePoolRecovers() {
     HikariDataSource pool = database.pool(1);
-    PostgresStore store = PostgresOutbox.store(pool, database.table());
+    PostgresStore store = PostgresOutbox.on(pool, database.table()).store();
     Rows.fill(database, "outbox", "orders", 2);
     LeaseRef lease = claim(store, 1).get(0);
     database.list(
@@ -126,30 +123,38 @@ class StoreFaultsIT {
 
     StoreException e = failure(() -> store.ack(List.of(lease)));
 
-    assertThat(e.fault()).isEqualTo(Fault.TRANSIENT);
+    assertThat(e.fault()).isEqualTo(Fault.CONNECTION);
     assertThat(e.outcomeUnknown()).isTrue();
-    assertThat(store.ack(List.of(lease))).containsExactly(lease.id());
+    assertThat(store.ack(List.of(lease)).done()).containsExactly(lease.id());
     assertThat(claim(store, 1)).hasSize(1);
   }
 
   @Test
-  void anAnswerThatDoesNotComeIsGivenUpAndTheConnectionLeavesThePool() throws SQLException {
-    HikariDataSource pool = database.pool(1);
-    PostgresStore store = PostgresOutbox.store(pool, database.table(), Duration.ofMillis(300));
-    try (Connection blocker = database.plain().getConnection();
-        Statement statement = blocker.createStatement()) {
-      blocker.setAutoCommit(false);
-      statement.execute("lock table outbox in access exclusive mode");
+  void anAnswerThatDoesNotComeIsGivenUpAndTheConnectionLeavesThePool() {
+    try (TcpProxy proxy = new TcpProxy(database.server().host(), database.server().port())) {
+      PGSimpleDataSource source = database.plain();
+      source.setServerNames(new String[] {proxy.host()});
+      source.setPortNumbers(new int[] {proxy.port()});
+      HikariConfig config = new HikariConfig();
+      config.setDataSource(source);
+      config.setMaximumPoolSize(1);
+      try (HikariDataSource pool = new HikariDataSource(config)) {
+        PostgresStore store =
+            PostgresOutbox.on(pool, database.table()).store(Duration.ofSeconds(1));
+        assertThat(claim(store, 1)).isEmpty();
+        proxy.blackhole();
 
-      StoreException e = failure(() -> claim(store, 1));
+        StoreException e = failure(() -> claim(store, 1));
 
-      assertThat(e.fault()).isEqualTo(Fault.TRANSIENT);
-      assertThat(e.outcomeUnknown()).isTrue();
-      blocker.rollback();
+        assertThat(e.fault()).isEqualTo(Fault.CONNECTION);
+        assertThat(e.outcomeUnknown()).isTrue();
+        proxy.resume();
+        // many: a claim whose answer is late holds one
+        Rows.fill(database, "outbox", "orders", 20);
+        await().ignoreExceptions().until(() -> claim(store, 1).size() == 1);
+        assertThat(pool.getHikariPoolMXBean().getActiveConnections()).isZero();
+      }
     }
-    Rows.fill(database, "outbox", "orders", 1);
-    await().until(() -> claim(store, 1).size() == 1);
-    assertThat(pool.getHikariPoolMXBean().getActiveConnections()).isZero();
   }
 
   @Test
@@ -161,7 +166,7 @@ class StoreFaultsIT {
     database.update(
         "insert into twins (id, queue, payload, lease_until, lease_token)"
             + " select 7, 'orders', '', now() + interval '1 hour', 1 from generate_series(1, 3)");
-    PostgresStore store = PostgresOutbox.store(database.plain(), OutboxTable.named("twins"));
+    PostgresStore store = PostgresOutbox.on(database.plain(), OutboxTable.named("twins")).store();
     List<LeaseRef> leases = List.of(new LeaseRef("orders", 7, 1));
     String before = twins();
 
@@ -175,10 +180,11 @@ class StoreFaultsIT {
 
     for (ThrowingCallable write : writes) {
       StoreException e = failure(write);
-      assertThat(e.fault()).isEqualTo(Fault.SETUP);
+      assertThat(e.fault()).isEqualTo(Fault.ROW);
       assertThat(e.outcomeUnknown()).isFalse();
       assertThat(e)
-          .hasMessageContaining("more rows than the 1 it was asked for")
+          .hasMessageContaining("rolled back")
+          .hasMessageContaining("more rows were found than were asked for")
           .hasMessageContaining("primary key");
       assertThat(twins()).isEqualTo(before);
     }
@@ -192,7 +198,7 @@ class StoreFaultsIT {
   @Test
   void aRowThatTheServerRefusesIsARowFaultAndItsValuesStayUnsaid() {
     Rows.fill(database, "outbox", "orders", 2);
-    PostgresStore store = PostgresOutbox.store(database.plain(), database.table());
+    PostgresStore store = PostgresOutbox.on(database.plain(), database.table()).store();
     List<LeaseRef> leases = claim(store, 2);
     database.update(
         "alter table outbox add constraint no_secrets check (last_error not like '%"
@@ -221,7 +227,7 @@ class StoreFaultsIT {
   @Test
   void aTriggersExceptionIsARowFault() {
     Rows.fill(database, "outbox", "orders", 1);
-    PostgresStore store = PostgresOutbox.store(database.plain(), database.table());
+    PostgresStore store = PostgresOutbox.on(database.plain(), database.table()).store();
     List<LeaseRef> leases = claim(store, 1);
     database.update(
         "create function refuse() returns trigger language plpgsql as"
@@ -241,7 +247,7 @@ class StoreFaultsIT {
 
   @Test
   void anAckAndARenewalOfTheSameRowsDoNotDeadlock() {
-    PostgresStore store = PostgresOutbox.store(database.pool(2), database.table());
+    PostgresStore store = PostgresOutbox.on(database.pool(2), database.table()).store();
     for (int round = 0; round < 20; round++) {
       Rows.fill(database, "outbox", "orders", 500);
       List<LeaseRef> leases = claim(store, 500);
@@ -251,7 +257,8 @@ class StoreFaultsIT {
       CompletableFuture<?> renewal =
           CompletableFuture.runAsync(() -> store.renew(reversed, Duration.ofSeconds(60)));
 
-      assertThat(store.ack(leases)).hasSize(500);
+      Written written = store.ack(leases);
+      assertThat(written.done().size() + written.busy().size()).isEqualTo(500);
       renewal.join();
     }
     assertThat(
@@ -274,17 +281,6 @@ class StoreFaultsIT {
   }
 
   private static List<LeaseRef> claim(PostgresStore store, int limit) {
-    return store
-        .claim(
-            new ClaimRequest(
-                List.of(new QueueScan("orders", null)),
-                limit,
-                Duration.ofSeconds(60),
-                "me",
-                Idle.UNCHANGED))
-        .rows()
-        .stream()
-        .map(ClaimedRow::lease)
-        .toList();
+    return Requests.claim(store, limit);
   }
 }

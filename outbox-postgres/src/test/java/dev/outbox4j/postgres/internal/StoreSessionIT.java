@@ -11,10 +11,7 @@ import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
-import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.ClaimRequest.Idle;
-import dev.outbox4j.spi.ClaimRequest.QueueScan;
-import dev.outbox4j.spi.ClaimedRow;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.RescheduleUpdate;
 import dev.outbox4j.spi.RetryUpdate;
@@ -49,24 +46,25 @@ class StoreSessionIT {
   @Test
   void everyOperationIsOneExecutionAndEndsNoTransaction() {
     CountingDataSource counting = new CountingDataSource(database.pool(1));
-    PostgresStore store = PostgresOutbox.store(counting, database.table());
+    PostgresStore store = PostgresOutbox.on(counting, database.table()).store();
 
     for (Idle.Mode mode : Idle.Mode.values()) {
-      claim(store, new Idle(mode, Duration.ofSeconds(1)), 1, "orders");
-      claim(store, new Idle(mode, Duration.ofSeconds(1)), 1, "orders", "letters");
+      claim(store, new Idle(mode, Duration.ofSeconds(1), null), 1);
+      claim(store, new Idle(mode, Duration.ofSeconds(1), Idle.NEW_MARK), 1);
     }
     assertThat(counting.executions()).isEqualTo(8);
 
     database.update("update outbox set lease_until = null");
-    List<LeaseRef> leases = claim(store, Idle.UNCHANGED, 10, "orders");
+    List<LeaseRef> leases = claim(store, Idle.UNCHANGED, 10);
     long before = counting.executions();
     store.renew(leases, LEASE);
     store.retry(List.of(new RetryUpdate(leases.get(0), LEASE, "failed")));
     store.reschedule(List.of(new RescheduleUpdate(leases.get(1), LEASE)));
     store.release(leases.subList(2, 4));
     store.ack(leases.subList(4, 10));
+    store.pass("orders", "me");
     store.forget("me");
-    assertThat(counting.executions() - before).isEqualTo(6);
+    assertThat(counting.executions() - before).isEqualTo(7);
     assertThat(counting.transactionEnds()).isZero();
     assertThat(database.count("outbox")).isEqualTo(4);
   }
@@ -74,9 +72,9 @@ class StoreSessionIT {
   @Test
   void nothingIsAskedOfTheServerForAnEmptyList() {
     CountingDataSource counting = new CountingDataSource(database.pool(1));
-    PostgresStore store = PostgresOutbox.store(counting, database.table());
+    PostgresStore store = PostgresOutbox.on(counting, database.table()).store();
 
-    assertThat(store.ack(List.of())).isEmpty();
+    assertThat(store.ack(List.of()).done()).isEmpty();
     assertThat(counting.executions()).isZero();
   }
 
@@ -85,7 +83,7 @@ class StoreSessionIT {
     HikariDataSource nowhere = new HikariDataSource();
     nowhere.setJdbcUrl("jdbc:postgresql://localhost:1/none");
     PostgresStore store =
-        PostgresOutbox.store(nowhere, OutboxTable.named("outbox"), Duration.ofSeconds(1));
+        PostgresOutbox.on(nowhere, OutboxTable.named("outbox")).store(Duration.ofSeconds(1));
 
     assertThat(store.connectionLimit()).hasValue(10);
     assertThat(store.connectionSource()).isSameAs(nowhere);
@@ -97,10 +95,10 @@ class StoreSessionIT {
   void aTimeoutOutOfRangeIsRefused() {
     OutboxTable table = database.table();
 
-    assertThatThrownBy(() -> PostgresOutbox.store(database.plain(), table, Duration.ZERO))
+    assertThatThrownBy(() -> PostgresOutbox.on(database.plain(), table).store(Duration.ZERO))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining("networkTimeout is PT0S");
-    assertThatThrownBy(() -> PostgresOutbox.store(database.plain(), table, Duration.ofDays(25)))
+    assertThatThrownBy(() -> PostgresOutbox.on(database.plain(), table).store(Duration.ofDays(25)))
         .isInstanceOf(IllegalArgumentException.class);
   }
 
@@ -109,20 +107,20 @@ class StoreSessionIT {
     HikariDataSource pool = database.pool(3);
     CountingDataSource wrapped = new CountingDataSource(pool);
 
-    assertThat(PostgresOutbox.store(pool, database.table()).connectionLimit()).hasValue(3);
-    assertThat(PostgresOutbox.store(wrapped, database.table()).connectionLimit()).hasValue(3);
-    assertThat(PostgresOutbox.store(database.plain(), database.table()).connectionLimit())
+    assertThat(PostgresOutbox.on(pool, database.table()).store().connectionLimit()).hasValue(3);
+    assertThat(PostgresOutbox.on(wrapped, database.table()).store().connectionLimit()).hasValue(3);
+    assertThat(PostgresOutbox.on(database.plain(), database.table()).store().connectionLimit())
         .isEmpty();
   }
 
   @Test
   void noSettingOutlivesItsStatement() throws SQLException {
     try (HikariDataSource pool = database.pool(1)) {
-      PostgresStore store = PostgresOutbox.store(pool, database.table());
+      PostgresStore store = PostgresOutbox.on(pool, database.table()).store();
       String before = settings(pool);
 
       for (int i = 0; i < 10; i++) {
-        List<LeaseRef> leases = claim(store, Idle.sleep(LEASE), 1, "orders");
+        List<LeaseRef> leases = claim(store, Idle.sleep(LEASE, null), 1);
         store.ack(leases);
       }
 
@@ -138,13 +136,13 @@ class StoreSessionIT {
     pool.setMaximumPoolSize(1);
     pool.setAutoCommit(false);
     try (pool) {
-      PostgresStore store = PostgresOutbox.store(pool, database.table());
+      PostgresStore store = PostgresOutbox.on(pool, database.table()).store();
 
-      List<LeaseRef> leases = claim(store, Idle.UNCHANGED, 10, "orders");
-      assertThat(claim(PostgresOutbox.store(real, database.table()), Idle.UNCHANGED, 1, "orders"))
+      List<LeaseRef> leases = claim(store, Idle.UNCHANGED, 10);
+      assertThat(claim(PostgresOutbox.on(real, database.table()).store(), Idle.UNCHANGED, 1))
           .as("the claim was committed")
           .isEmpty();
-      assertThat(store.ack(leases)).hasSize(10);
+      assertThat(store.ack(leases).done()).hasSize(10);
       assertThat(database.count("outbox")).isZero();
       try (Connection connection = pool.getConnection()) {
         assertThat(connection.getAutoCommit()).isFalse();
@@ -157,9 +155,9 @@ class StoreSessionIT {
     try (Connection only = database.plain().getConnection()) {
       only.setNetworkTimeout(Runnable::run, 70_000);
       PostgresStore store =
-          PostgresOutbox.store(new SingleConnection(only), database.table(), LEASE);
+          PostgresOutbox.on(new SingleConnection(only), database.table()).store(LEASE);
 
-      assertThat(claim(store, Idle.UNCHANGED, 1, "orders")).hasSize(1);
+      assertThat(claim(store, Idle.UNCHANGED, 1)).hasSize(1);
 
       assertThat(only.getNetworkTimeout()).isEqualTo(70_000);
     }
@@ -198,46 +196,20 @@ class StoreSessionIT {
     }
   }
 
-  @Test
-  void aTransactionThatIsOpenHoldsTheOldestBack() throws SQLException {
-    PostgresStore store = PostgresOutbox.store(database.pool(1), database.table());
-    ClaimRequest look = request(Idle.LOOK_AHEAD, 1, "orders");
-    try (Connection open = database.plain().getConnection();
-        Statement statement = open.createStatement()) {
-      open.setAutoCommit(false);
-      statement.execute("insert into outbox (queue, payload) values ('other', '')");
-      long held = store.claim(look).lookAhead().nextTransaction();
-
-      assertThat(store.claim(look).lookAhead().oldestTransaction()).isLessThan(held);
-      open.commit();
-      assertThat(store.claim(look).lookAhead().oldestTransaction()).isGreaterThanOrEqualTo(held);
-    }
-  }
-
   private static String settings(HikariDataSource pool) throws SQLException {
     try (Connection connection = pool.getConnection();
         Statement statement = connection.createStatement();
         ResultSet rows =
             statement.executeQuery(
                 "select string_agg(name || '=' || setting, ' ' order by name) from pg_settings"
-                    + " where name like 'enable%' or name = 'plan_cache_mode'")) {
+                    + " where name like 'enable%' or name in"
+                    + " ('plan_cache_mode', 'jit', 'statement_timeout', 'lock_timeout')")) {
       rows.next();
       return rows.getString(1);
     }
   }
 
-  private static ClaimRequest request(Idle idle, int limit, String... queues) {
-    return new ClaimRequest(
-        List.of(queues).stream().map(queue -> new QueueScan(queue, null)).toList(),
-        limit,
-        LEASE,
-        "me",
-        idle);
-  }
-
-  private static List<LeaseRef> claim(PostgresStore store, Idle idle, int limit, String... queues) {
-    return store.claim(request(idle, limit, queues)).rows().stream()
-        .map(ClaimedRow::lease)
-        .toList();
+  private static List<LeaseRef> claim(PostgresStore store, Idle idle, int limit) {
+    return Requests.leases(store, Requests.claim("orders", limit, idle));
   }
 }

@@ -14,6 +14,7 @@ import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.testing.TlsServer;
+import dev.outbox4j.postgres.testing.TlsServer.Shown;
 import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.NotificationSource.Subscription;
@@ -78,22 +79,23 @@ class TlsIT {
         .isEqualTo("hostssl scram-sha-256");
     assertThatThrownBy(() -> server.plain().getConnection())
         .isInstanceOf(SQLException.class)
-        .hasMessageContaining("no encryption");
+        .hasMessageContaining(unencrypted());
   }
 
   @Test
   void thePoolPublishesClaimsAndValidates() throws SQLException {
     try (HikariDataSource pool = pool(server.verified())) {
       assertThat(
-              PostgresOutbox.validator(pool, TABLE)
+              PostgresOutbox.on(pool, TABLE)
+                  .validator()
                   .deadLetters("outbox_dlq")
                   .checkGrants(OutboxRole.SUBSCRIBER)
                   .validateSchema())
           .hasToString("valid");
       publish(pool, "pooled");
-      PostgresStore store = PostgresOutbox.store(pool, TABLE);
+      PostgresStore store = PostgresOutbox.on(pool, TABLE).store();
       assertThat(store.claim(claim("pooled")).rows()).hasSize(1);
-      assertThat(PostgresOutbox.depths(pool, TABLE, List.of("pooled")).get(0).leased())
+      assertThat(PostgresOutbox.on(pool, TABLE).depths(List.of("pooled")).get(0).leased())
           .isEqualTo(1);
       try (Connection connection = pool.getConnection();
           var statement = connection.createStatement();
@@ -113,37 +115,49 @@ class TlsIT {
     PGSimpleDataSource wrongPassword = server.verified();
     wrongPassword.setPassword("wrong " + SECRET);
 
-    refused(server.plain(), "no encryption");
+    refused(server.plain(), unencrypted());
     refused(wrongRoot, "SSL error");
     refused(wrongPassword, "password authentication failed for user \"postgres\"");
   }
 
   @Test
   void thePoolRefusesAServerOfAnotherName() {
-    server.pretendToBeElsewhere(true);
+    server.show(Shown.OF_ANOTHER_NAME);
     try {
       refused(server.verified(), "could not be verified by hostnameverifier");
     } finally {
-      server.pretendToBeElsewhere(false);
+      server.show(Shown.USUAL);
     }
   }
 
   /** The store, the counts and the validator say why, and never the password. */
   private static void refused(PGSimpleDataSource source, String why) {
     try (HikariDataSource pool = pool(source)) {
-      PostgresStore store = PostgresOutbox.store(pool, TABLE);
-      assertThatThrownBy(() -> store.claim(claim("q")))
-          .isInstanceOfSatisfying(
-              StoreException.class,
-              e -> {
-                assertThat(e.outcomeUnknown()).isFalse();
-                assertThat(CapturedLogs.printed(e)).contains(why).doesNotContain(SECRET);
-              });
-      assertThatThrownBy(() -> PostgresOutbox.depths(pool, TABLE, List.of("q")))
-          .isInstanceOfSatisfying(
-              StoreException.class,
-              e -> assertThat(CapturedLogs.printed(e)).contains(why).doesNotContain(SECRET));
-      assertThat(PostgresOutbox.validator(pool, TABLE).validateSchema().toString())
+      PostgresStore store = PostgresOutbox.on(pool, TABLE).store();
+      // until the pool has heard why, it only says that its time is over
+      await()
+          .untilAsserted(
+              () ->
+                  assertThatThrownBy(() -> store.claim(claim("q")))
+                      .isInstanceOfSatisfying(
+                          StoreException.class,
+                          e -> {
+                            assertThat(e.outcomeUnknown()).isFalse();
+                            assertThat(CapturedLogs.printed(e))
+                                .contains(why)
+                                .doesNotContain(SECRET);
+                          }));
+      await()
+          .untilAsserted(
+              () ->
+                  assertThatThrownBy(() -> PostgresOutbox.on(pool, TABLE).depths(List.of("q")))
+                      .isInstanceOfSatisfying(
+                          StoreException.class,
+                          e ->
+                              assertThat(CapturedLogs.printed(e))
+                                  .contains(why)
+                                  .doesNotContain(SECRET)));
+      assertThat(PostgresOutbox.on(pool, TABLE).validator().validateSchema().toString())
           .contains("database: expected an answer")
           .doesNotContain(SECRET);
     }
@@ -152,6 +166,34 @@ class TlsIT {
   @ParameterizedTest
   @EnumSource(SecureSource.class)
   void aSourceListensByTls(SecureSource kind) throws SQLException {
+    listens(kind);
+  }
+
+  @ParameterizedTest
+  @EnumSource(value = SecureSource.class, names = "PGJDBC_NG", mode = EnumSource.Mode.EXCLUDE)
+  void aSourceListensToAServerWhoseCertificateIsSignedWithSha384(SecureSource kind)
+      throws SQLException {
+    server.show(Shown.BY_SHA_384);
+    try {
+      listens(kind);
+    } finally {
+      server.show(Shown.USUAL);
+    }
+  }
+
+  @Test
+  void pgjdbcNgSaysWhyItCannotLogInWhereTheCertificateIsSignedWithSha384() {
+    server.show(Shown.BY_SHA_384);
+    try {
+      refused(
+          verified(SecureSource.PGJDBC_NG, "localhost", server.rootCertificate()),
+          "pgjdbc-ng can log in only if the server's certificate is signed with SHA-256");
+    } finally {
+      server.show(Shown.USUAL);
+    }
+  }
+
+  private static void listens(SecureSource kind) throws SQLException {
     RecordingListener listener = new RecordingListener();
     NotificationSource source = verified(kind, "localhost", server.rootCertificate());
     try (Subscription listening = source.listen(TABLE.channel(), listener);
@@ -180,8 +222,7 @@ class TlsIT {
   @ParameterizedTest
   @EnumSource(SecureSource.class)
   void aSourceWithoutTlsIsRefused(SecureSource kind) {
-    refused(
-        kind.plain("localhost", server.port(), "postgres", TlsServer.PASSWORD), "no encryption");
+    refused(kind.plain("localhost", server.port(), "postgres", TlsServer.PASSWORD), unencrypted());
   }
 
   @ParameterizedTest
@@ -194,11 +235,11 @@ class TlsIT {
   @ParameterizedTest
   @EnumSource(SecureSource.class)
   void aSourceRefusesAServerOfAnotherName(SecureSource kind) {
-    server.pretendToBeElsewhere(true);
+    server.show(Shown.OF_ANOTHER_NAME);
     try {
       refused(verified(kind, "localhost", server.rootCertificate()), "hostname");
     } finally {
-      server.pretendToBeElsewhere(false);
+      server.show(Shown.USUAL);
     }
   }
 
@@ -209,6 +250,13 @@ class TlsIT {
         kind.verified(
             "localhost", server.port(), "postgres", "wrong " + SECRET, server.rootCertificate()),
         "password authentication failed for user \"postgres\"");
+  }
+
+  /** The server's words for a connection without TLS, which 14 changed. */
+  private static String unencrypted() {
+    return Integer.parseInt(server.one("show server_version_num")) < 140_000
+        ? "SSL off"
+        : "no encryption";
   }
 
   private static NotificationSource verified(SecureSource kind, String host, String root) {
@@ -239,11 +287,14 @@ class TlsIT {
 
   private static ClaimRequest claim(String queue) {
     return new ClaimRequest(
-        List.of(new ClaimRequest.QueueScan(queue, null)),
+        queue,
+        ClaimRequest.Range.ALL,
         10,
+        1 << 20,
         Duration.ofSeconds(30),
         "s",
-        ClaimRequest.Idle.UNCHANGED);
+        ClaimRequest.Idle.UNCHANGED,
+        null);
   }
 
   private static HikariDataSource pool(PGSimpleDataSource source) {

@@ -16,10 +16,16 @@ import java.util.concurrent.TimeUnit;
 /**
  * A certificate authority, server certificates by it for {@code localhost} and for a host of
  * another name, and an authority of somebody else's: made by the {@code keytool} of the running
- * JDK.
+ * JDK. Every signature names its algorithm, since the defaults differ from JDK to JDK.
  */
 final class Certificates {
   private static final String PASSWORD = "changeit";
+  private static final String SHA_256 = "SHA256withRSA";
+  private static final String SHA_384 = "SHA384withRSA";
+  private static final List<String> RSA =
+      List.of("-keyalg", "RSA", "-keysize", "2048", "-sigalg", SHA_256);
+  private static final List<String> EC =
+      List.of("-keyalg", "EC", "-groupname", "secp256r1", "-sigalg", "SHA256withECDSA");
 
   private final Path folder;
 
@@ -31,10 +37,11 @@ final class Certificates {
     Certificates made = new Certificates(folder);
     made.authority("ca");
     made.authority("stranger");
-    made.keyPair("server");
+    made.keyPair("server", EC);
     made.keytool("-certreq", "-alias", "server", "-keystore", "server.p12", "-file", "server.csr");
-    made.sign("server.crt", "dns:localhost");
-    made.sign("misnamed.crt", "dns:db.elsewhere.invalid");
+    made.sign("server.crt", "dns:localhost", SHA_256);
+    made.sign("sha384.crt", "dns:localhost", SHA_384);
+    made.sign("misnamed.crt", "dns:db.elsewhere.invalid", SHA_256);
     made.write(
         "server.key",
         "PRIVATE KEY",
@@ -54,6 +61,10 @@ final class Certificates {
     return folder.resolve("server.crt");
   }
 
+  Path serverBySha384() {
+    return folder.resolve("sha384.crt");
+  }
+
   Path misnamedServer() {
     return folder.resolve("misnamed.crt");
   }
@@ -62,23 +73,24 @@ final class Certificates {
     return folder.resolve("server.key");
   }
 
-  private void sign(String file, String name) throws IOException {
+  private void sign(String file, String name, String algorithm) throws IOException {
     List<String> arguments = new ArrayList<>();
     Collections.addAll(arguments, "-gencert", "-alias", "ca", "-keystore", "ca.p12");
     Collections.addAll(arguments, "-infile", "server.csr", "-outfile", file, "-rfc");
     Collections.addAll(arguments, "-validity", "2", "-ext", "san=" + name);
+    Collections.addAll(arguments, "-sigalg", algorithm);
     keytool(arguments.toArray(String[]::new));
   }
 
   private void authority(String name) throws IOException, GeneralSecurityException {
-    keyPair(name, "-ext", "bc:c", "-ext", "ku:c=keyCertSign");
+    keyPair(name, RSA, "-ext", "bc:c", "-ext", "ku:c=keyCertSign");
     write(name + ".crt", "CERTIFICATE", store(name).getCertificate(name).getEncoded());
   }
 
-  private void keyPair(String name, String... more) throws IOException {
+  private void keyPair(String name, List<String> kind, String... more) throws IOException {
     List<String> arguments = new ArrayList<>();
     Collections.addAll(arguments, "-genkeypair", "-alias", name, "-dname", "CN=" + name);
-    Collections.addAll(arguments, "-keyalg", "EC", "-groupname", "secp256r1");
+    arguments.addAll(kind);
     Collections.addAll(arguments, "-validity", "2", "-keystore", name + ".p12");
     Collections.addAll(arguments, more);
     keytool(arguments.toArray(String[]::new));

@@ -102,6 +102,7 @@ public final class PostgresServer {
           .setServerConfig("shared_buffers", "256MB")
           .setServerConfig("fsync", "off")
           .setServerConfig("max_wal_size", "4GB")
+          .setServerConfig("max_prepared_transactions", "10")
           .start();
     } catch (IOException e) {
       throw new UncheckedIOException("Embedded PostgreSQL did not start", e);
@@ -148,7 +149,14 @@ public final class PostgresServer {
         new PostgreSQLContainer(
                 DockerImageName.parse(System.getProperty("outbox.test.image", "postgres:15"))
                     .asCompatibleSubstituteFor("postgres"))
-            .withCommand("postgres", "-c", "max_connections=300", "-c", "fsync=off");
+            .withCommand(
+                "postgres",
+                "-c",
+                "max_connections=300",
+                "-c",
+                "fsync=off",
+                "-c",
+                "max_prepared_transactions=10");
     container.start();
     Runtime.getRuntime().addShutdownHook(new Thread(container::stop));
     return new PostgresServer(

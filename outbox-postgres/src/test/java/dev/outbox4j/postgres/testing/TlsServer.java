@@ -24,6 +24,22 @@ public final class TlsServer implements AutoCloseable {
   /** With what a URL, a shell or SQL would stumble over. */
   public static final String PASSWORD = "S3CRET: @/?&='\"\\$%41ü";
 
+  /** The server's certificates, all by the same authority. */
+  public enum Shown {
+    /** For {@code localhost}, signed with SHA-256. */
+    USUAL("server.crt"),
+    /** For {@code localhost}, signed with SHA-384. */
+    BY_SHA_384("sha384.crt"),
+    /** For another host, signed with SHA-256. */
+    OF_ANOTHER_NAME("misnamed.crt");
+
+    private final String file;
+
+    Shown(String file) {
+      this.file = file;
+    }
+  }
+
   private final EmbeddedPostgres server;
   private final Certificates certificates;
 
@@ -66,6 +82,7 @@ public final class TlsServer implements AutoCloseable {
         data = Path.of(row.getString(1));
       }
       Files.copy(certificates.server(), data.resolve("server.crt"));
+      Files.copy(certificates.serverBySha384(), data.resolve("sha384.crt"));
       Files.copy(certificates.misnamedServer(), data.resolve("misnamed.crt"));
       Files.copy(certificates.serverKey(), data.resolve("server.key"));
       Files.setPosixFilePermissions(
@@ -93,27 +110,27 @@ public final class TlsServer implements AutoCloseable {
     return certificates.rootOfStranger().toString();
   }
 
-  /** Has the server show a certificate for another host to whoever connects from now on. */
-  public void pretendToBeElsewhere(boolean elsewhere) {
-    PGSimpleDataSource unchecked = plain();
-    unchecked.setSslMode("require");
-    try (Connection connection = unchecked.getConnection();
+  /** Has the server show another certificate to whoever connects from now on. */
+  public void show(Shown certificate) {
+    try (Connection connection = unchecked().getConnection();
         Statement statement = connection.createStatement()) {
-      statement.execute(
-          "alter system set ssl_cert_file = '" + (elsewhere ? "misnamed.crt" : "server.crt") + "'");
+      statement.execute("alter system set ssl_cert_file = '" + certificate.file + "'");
       statement.execute("select pg_reload_conf()");
     } catch (SQLException e) {
       throw new IllegalStateException(e);
     }
-    await().atMost(Duration.ofSeconds(20)).until(() -> accepts(verified()) != elsewhere);
+    // a session inherits the setting and the certificate from the same reload
+    await().atMost(Duration.ofSeconds(20)).until(() -> shown().equals(certificate.file));
   }
 
-  private static boolean accepts(PGSimpleDataSource source) {
-    try (Connection connection = source.getConnection()) {
-      return connection.isValid(5);
-    } catch (SQLException e) {
-      return false;
-    }
+  private String shown() {
+    return one(unchecked(), "show ssl_cert_file");
+  }
+
+  private PGSimpleDataSource unchecked() {
+    PGSimpleDataSource source = plain();
+    source.setSslMode("require");
+    return source;
   }
 
   /** Returns unpooled connections without TLS. */
@@ -138,7 +155,11 @@ public final class TlsServer implements AutoCloseable {
 
   /** Returns the only value of a query. */
   public String one(String sql) {
-    try (Connection connection = verified().getConnection();
+    return one(verified(), sql);
+  }
+
+  private static String one(PGSimpleDataSource source, String sql) {
+    try (Connection connection = source.getConnection();
         Statement statement = connection.createStatement();
         ResultSet row = statement.executeQuery(sql)) {
       row.next();

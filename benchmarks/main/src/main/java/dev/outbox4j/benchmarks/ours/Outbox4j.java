@@ -23,6 +23,7 @@ import dev.outbox4j.postgres.NotifyMode;
 import dev.outbox4j.postgres.OutboxPublisher;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.notify.ng.PgjdbcNgListen;
 import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
 import dev.outbox4j.postgres.notify.r2dbc.R2dbcListen;
@@ -39,11 +40,39 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Outbox4j with everything on: metrics, renewal, dead letters and LISTEN. Options: {@code queue},
- * {@code workers}, {@code batchSize}, {@code listen} (r2dbc, ng, pgjdbc or none), {@code notify},
- * {@code minPollMillis} and {@code pollMillis} (the shortest and the longest wait).
+ * Outbox4j with everything on: metrics, renewal, dead letters and LISTEN; and the SQL that knows
+ * its tables. Options: {@code queue}, {@code name}, {@code workers}, {@code batchSize}, {@code
+ * listen} (r2dbc, ng, pgjdbc or none), {@code notify}, {@code minPollMillis} and {@code pollMillis}
+ * (the shortest and the longest wait).
  */
 public final class Outbox4j implements Draining, Publishing {
+  /** Where publishers notify. */
+  public static final String CHANNEL = "outbox_outbox";
+
+  /** Makes publishers notify although nobody works. */
+  public static final String FALL_ASLEEP_FOR_A_DAY =
+      "insert into outbox_sleepers (queue, subscriber, wake_at, on_watch, until)"
+          + " values ('bench', 'sleeper', now() + interval '1 day', false, now())";
+
+  /** How many rows there are, and how many of them are leased. */
+  public static final String ROWS_AND_LEASED =
+      "select count(*), count(*) filter (where lease_until > now()) from outbox";
+
+  /** Adds the rows that {@link #DELETE_OLD} deletes, all due before any other; 256 B each. */
+  public static final String INSERT_OLD =
+      "insert into outbox (queue, payload, available_at)"
+          + " select 'bench', decode(repeat('00', 256), 'hex'),"
+          + " now() - interval '2 hours' + g * interval '1 ms' from generate_series(1, %d) as g";
+
+  /** Deletes them. */
+  public static final String DELETE_OLD =
+      "delete from outbox where available_at < now() - interval '30 minutes'";
+
+  /** Looks for a row that is due among all that are or were, as a claim does. */
+  public static final String FIRST_DUE =
+      "select id, payload from outbox where queue = 'bench' and available_at is not null"
+          + " and available_at <= now() order by available_at, id limit 1";
+
   private static final String QUEUE = "bench";
   private static final OutboxTable TABLE = OutboxTable.named("outbox");
 
@@ -86,7 +115,8 @@ public final class Outbox4j implements Draining, Publishing {
     int maxPoll = bench.option("pollMillis", 10_000);
     OutboxSubscriber.Builder builder =
         OutboxSubscriber.builder(queue(bench))
-            .store(PostgresOutbox.store(connections, TABLE))
+            .name(bench.option("name", queue(bench)))
+            .store(store(bench, connections))
             .workers(bench.option("workers", OutboxSubscriber.Builder.DEFAULT_WORKERS))
             .batchSize(bench.option("batchSize", OutboxSubscriber.Builder.DEFAULT_BATCH_SIZE))
             .poll(Duration.ofMillis(minPoll), Duration.ofMillis(maxPoll))
@@ -94,12 +124,21 @@ public final class Outbox4j implements Draining, Publishing {
             .deadLetters(DeadLetterQueue.in("outbox_dlq"))
             .observe(MicrometerMetrics.on(new SimpleMeterRegistry()))
             .observe(new Acks(sink))
-            .otherwise(delivery -> handle(delivery, sink));
+            .otherwise(
+                (payload, delivery) -> {
+                  handle(delivery, sink);
+                });
     listen(bench).ifPresent(builder::listen);
     OutboxSubscriber built = builder.build();
     built.start();
     subscriber = built;
     pool = connections;
+  }
+
+  private static PostgresStore store(Bench bench, HikariDataSource connections) {
+    PostgresOutbox outbox = PostgresOutbox.on(connections, TABLE);
+    int millis = bench.option("networkTimeoutMillis", 0);
+    return millis == 0 ? outbox.store() : outbox.store(Duration.ofMillis(millis));
   }
 
   private static void handle(Delivery delivery, Sink sink) {
@@ -169,6 +208,11 @@ public final class Outbox4j implements Draining, Publishing {
 
     Acks(Sink sink) {
       this.sink = sink;
+    }
+
+    @Override
+    public void claimed(String subscriber, int rows, Duration took) {
+      sink.claimed(rows);
     }
 
     @Override

@@ -29,7 +29,7 @@ public final class IndexedLease extends OtherShape {
           created_at timestamptz not null default now(),
           due_at timestamptz not null default clock_timestamp(),
           taken_at timestamptz,
-          token int not null default 0)""",
+          token bigint not null default 0)""",
         "create index messages_free on messages (queue, due_at) where taken_at is null",
         "create index messages_taken on messages (queue, taken_at) where taken_at is not null");
   }

@@ -11,7 +11,6 @@ import java.sql.SQLException;
 import java.time.OffsetDateTime;
 import java.time.ZoneOffset;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -25,26 +24,26 @@ public final class LeaseTwin extends OutboxRows {
       BY_INDEX
           + """
           with picked as materialized (
-            select ctid, queue, id from outbox
+            select ctid, id from outbox
             where queue = ? and available_at <= now() and (available_at, id) > (?, ?)
+              and (available_at, id) <= ('infinity', 9223372036854775807)
               and (lease_until is null or lease_until < now())
             order by available_at, id limit ? for update skip locked)
-          update outbox o set lease_until = now() + make_interval(secs => 60), lease_token = o.lease_token + 1,
+          update outbox o set lease_until = now() + make_interval(secs => 60), leased_at = now(), lease_token = o.lease_token + 1,
             leased_by = ?, deliveries_count = o.deliveries_count + 1
-          from picked where o.ctid = picked.ctid and o.queue = any (array[picked.queue])
-            and (o.id = picked.id) is true
-          returning o.id, o.lease_token, o.payload, o.available_at, o.queue, o.type, o.ordering_key, o.timer_id,
+          from picked where o.queue = ? and o.ctid = picked.ctid and (o.id = picked.id) is true
+          returning o.id, o.lease_token, o.payload, o.available_at, o.type, o.ordering_key, o.timer_id,
             o.headers, o.created_at, o.deliveries_count, o.attempts_count, o.first_attempt_at""";
   private static final String MATCH =
-      " unnest(?::text[], ?::bigint[], ?::int[]) as d(queue, id, token)"
-          + " where o.queue = any (array[d.queue]) and o.id = any (array[d.id]) and o.lease_token = d.token"
+      " unnest(?::bigint[], ?::bigint[]) as d(id, token)"
+          + " where o.queue = ? and o.id = any (array[d.id]) and o.lease_token = d.token"
           + " and o.lease_until is not null";
   private static final String ACK =
       BY_INDEX + "delete from outbox o using" + MATCH + " returning o.id";
   private static final String RETRY =
       BY_INDEX
           + "update outbox o set available_at = now() + make_interval(secs => 0.001), lease_until = null,"
-          + " leased_by = null, attempts_count = o.attempts_count + 1,"
+          + " leased_at = null, leased_by = null, attempts_count = o.attempts_count + 1,"
           + " first_attempt_at = coalesce(o.first_attempt_at, now()), last_attempt_at = now(),"
           + " last_error = 'failed' from"
           + MATCH
@@ -53,9 +52,10 @@ public final class LeaseTwin extends OutboxRows {
       BY_INDEX
           + "with deleted as (delete from outbox o using"
           + MATCH
-          + " returning o.*) insert into outbox_dlq (original_id, queue, payload, headers,"
-          + " deliveries_count, attempts_count, created_at, failure_reason) select id, queue, payload,"
-          + " headers, deliveries_count, attempts_count, created_at, 'rejected' from deleted returning 1";
+          + " returning o.*) insert into outbox_dlq (outbox, original_id, lease_token, queue, payload,"
+          + " headers, deliveries_count, attempts_count, created_at, available_at, failure_reason)"
+          + " select 'public.outbox', id, lease_token, queue, payload, headers, deliveries_count,"
+          + " attempts_count, created_at, available_at, 'rejected' from deleted returning 1";
 
   private String owner = "";
   private OffsetDateTime boundTime = START;
@@ -84,7 +84,7 @@ public final class LeaseTwin extends OutboxRows {
   @Override
   Taken claim(Connection connection) throws SQLException {
     List<Long> ids = new ArrayList<>(CLAIM);
-    List<Integer> tokens = new ArrayList<>(CLAIM);
+    List<Long> tokens = new ArrayList<>(CLAIM);
     List<byte[]> payloads = new ArrayList<>(CLAIM);
     OffsetDateTime lastTime = boundTime;
     long lastId = boundId;
@@ -94,12 +94,13 @@ public final class LeaseTwin extends OutboxRows {
       statement.setLong(3, boundId);
       statement.setInt(4, CLAIM);
       statement.setString(5, owner);
+      statement.setString(6, QUEUE);
       statement.execute();
       statement.getMoreResults();
       try (ResultSet rows = statement.getResultSet()) {
         while (rows.next()) {
           ids.add(rows.getLong(1));
-          tokens.add(rows.getInt(2));
+          tokens.add(rows.getLong(2));
           payloads.add(rows.getBytes(3));
           OffsetDateTime time = rows.getObject(4, OffsetDateTime.class);
           int order = time.compareTo(lastTime);
@@ -114,7 +115,7 @@ public final class LeaseTwin extends OutboxRows {
     boundTime = sweepNext ? START : lastTime;
     boundId = sweepNext ? 0 : lastId;
     return new Taken(
-        ids.toArray(new Long[0]), tokens.toArray(new Integer[0]), payloads.toArray(new byte[0][]));
+        ids.toArray(new Long[0]), tokens.toArray(new Long[0]), payloads.toArray(new byte[0][]));
   }
 
   @Override
@@ -137,16 +138,14 @@ public final class LeaseTwin extends OutboxRows {
     if (which.isEmpty()) {
       return;
     }
-    String[] queues = new String[which.size()];
-    Arrays.fill(queues, QUEUE);
     Array ids =
         connection.createArrayOf("bigint", which.stream().map(i -> taken.ids()[i]).toArray());
     Array tokens =
-        connection.createArrayOf("int", which.stream().map(i -> taken.tokens()[i]).toArray());
+        connection.createArrayOf("bigint", which.stream().map(i -> taken.tokens()[i]).toArray());
     try (PreparedStatement statement = connection.prepareStatement(sql)) {
-      statement.setArray(1, connection.createArrayOf("text", queues));
-      statement.setArray(2, ids);
-      statement.setArray(3, tokens);
+      statement.setArray(1, ids);
+      statement.setArray(2, tokens);
+      statement.setString(3, QUEUE);
       statement.execute();
       statement.getMoreResults();
       int written = 0;

@@ -26,20 +26,20 @@ abstract class OtherShape extends TwoThreads {
   @Override
   Taken claim(Connection connection) throws SQLException {
     List<Long> ids = new ArrayList<>(CLAIM);
-    List<Integer> tokens = new ArrayList<>(CLAIM);
+    List<Long> tokens = new ArrayList<>(CLAIM);
     List<byte[]> payloads = new ArrayList<>(CLAIM);
     try (PreparedStatement statement = connection.prepareStatement(claimSql())) {
       statement.setInt(1, CLAIM);
       try (ResultSet rows = statement.executeQuery()) {
         while (rows.next()) {
           ids.add(rows.getLong(1));
-          tokens.add(rows.getInt(2));
+          tokens.add(rows.getLong(2));
           payloads.add(rows.getBytes(3));
         }
       }
     }
     return new Taken(
-        ids.toArray(new Long[0]), tokens.toArray(new Integer[0]), payloads.toArray(new byte[0][]));
+        ids.toArray(new Long[0]), tokens.toArray(new Long[0]), payloads.toArray(new byte[0][]));
   }
 
   @Override
@@ -48,10 +48,10 @@ abstract class OtherShape extends TwoThreads {
       sink.handle(payload);
     }
     Array ids = connection.createArrayOf("bigint", taken.ids());
-    Array tokens = connection.createArrayOf("int", taken.tokens());
+    Array tokens = connection.createArrayOf("bigint", taken.tokens());
     try (PreparedStatement statement =
         connection.prepareStatement(
-            "delete from messages m using unnest(?::bigint[], ?::int[]) as d(id, token)"
+            "delete from messages m using unnest(?::bigint[], ?::bigint[]) as d(id, token)"
                 + " where m.id = d.id and m.token = d.token")) {
       statement.setArray(1, ids);
       statement.setArray(2, tokens);

@@ -24,6 +24,8 @@ abstract class OutboxRows extends TwoThreads implements Publishing {
           + " set_config('enable_sort', 'off', true),"
           + " set_config('enable_hashjoin', 'off', true),"
           + " set_config('enable_mergejoin', 'off', true),"
+          + " set_config('jit', 'off', true), set_config('statement_timeout', '12000', true),"
+          + " set_config('lock_timeout', '100', true), current_setting('transaction_isolation'),"
           + " now(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint; ";
 
   static final int CLAIM = 1000;
@@ -61,18 +63,18 @@ abstract class OutboxRows extends TwoThreads implements Publishing {
   /** Runs a statement that follows {@link #BY_INDEX} and reads id, token and payload. */
   static Taken rows(PreparedStatement statement) throws SQLException {
     List<Long> ids = new ArrayList<>(CLAIM);
-    List<Integer> tokens = new ArrayList<>(CLAIM);
+    List<Long> tokens = new ArrayList<>(CLAIM);
     List<byte[]> payloads = new ArrayList<>(CLAIM);
     statement.execute();
     statement.getMoreResults();
     try (ResultSet rows = statement.getResultSet()) {
       while (rows.next()) {
         ids.add(rows.getLong(1));
-        tokens.add(rows.getInt(2));
+        tokens.add(rows.getLong(2));
         payloads.add(rows.getBytes(3));
       }
     }
     return new Taken(
-        ids.toArray(new Long[0]), tokens.toArray(new Integer[0]), payloads.toArray(new byte[0][]));
+        ids.toArray(new Long[0]), tokens.toArray(new Long[0]), payloads.toArray(new byte[0][]));
   }
 }

@@ -8,4 +8,4 @@ package dev.outbox4j.benchmarks.raw;
  * @param payloads their payloads
  */
 @SuppressWarnings("ArrayRecordComponent") // short-lived, never compared
-record Taken(Long[] ids, Integer[] tokens, byte[][] payloads) {}
+record Taken(Long[] ids, Long[] tokens, byte[][] payloads) {}

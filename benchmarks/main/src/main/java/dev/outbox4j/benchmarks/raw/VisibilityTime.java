@@ -28,7 +28,7 @@ public final class VisibilityTime extends OtherShape {
           payload bytea not null,
           created_at timestamptz not null default now(),
           hidden_until timestamptz not null default clock_timestamp(),
-          token int not null default 0)""",
+          token bigint not null default 0)""",
         "create index messages_hidden on messages (hidden_until)");
   }
 

@@ -5,6 +5,7 @@ import com.zaxxer.hikari.HikariDataSource;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.HashMap;
 import java.util.Map;
 import org.postgresql.ds.PGSimpleDataSource;
 
@@ -57,6 +58,19 @@ public record Bench(String url, String user, String password, Map<String, String
       throw new IllegalArgumentException("the setting " + name + " is missing");
     }
     return Integer.parseInt(value);
+  }
+
+  /**
+   * Returns the run with one more setting.
+   *
+   * @param name its name
+   * @param value its value
+   * @return a copy
+   */
+  public Bench with(String name, String value) {
+    Map<String, String> more = new HashMap<>(options);
+    more.put(name, value);
+    return new Bench(url, user, password, more);
   }
 
   /** {@return unpooled connections} */

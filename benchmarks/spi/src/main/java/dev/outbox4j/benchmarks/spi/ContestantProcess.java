@@ -5,7 +5,9 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.ServiceLoader;
@@ -28,6 +30,8 @@ public final class ContestantProcess {
   private final Contestant contestant;
   private final Bench bench;
   private final LongAdder consumed = new LongAdder();
+  private final LongAdder marked = new LongAdder();
+  private final List<Consuming> consumers = new ArrayList<>();
 
   private ContestantProcess(Contestant contestant, Bench bench) {
     this.contestant = contestant;
@@ -126,13 +130,30 @@ public final class ContestantProcess {
               Share.valueOf(task[7].toUpperCase(Locale.ROOT)));
       case "consume" -> {
         consumed.reset();
-        able(Consuming.class).start(bench, this::consume);
+        marked.reset();
+        consume(task.length > 1 ? (int) number(task[1]) : 1);
         yield new Numbers();
       }
+      case "handled" -> handled();
       case "rest" -> {
-        able(Consuming.class).stop();
-        yield new Numbers().with("handled", consumed.sum());
+        for (Consuming consumer : consumers) {
+          consumer.stop();
+        }
+        consumers.clear();
+        yield handled();
       }
+      case "herd" ->
+          new HerdTask(
+                  several((int) number(task[2])),
+                  able(Publishing.class).publisher(bench),
+                  bench,
+                  task[7])
+              .run(
+                  (int) number(task[1]),
+                  (int) number(task[3]),
+                  (int) number(task[4]),
+                  (int) number(task[5]),
+                  (int) number(task[6]));
       case "idle" ->
           latency(task).idle((int) number(task[2]), (int) number(task[3]), Rhythm.of(task, 4));
       case "steady" ->
@@ -147,9 +168,32 @@ public final class ContestantProcess {
     };
   }
 
+  /** Starts subscribers, each with connections of its own, until they are told to rest. */
+  private void consume(int count) throws Exception {
+    List<Consuming> several = count == 1 ? List.of(able(Consuming.class)) : several(count);
+    for (Consuming consumer : several) {
+      Bench own = count == 1 ? bench : bench.with("name", "member-" + consumers.size());
+      consumers.add(consumer);
+      consumer.start(own, this::consume);
+    }
+  }
+
+  private List<Consuming> several(int count) {
+    List<Consuming> several = new ArrayList<>();
+    for (int i = 0; i < count; i++) {
+      several.add(able(byName(contestant.name()), Consuming.class));
+    }
+    return several;
+  }
+
   private Verdict consume(byte[] payload) {
-    consumed.increment();
+    (Payloads.sequence(payload) < 0 ? marked : consumed).increment();
     return Verdict.ACK;
+  }
+
+  /** Those with a negative sequence number are counted apart. */
+  private Numbers handled() {
+    return new Numbers().with("handled", consumed.sum()).with("marked", marked.sum());
   }
 
   private LatencyTask latency(String[] task) {
@@ -158,6 +202,10 @@ public final class ContestantProcess {
   }
 
   private <T extends Contestant> T able(Class<T> part) {
+    return able(contestant, part);
+  }
+
+  private static <T extends Contestant> T able(Contestant contestant, Class<T> part) {
     if (!part.isInstance(contestant)) {
       throw new IllegalArgumentException(
           contestant.name() + " is not " + part.getSimpleName().toLowerCase(Locale.ROOT));

@@ -3,16 +3,11 @@ package dev.outbox4j.benchmarks.spi;
 import com.zaxxer.hikari.HikariDataSource;
 import java.sql.Connection;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLongArray;
-import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 
 /** From the commit, or from the due instant, to the handler; all in one process, on one clock. */
@@ -95,7 +90,7 @@ final class LatencyTask {
     int warmUp = 3 * rate;
     int expected = rate * (seconds + 3);
     long first = 1L << 40;
-    AtomicLongArray sent = new AtomicLongArray(expected + batch);
+    AtomicLongArray sent = new AtomicLongArray(expected);
     Latencies latencies = new Latencies(expected);
     CountingSink sink =
         new CountingSink(
@@ -113,44 +108,17 @@ final class LatencyTask {
     consuming.start(bench, sink);
     ProcessMeter meter = new ProcessMeter();
     BacklogSlope slope = new BacklogSlope();
-    ExecutorService threads = Executors.newFixedThreadPool(writers);
-    try (HikariDataSource pool = bench.pool(writers)) {
-      int transactions = expected / batch;
+    PacedWriters.Load load = new PacedWriters.Load(first, expected, bytes, rate, batch);
+    try (PacedWriters running = new PacedWriters(bench, writers)) {
       long start = System.nanoTime();
-      List<Future<?>> running = new ArrayList<>();
-      for (int writer = 0; writer < writers; writer++) {
-        int offset = writer;
-        running.add(
-            threads.submit(
-                () -> {
-                  try (Connection connection = pool.getConnection()) {
-                    connection.setAutoCommit(false);
-                    for (int t = offset; t < transactions; t += writers) {
-                      pace(start + (long) ((double) t * batch / rate * 1e9));
-                      List<byte[]> payloads = new ArrayList<>(batch);
-                      for (int i = 0; i < batch; i++) {
-                        payloads.add(Payloads.of(first + (long) t * batch + i, bytes));
-                      }
-                      publisher.publish(connection, payloads, Duration.ZERO);
-                      long now = System.nanoTime();
-                      for (int i = 0; i < batch; i++) {
-                        sent.set(t * batch + i, now);
-                      }
-                      connection.commit();
-                    }
-                  }
-                  return null;
-                }));
-      }
+      running.start(publisher, load, start, sent::set);
       long end = start + (seconds + 3L) * 1_000_000_000L;
       for (long next = start + 3_000_000_000L; next < end; next += 100_000_000L) {
-        pace(next);
+        PacedWriters.pace(next);
         double due = Math.min(expected, (System.nanoTime() - start) / 1e9 * rate);
         slope.sample((System.nanoTime() - start) / 1e9, due - sink.finished());
       }
-      for (Future<?> writer : running) {
-        writer.get();
-      }
+      running.await();
       double took = (System.nanoTime() - start) / 1e9;
       boolean complete = sink.await(30);
       Numbers numbers = meter.read(sink.finished());
@@ -161,8 +129,6 @@ final class LatencyTask {
           .with("backlog_max", slope.max())
           .with("published_per_s", expected / took)
           .with("complete", complete ? 1 : 0);
-    } finally {
-      threads.shutdownNow();
     }
   }
 
@@ -212,14 +178,6 @@ final class LatencyTask {
           .with("early", early.get(0))
           .with("published_too_late_s", Math.max(0, behind))
           .with("complete", complete ? 1 : 0);
-    }
-  }
-
-  private static void pace(long instant) {
-    long left = instant - System.nanoTime();
-    while (left > 0) {
-      LockSupport.parkNanos(left);
-      left = instant - System.nanoTime();
     }
   }
 }

@@ -17,4 +17,11 @@ public interface Sink {
    * @param messages how many more
    */
   default void acked(int messages) {}
+
+  /**
+   * Counts a claim. By default does nothing.
+   *
+   * @param rows how many rows it brought, zero included
+   */
+  default void claimed(int rows) {}
 }

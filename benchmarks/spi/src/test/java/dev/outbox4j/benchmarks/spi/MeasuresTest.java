@@ -1,8 +1,11 @@
 package dev.outbox4j.benchmarks.spi;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.entry;
 import static org.assertj.core.api.Assertions.within;
 
+import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 
 /** What the figures are made of. */
@@ -111,5 +114,46 @@ class MeasuresTest {
     assertThat(rejects).isEqualTo(10);
     assertThat(sink.finished()).isEqualTo(1_000);
     assertThat(sink.repeated()).isZero();
+  }
+
+  @Test
+  void whatAHerdDidIsCountedFromTheEndOfTheWarmUpAndByMessage() {
+    HerdCounts before = new HerdCounts(List.of(900L, 100L), 500, 100, 2_000, 700);
+    HerdCounts after = new HerdCounts(List.of(950L, 250L), 600, 150, 2_300, 720);
+    assertThat(after.handled() - before.handled()).isEqualTo(200);
+    assertThat(after.since(before, new Numbers()).values())
+        .containsEntry("notifications_per_message", 0.5)
+        .containsEntry("wakes_by_name_per_message", 0.25)
+        .containsEntry("claims_per_message", 1.5)
+        .containsEntry("empty_claims_per_message", 0.1)
+        .containsEntry("busiest_share", 0.75);
+  }
+
+  @Test
+  void notificationIsByNameIfItsPayloadBeginsWithTheMark() {
+    assertThat(Notifications.isByName("\u0001bench-1")).isTrue();
+    assertThat(Notifications.isByName("bench")).isFalse();
+    assertThat(Notifications.isByName("bench\u0001")).isFalse();
+    assertThat(Notifications.isByName("")).isFalse();
+  }
+
+  @Test
+  void messagesOfATransactionHaveItsInstantAndTransactionsAnEvenPace() {
+    PacedWriters.Load singly = new PacedWriters.Load(0, 1_000, 8, 250, 1);
+    assertThat(singly.instant(0)).isZero();
+    assertThat(singly.instant(1)).isEqualTo(4_000_000);
+    assertThat(singly.instant(250)).isEqualTo(1_000_000_000);
+    PacedWriters.Load batches = new PacedWriters.Load(0, 1_000, 8, 5_000, 5);
+    assertThat(batches.instant(4)).isZero();
+    assertThat(batches.instant(5)).isEqualTo(1_000_000);
+    assertThat(batches.instant(9)).isEqualTo(1_000_000);
+  }
+
+  @Test
+  void settingIsAddedToACopy() {
+    Bench bench = new Bench("url", "user", "password", Map.of("queue", "a"));
+    assertThat(bench.with("name", "b").options())
+        .containsOnly(entry("queue", "a"), entry("name", "b"));
+    assertThat(bench.options()).containsOnly(entry("queue", "a"));
   }
 }

@@ -1,9 +1,12 @@
 package dev.outbox4j.postgres.internal.schema;
 
 import dev.outbox4j.postgres.internal.schema.Live.Column;
+import dev.outbox4j.postgres.internal.schema.Live.Gaps;
 import dev.outbox4j.postgres.internal.schema.Live.Index;
+import dev.outbox4j.postgres.internal.schema.Live.Obstacle;
 import dev.outbox4j.postgres.internal.schema.Live.Relation;
 import dev.outbox4j.postgres.internal.schema.Live.Relations;
+import dev.outbox4j.postgres.internal.schema.Live.Session;
 import dev.outbox4j.postgres.internal.schema.Live.Storage;
 import java.sql.Array;
 import java.sql.Connection;
@@ -22,10 +25,16 @@ import org.jspecify.annotations.Nullable;
 final class Catalog {
   private static final String RELATIONS =
       """
-      select me.name, me.path, c.oid, n.nspname, c.relname, c.relkind::text, c.relpersistence::text,
-             pg_catalog.pg_table_is_visible(c.oid), pg_catalog.has_schema_privilege(n.oid, 'USAGE')
-      from (select current_user::text as name,
-                   pg_catalog.array_to_string(pg_catalog.current_schemas(false), ', ') as path) me
+      select current_user::text,
+             pg_catalog.array_to_string(pg_catalog.current_schemas(false), ', '),
+             pg_catalog.current_setting('server_version_num')::int,
+             pg_catalog.current_setting('transaction_isolation'),
+             pg_catalog.current_setting('transaction_read_only') = 'on',
+             pg_catalog.pg_is_in_recovery(),
+             c.oid, n.nspname, c.relname, c.relkind::text, c.relpersistence::text,
+             pg_catalog.pg_table_is_visible(c.oid), pg_catalog.has_schema_privilege(n.oid, 'USAGE'),
+             pg_catalog.obj_description(c.oid, 'pg_class')
+      from (select 1) me
       left join pg_catalog.pg_class c on c.relname = any(?) and c.relkind in ('r', 'p', 'v', 'm', 'f')
       left join pg_catalog.pg_namespace n on n.oid = c.relnamespace
       order by n.nspname, c.relname
@@ -33,7 +42,8 @@ final class Catalog {
 
   private static final String COLUMNS =
       """
-      select a.attrelid, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull,
+      select a.attrelid, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod),
+             case when a.attcollation <> t.typcollation then l.collname end, a.attnotnull,
              a.attgenerated <> '',
              case when a.attidentity <> '' then 'generated '
                          || case a.attidentity when 'a' then 'always' else 'by default' end || ' as identity'
@@ -41,6 +51,8 @@ final class Catalog {
                          || pg_catalog.pg_get_expr(d.adbin, d.adrelid) || ')'
                   else pg_catalog.pg_get_expr(d.adbin, d.adrelid) end
       from pg_catalog.pg_attribute a
+      join pg_catalog.pg_type t on t.oid = a.atttypid
+      left join pg_catalog.pg_collation l on l.oid = a.attcollation
       left join pg_catalog.pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
       where a.attrelid = any(?::bigint[]::oid[]) and a.attnum > 0 and not a.attisdropped
       order by a.attrelid, a.attnum
@@ -108,6 +120,59 @@ final class Catalog {
       order by n.nspname, c.relname
       """;
 
+  /** What is not ours and may swallow, change or refuse what the library writes. */
+  private static final String OBSTACLES =
+      """
+      select member.oid, thing.kind, thing.name, n.nspname, c.relname, thing.definition
+      from (
+        select root.oid, member.relid
+      """
+          + MEMBERS
+          + """
+        ) member
+      join pg_catalog.pg_class c on c.oid = member.relid
+      join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+      cross join lateral (
+        select 'trigger' as kind, t.tgname as name, pg_catalog.pg_get_triggerdef(t.oid) as definition
+        from pg_catalog.pg_trigger t
+        where t.tgrelid = member.relid and not t.tgisinternal and t.tgenabled <> 'D'
+          and t.tgparentid = 0 and t.tgtype & 28 <> 0
+        union all
+        select 'rule', r.rulename,
+               pg_catalog.rtrim(pg_catalog.regexp_replace(pg_catalog.pg_get_ruledef(r.oid), '[[:space:]]+', ' ', 'g'), ';')
+        from pg_catalog.pg_rewrite r
+        where r.ev_class = member.relid and r.rulename <> '_RETURN' and r.ev_enabled <> 'D'
+        union all
+        select 'constraint', k.conname, pg_catalog.pg_get_constraintdef(k.oid)
+        from pg_catalog.pg_constraint k
+        where k.conrelid = member.relid and k.contype in ('c', 'f', 'x') and k.coninhcount = 0
+        union all
+        select 'constraint', k.conname,
+               pg_catalog.pg_get_constraintdef(k.oid) || ' on table ' || k.conrelid::regclass
+        from pg_catalog.pg_constraint k
+        where k.confrelid = member.relid and k.contype = 'f' and k.conparentid = 0) thing
+      order by thing.kind desc, n.nspname, c.relname, thing.name
+      """;
+
+  private static final String GAPS =
+      """
+      select root.oid, pg_catalog.row_security_active(root.oid),
+             array(
+               select n.nspname::text
+               from pg_catalog.pg_partition_tree(root.oid::regclass) t
+               join pg_catalog.pg_partitioned_table p on p.partrelid = t.relid
+               join pg_catalog.pg_class c on c.oid = p.partrelid
+               join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+               where p.partdefid = 0 and p.partstrat <> 'h' order by p.partrelid),
+             array(
+               select c.relname::text
+               from pg_catalog.pg_partition_tree(root.oid::regclass) t
+               join pg_catalog.pg_partitioned_table p on p.partrelid = t.relid
+               join pg_catalog.pg_class c on c.oid = p.partrelid
+               where p.partdefid = 0 and p.partstrat <> 'h' order by p.partrelid)
+      from pg_catalog.unnest(?::bigint[]::oid[]) as root(oid)
+      """;
+
   private final Connection connection;
   private final int timeoutSeconds;
 
@@ -120,26 +185,35 @@ final class Catalog {
     try (PreparedStatement statement = prepare(RELATIONS)) {
       statement.setArray(1, texts(names));
       List<Relation> found = new ArrayList<>();
-      String user = "";
-      String path = "";
+      Session session = null;
       try (ResultSet rows = statement.executeQuery()) {
         while (rows.next()) {
-          user = rows.getString(1);
-          path = rows.getString(2);
-          long oid = rows.getLong(3);
+          session =
+              new Session(
+                  rows.getString(1),
+                  rows.getString(2),
+                  rows.getInt(3),
+                  rows.getString(4),
+                  rows.getBoolean(5),
+                  rows.getBoolean(6));
+          long oid = rows.getLong(7);
           if (!rows.wasNull()) {
             found.add(
                 new Relation(
                     oid,
-                    new TableName(rows.getString(4), rows.getString(5)),
-                    rows.getString(6),
-                    rows.getString(7),
-                    rows.getBoolean(8),
-                    rows.getBoolean(9)));
+                    new TableName(rows.getString(8), rows.getString(9)),
+                    rows.getString(10),
+                    rows.getString(11),
+                    rows.getBoolean(12),
+                    rows.getBoolean(13),
+                    rows.getString(14)));
           }
         }
       }
-      return new Relations(user, path, found);
+      if (session == null) {
+        throw new SQLException("The catalog gave no row for the session");
+      }
+      return new Relations(session, found);
     }
   }
 
@@ -153,9 +227,10 @@ final class Catalog {
               new Column(
                   rows.getString(2),
                   rows.getString(3),
-                  rows.getBoolean(4),
+                  rows.getString(4),
                   rows.getBoolean(5),
-                  rows.getString(6));
+                  rows.getBoolean(6),
+                  rows.getString(7));
           found
               .computeIfAbsent(rows.getLong(1), oid -> new LinkedHashMap<>())
               .put(column.name(), column);
@@ -210,6 +285,44 @@ final class Catalog {
                       new TableName(rows.getString(2), rows.getString(3)),
                       rows.getString(4),
                       options));
+        }
+      }
+      return found;
+    }
+  }
+
+  List<Obstacle> obstacles(Collection<Long> tables) throws SQLException {
+    try (PreparedStatement statement = prepare(OBSTACLES)) {
+      statement.setArray(1, oids(tables));
+      List<Obstacle> found = new ArrayList<>();
+      try (ResultSet rows = statement.executeQuery()) {
+        while (rows.next()) {
+          found.add(
+              new Obstacle(
+                  rows.getLong(1),
+                  rows.getString(2),
+                  rows.getString(3),
+                  new TableName(rows.getString(4), rows.getString(5)),
+                  rows.getString(6)));
+        }
+      }
+      return found;
+    }
+  }
+
+  List<Gaps> gaps(Collection<Long> tables) throws SQLException {
+    try (PreparedStatement statement = prepare(GAPS)) {
+      statement.setArray(1, oids(tables));
+      List<Gaps> found = new ArrayList<>();
+      try (ResultSet rows = statement.executeQuery()) {
+        while (rows.next()) {
+          List<String> schemas = list(rows.getArray(3));
+          List<String> names = list(rows.getArray(4));
+          List<TableName> without = new ArrayList<>();
+          for (int i = 0; i < names.size(); i++) {
+            without.add(new TableName(schemas.get(i), names.get(i)));
+          }
+          found.add(new Gaps(rows.getLong(1), rows.getBoolean(2), without));
         }
       }
       return found;

@@ -1,5 +1,7 @@
 package dev.outbox4j.postgres.internal.schema;
 
+import dev.outbox4j.internal.schema.Grant;
+import dev.outbox4j.internal.schema.Place;
 import dev.outbox4j.postgres.SchemaFault;
 import dev.outbox4j.postgres.internal.schema.Live.Relation;
 import java.sql.PreparedStatement;
@@ -24,9 +26,6 @@ final class GrantComparison {
       order by w.nth
       """;
 
-  private static final String HIDDEN =
-      "select r.oid from pg_catalog.unnest(?::bigint[]::oid[]) as r(oid) where pg_catalog.row_security_active(r.oid)";
-
   private final Catalog catalog;
   private final String user;
   private final List<SchemaFault> faults;
@@ -37,7 +36,7 @@ final class GrantComparison {
     this.faults = faults;
   }
 
-  void compare(List<Grant> wanted, Map<Grant.Place, Relation> tables) throws SQLException {
+  void compare(List<Grant> wanted, Map<Place, Relation> tables) throws SQLException {
     List<Integer> positions = new ArrayList<>();
     List<Long> oids = new ArrayList<>();
     List<String> columns = new ArrayList<>();
@@ -64,7 +63,6 @@ final class GrantComparison {
             fault(grant, without, table);
           }
         });
-    compareRowSecurity(tables);
   }
 
   private Map<Integer, List<String>> missing(
@@ -87,39 +85,12 @@ final class GrantComparison {
 
   private void fault(Grant grant, List<String> without, Relation table) {
     boolean everywhere = without.size() == Math.max(1, grant.columns().size());
-    String columns =
-        grant.columns().isEmpty() ? "" : " (" + String.join(", ", grant.columns()) + ")";
     faults.add(
         new SchemaFault(
             "grant on " + table.name().label(),
-            grant.privilege() + columns + " for role " + TableName.plain(user),
+            grant.sql() + " for role " + TableName.plain(user),
             everywhere ? "none" : "none for " + String.join(", ", without),
-            "grant %s%s on %s to %s"
-                .formatted(
-                    grant.privilege(), columns, table.name().sql(), TableName.quoted(user))));
-  }
-
-  private void compareRowSecurity(Map<Grant.Place, Relation> tables) throws SQLException {
-    try (PreparedStatement statement = catalog.prepare(HIDDEN)) {
-      statement.setArray(1, catalog.oids(tables.values().stream().map(Relation::oid).toList()));
-      try (ResultSet rows = statement.executeQuery()) {
-        while (rows.next()) {
-          long oid = rows.getLong(1);
-          tables.values().stream()
-              .filter(table -> table.oid() == oid)
-              .findFirst()
-              .ifPresent(
-                  table ->
-                      faults.add(
-                          new SchemaFault(
-                              "row security of " + table.name().label(),
-                              "role " + TableName.plain(user) + " to see all rows",
-                              "row security is active for it",
-                              "alter table "
-                                  + table.name().sql()
-                                  + " disable row level security, or use a role with bypassrls")));
-        }
-      }
-    }
+            "grant %s on %s to %s"
+                .formatted(grant.sql(), table.name().sql(), TableName.quoted(user))));
   }
 }

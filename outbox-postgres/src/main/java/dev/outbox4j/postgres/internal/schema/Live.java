@@ -9,7 +9,16 @@ final class Live {
   private Live() {}
 
   /** The session, and every relation that has one of the names asked for, in whatever schema. */
-  record Relations(String user, String searchPath, List<Relation> all) {}
+  record Relations(Session session, List<Relation> all) {}
+
+  /** What holds for the session that asks. */
+  record Session(
+      String user,
+      String searchPath,
+      int serverVersion,
+      String isolation,
+      boolean readOnly,
+      boolean inRecovery) {}
 
   record Relation(
       long oid,
@@ -17,7 +26,8 @@ final class Live {
       String kind,
       String persistence,
       boolean visible,
-      boolean schemaUsable) {
+      boolean schemaUsable,
+      @Nullable String comment) {
 
     boolean table() {
       return kind.equals("r") || kind.equals("p");
@@ -28,8 +38,23 @@ final class Live {
     }
   }
 
+  /** A collation is null if it is the type's own. */
   record Column(
-      String name, String type, boolean notNull, boolean generated, @Nullable String value) {
+      String name,
+      String type,
+      @Nullable String collation,
+      boolean notNull,
+      boolean generated,
+      @Nullable String value) {
+
+    /** These two compare bytes, whatever the operating system. */
+    boolean byteOrder() {
+      return "C".equals(collation) || "POSIX".equals(collation);
+    }
+
+    String declaredType() {
+      return type + (collation == null ? "" : " collate \"" + collation + "\"");
+    }
 
     /** The default in words. */
     String defaultText() {
@@ -61,4 +86,10 @@ final class Live {
   }
 
   record Storage(TableName table, String persistence, Map<String, String> options) {}
+
+  /** A trigger, rule or constraint that is not ours; {@code definition} as PostgreSQL prints it. */
+  record Obstacle(long table, String kind, String name, TableName on, String definition) {}
+
+  /** What hides rows of a table or has no place for them. */
+  record Gaps(long table, boolean rowsHidden, List<TableName> withoutDefault) {}
 }

@@ -1,5 +1,8 @@
 package dev.outbox4j.postgres.internal.schema;
 
+import dev.outbox4j.internal.schema.Grant;
+import dev.outbox4j.internal.schema.Layout;
+import dev.outbox4j.internal.schema.Place;
 import dev.outbox4j.postgres.OutboxRole;
 import dev.outbox4j.postgres.SchemaFault;
 import dev.outbox4j.postgres.internal.schema.Live.Relation;
@@ -11,6 +14,7 @@ import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
@@ -46,40 +50,62 @@ public final class SchemaInspection {
   }
 
   private void run() throws SQLException {
-    Map<Grant.Place, TableName> names = new EnumMap<>(Grant.Place.class);
-    names.put(Grant.Place.OUTBOX, question.outbox());
-    names.put(Grant.Place.SLEEPERS, question.sleepers());
+    Map<Place, TableName> names = new EnumMap<>(Place.class);
+    names.put(Place.OUTBOX, question.outbox());
+    names.put(Place.SLEEPERS, question.sleepers());
     TableName deadLetters = question.deadLetters();
     if (deadLetters != null) {
-      names.put(Grant.Place.DEAD_LETTERS, deadLetters);
+      names.put(Place.DEAD_LETTERS, deadLetters);
     }
     Relations relations =
         catalog.relations(names.values().stream().map(TableName::name).distinct().toList());
-    Map<Grant.Place, Relation> tables = new EnumMap<>(Grant.Place.class);
+    Live.Session session = relations.session();
+    new SessionComparison(faults).compare(session);
+    Map<Place, Relation> tables = new EnumMap<>(Place.class);
     names.forEach(
         (place, name) -> {
-          Relation found = find(expected(place), name, relations);
+          Relation found = find(Layout.of(place), name, relations);
           if (found != null) {
             tables.put(place, found);
           }
         });
     compareTables(tables);
+    if (!tables.isEmpty()) {
+      new ObstacleComparison(catalog, question.accepted(), faults)
+          .compare(tables.values(), session.user());
+    }
     if (question.function()) {
-      Relation outbox = tables.get(Grant.Place.OUTBOX);
+      Relation outbox = tables.get(Place.OUTBOX);
       if (outbox != null) {
-        new FunctionComparison(catalog, relations.user(), faults)
+        new FunctionComparison(catalog, session.user(), faults)
             .compare(
                 outbox.name().sibling(question.table().publishFunction()),
                 question.roles().contains(OutboxRole.PUBLISHER));
       }
     }
     if (!question.roles().isEmpty() && !tables.isEmpty()) {
-      new GrantComparison(catalog, relations.user(), faults)
-          .compare(Grant.of(question.roles()), tables);
+      new GrantComparison(catalog, session.user(), faults)
+          .compare(grants(question.roles()), tables);
     }
   }
 
-  private void compareTables(Map<Grant.Place, Relation> tables) throws SQLException {
+  private static List<Grant> grants(Set<OutboxRole> roles) {
+    return roles.stream()
+        .sorted()
+        .flatMap(
+            role ->
+                Grant.of(
+                    switch (role) {
+                      case PUBLISHER -> Grant.Role.PUBLISHER;
+                      case SUBSCRIBER -> Grant.Role.SUBSCRIBER;
+                      case OPERATOR -> Grant.Role.OPERATOR;
+                    })
+                    .stream())
+        .distinct()
+        .toList();
+  }
+
+  private void compareTables(Map<Place, Relation> tables) throws SQLException {
     if (tables.isEmpty()) {
       return;
     }
@@ -89,15 +115,16 @@ public final class SchemaInspection {
     Map<Long, List<Live.Storage>> storage = question.storage() ? catalog.storage(oids) : Map.of();
     tables.forEach(
         (place, table) -> {
-          TableComparison comparison = new TableComparison(expected(place), table, faults);
+          TableComparison comparison = new TableComparison(Layout.of(place), table, faults);
           comparison.compareColumns(columns.getOrDefault(table.oid(), new LinkedHashMap<>()));
           comparison.compareIndexes(indexes);
-          new StorageComparison(expected(place), faults)
+          new VersionComparison(faults).compare(Layout.of(place), table);
+          new StorageComparison(Layout.of(place), faults)
               .compare(storage.getOrDefault(table.oid(), List.of()));
         });
   }
 
-  private @Nullable Relation find(Expected expected, TableName name, Relations relations) {
+  private @Nullable Relation find(Layout expected, TableName name, Relations relations) {
     List<Relation> named =
         relations.all().stream().filter(live -> live.name().name().equals(name.name())).toList();
     Relation found =
@@ -112,8 +139,8 @@ public final class SchemaInspection {
     if (found == null) {
       fault(
           "table " + name.label(),
-          "the " + expected.role(),
-          missing(name, named, relations.searchPath()),
+          "the " + expected.purpose(),
+          missing(name, named, relations.session().searchPath()),
           "apply the migrations"
               + (name.schema() == null ? ", or name the schema with inSchema(...)" : ""));
       return null;
@@ -129,12 +156,12 @@ public final class SchemaInspection {
     if (!found.schemaUsable()) {
       fault(
           "schema " + TableName.plain(String.valueOf(found.name().schema())),
-          "usage for role " + TableName.plain(relations.user()),
+          "usage for role " + TableName.plain(relations.session().user()),
           "none",
           "grant usage on schema %s to %s"
               .formatted(
                   TableName.quoted(String.valueOf(found.name().schema())),
-                  TableName.quoted(relations.user())));
+                  TableName.quoted(relations.session().user())));
     }
     if (expected.logged() && !found.persistence().equals("p")) {
       fault(
@@ -171,14 +198,6 @@ public final class SchemaInspection {
       case "v" -> "a view";
       case "m" -> "a materialized view";
       default -> "a foreign table";
-    };
-  }
-
-  private static Expected expected(Grant.Place place) {
-    return switch (place) {
-      case OUTBOX -> Expected.outbox();
-      case SLEEPERS -> Expected.sleepers();
-      case DEAD_LETTERS -> Expected.deadLetters();
     };
   }
 

@@ -13,42 +13,49 @@ public record SchemaQuestion(
     boolean storage,
     boolean function,
     Set<OutboxRole> roles,
+    Set<String> accepted,
     Duration timeout) {
 
-  /** Copies the set. */
+  /** Copies the sets. */
   public SchemaQuestion {
     roles = Set.copyOf(roles);
+    accepted = Set.copyOf(accepted);
   }
 
   /** Asks for the table and its sleepers only. */
   public static SchemaQuestion about(OutboxTable table, Duration timeout) {
-    return new SchemaQuestion(table, null, false, false, Set.of(), timeout);
+    return new SchemaQuestion(table, null, false, false, Set.of(), Set.of(), timeout);
   }
 
   /** Adds the dead letters. */
   public SchemaQuestion withDeadLetters(@Nullable String schema, String name) {
     return new SchemaQuestion(
-        table, new TableName(schema, name), storage, function, roles, timeout);
+        table, new TableName(schema, name), storage, function, roles, accepted, timeout);
   }
 
   /** Adds the storage settings. */
   public SchemaQuestion withStorage() {
-    return new SchemaQuestion(table, deadLetters, true, function, roles, timeout);
+    return new SchemaQuestion(table, deadLetters, true, function, roles, accepted, timeout);
   }
 
   /** Adds the publishing function. */
   public SchemaQuestion withFunction() {
-    return new SchemaQuestion(table, deadLetters, storage, true, roles, timeout);
+    return new SchemaQuestion(table, deadLetters, storage, true, roles, accepted, timeout);
   }
 
   /** Sets the roles whose grants are wanted. */
   public SchemaQuestion withRoles(Set<OutboxRole> roles) {
-    return new SchemaQuestion(table, deadLetters, storage, function, roles, timeout);
+    return new SchemaQuestion(table, deadLetters, storage, function, roles, accepted, timeout);
+  }
+
+  /** Sets the names of triggers, rules and constraints that are meant to be there. */
+  public SchemaQuestion withAccepted(Set<String> accepted) {
+    return new SchemaQuestion(table, deadLetters, storage, function, roles, accepted, timeout);
   }
 
   /** Sets the wait for one statement. */
   public SchemaQuestion withTimeout(Duration timeout) {
-    return new SchemaQuestion(table, deadLetters, storage, function, roles, timeout);
+    return new SchemaQuestion(table, deadLetters, storage, function, roles, accepted, timeout);
   }
 
   TableName outbox() {

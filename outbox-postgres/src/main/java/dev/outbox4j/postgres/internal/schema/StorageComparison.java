@@ -1,24 +1,24 @@
 package dev.outbox4j.postgres.internal.schema;
 
+import dev.outbox4j.internal.schema.Layout;
+import dev.outbox4j.internal.schema.Setting;
 import dev.outbox4j.postgres.SchemaFault;
-import java.math.BigDecimal;
 import java.util.List;
 import java.util.Locale;
-import org.jspecify.annotations.Nullable;
 
 /** Compares storage settings; those of a partitioned table are its partitions'. */
 final class StorageComparison {
-  private final Expected expected;
+  private final Layout expected;
   private final List<SchemaFault> faults;
 
-  StorageComparison(Expected expected, List<SchemaFault> faults) {
+  StorageComparison(Layout expected, List<SchemaFault> faults) {
     this.expected = expected;
     this.faults = faults;
   }
 
   void compare(List<Live.Storage> tables) {
     for (Live.Storage table : tables) {
-      for (Expected.Setting setting : expected.settings()) {
+      for (Setting setting : expected.settings()) {
         compare(table, setting);
       }
       if (off(table.options().getOrDefault("autovacuum_enabled", "on"))) {
@@ -34,31 +34,33 @@ final class StorageComparison {
             new SchemaFault(
                 "table " + table.table().label(),
                 "an unlogged table",
-                "a logged one, so that each nap of a subscriber is written to the WAL",
+                "a logged one: each time a subscriber falls asleep is written to the WAL",
                 "alter table " + table.table().sql() + " set unlogged"));
       }
     }
   }
 
-  private void compare(Live.Storage table, Expected.Setting setting) {
+  private void compare(Live.Storage table, Setting setting) {
     String found = table.options().get(setting.name());
-    if (!within(found, setting.atMost())) {
-      String limit = BigDecimal.valueOf(setting.atMost()).stripTrailingZeros().toPlainString();
+    boolean right =
+        found != null
+            && (setting.mustBeOff()
+                ? off(found)
+                : within(found, Double.parseDouble(setting.value())));
+    if (!right) {
+      boolean upTo = !setting.mustBeOff() && !setting.value().equals("0");
       faults.add(
           new SchemaFault(
               label(table, setting.name()),
-              limit + (setting.atMost() > 0 ? " or less" : ""),
+              setting.value() + (upTo ? " or less" : ""),
               found == null ? "not set" : found,
               "alter table %s set (%s = %s)"
-                  .formatted(table.table().sql(), setting.name(), limit)));
+                  .formatted(table.table().sql(), setting.name(), setting.value())));
     }
   }
 
   /** Negative values mean that the server's setting holds. */
-  private static boolean within(@Nullable String found, double atMost) {
-    if (found == null) {
-      return false;
-    }
+  private static boolean within(String found, double atMost) {
     double value = Double.parseDouble(found);
     return value >= 0 && value <= atMost;
   }

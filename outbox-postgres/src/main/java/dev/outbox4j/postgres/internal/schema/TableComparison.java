@@ -1,5 +1,8 @@
 package dev.outbox4j.postgres.internal.schema;
 
+import dev.outbox4j.internal.schema.Column;
+import dev.outbox4j.internal.schema.Index;
+import dev.outbox4j.internal.schema.Layout;
 import dev.outbox4j.postgres.SchemaFault;
 import dev.outbox4j.postgres.internal.schema.Live.Relation;
 import java.util.HashSet;
@@ -11,11 +14,11 @@ import java.util.stream.Collectors;
 
 /** Compares one table's columns and indexes. */
 final class TableComparison {
-  private final Expected expected;
+  private final Layout expected;
   private final Relation table;
   private final List<SchemaFault> faults;
 
-  TableComparison(Expected expected, Relation table, List<SchemaFault> faults) {
+  TableComparison(Layout expected, Relation table, List<SchemaFault> faults) {
     this.expected = expected;
     this.table = table;
     this.faults = faults;
@@ -23,7 +26,7 @@ final class TableComparison {
 
   void compareColumns(Map<String, Live.Column> live) {
     Set<String> known = new HashSet<>();
-    for (Expected.Column column : expected.columns()) {
+    for (Column column : expected.columns()) {
       known.add(column.name());
       Live.Column found = live.get(column.name());
       if (found == null) {
@@ -47,13 +50,13 @@ final class TableComparison {
     }
   }
 
-  private void compareColumn(Expected.Column column, Live.Column found) {
-    if (!found.type().equals(column.type())) {
+  private void compareColumn(Column column, Live.Column found) {
+    if (!found.type().equals(column.type()) || (column.byteOrder() && !found.byteOrder())) {
       fault(
           label(column.name()),
-          "type " + column.type(),
-          "type " + found.type(),
-          change(column.name(), "type " + column.type()));
+          "type " + column.declaredType(),
+          "type " + (column.byteOrder() ? found.declaredType() : found.type()),
+          change(column.name(), "type " + column.declaredType()));
     }
     if (found.notNull() != column.notNull()) {
       fault(
@@ -65,7 +68,7 @@ final class TableComparison {
     compareDefault(column, found);
   }
 
-  private void compareDefault(Expected.Column column, Live.Column found) {
+  private void compareDefault(Column column, Live.Column found) {
     String value = found.value();
     if (column.identity()) {
       boolean numbered =
@@ -75,10 +78,10 @@ final class TableComparison {
       if (!numbered) {
         fault(
             label(column.name()),
-            Expected.Column.IDENTITY,
+            Column.IDENTITY,
             found.defaultText(),
             value == null
-                ? change(column.name(), "add " + Expected.Column.IDENTITY)
+                ? change(column.name(), "add " + Column.IDENTITY)
                 : "replace it by an identity column");
       }
     } else if (column.defaults().isEmpty() ? value != null : !isOneOf(column, found)) {
@@ -96,22 +99,22 @@ final class TableComparison {
     }
   }
 
-  private static boolean isOneOf(Expected.Column column, Live.Column found) {
+  private static boolean isOneOf(Column column, Live.Column found) {
     return !found.generated() && found.value() != null && column.defaults().contains(found.value());
   }
 
   void compareIndexes(List<Live.Index> live) {
     List<Live.Index> own =
         live.stream().filter(index -> index.root() == table.oid() && !index.ofPartition()).toList();
-    for (Expected.Index index : expected.indexes()) {
+    for (Index index : expected.indexes()) {
       List<Live.Index> same =
           own.stream().filter(candidate -> satisfies(candidate, index)).toList();
       if (same.isEmpty()) {
         fault(
-            index.label() + " of " + table.name().label(),
-            index.definition(),
+            Definition.label(index) + " of " + table.name().label(),
+            Definition.of(index),
             nearest(index, own),
-            index.create(table.name()));
+            Definition.create(index, table.name()));
       } else if (same.stream().noneMatch(Live.Index::valid)) {
         Live.Index broken = same.get(0);
         fault(
@@ -129,17 +132,17 @@ final class TableComparison {
   private void compareMentions(Live.Index index) {
     for (int i = 0; i < index.mentionedColumns().size(); i++) {
       String column = index.mentionedColumns().get(i);
-      if (expected.hotColumns().contains(column)) {
+      if (expected.columns(Column.Use.OFTEN_WRITTEN).contains(column)) {
         fault(
             indexLabel(index),
-            "no index to mention " + column + ", since " + expected.hotBecause(),
+            "no index to mention " + column + ", since " + expected.oftenBecause(),
             column + " " + index.mentionedPlaces().get(i),
             "drop index concurrently " + index.name().sql());
       }
     }
   }
 
-  private boolean satisfies(Live.Index live, Expected.Index index) {
+  private boolean satisfies(Live.Index live, Index index) {
     return sameKeys(live, index)
         && live.method().equals("btree")
         && live.unique() == index.unique()
@@ -149,13 +152,13 @@ final class TableComparison {
   }
 
   /** An index of all rows serves as well, if less surely while the table looks empty. */
-  private static boolean samePredicate(Live.Index live, Expected.Index index) {
+  private static boolean samePredicate(Live.Index live, Index index) {
     return Objects.equals(live.predicate(), index.predicate())
         || (!index.unique() && live.predicate() == null);
   }
 
   /** A partitioned table's primary key must hold the partition key, too. */
-  private boolean sameKeys(Live.Index live, Expected.Index index) {
+  private boolean sameKeys(Live.Index live, Index index) {
     if (table.partitioned() && index.primary()) {
       return live.keys().containsAll(index.keys());
     }
@@ -163,7 +166,7 @@ final class TableComparison {
   }
 
   /** What stands in the missing index's place, if something does. */
-  private static String nearest(Expected.Index index, List<Live.Index> own) {
+  private static String nearest(Index index, List<Live.Index> own) {
     String near =
         own.stream()
             .filter(live -> isNear(live, index))
@@ -172,7 +175,7 @@ final class TableComparison {
     return near.isEmpty() ? "no such " + (index.primary() ? "key" : "index") : near;
   }
 
-  private static boolean isNear(Live.Index live, Expected.Index index) {
+  private static boolean isNear(Live.Index live, Index index) {
     if (live.primary() || index.primary()) {
       return live.primary() && index.primary();
     }

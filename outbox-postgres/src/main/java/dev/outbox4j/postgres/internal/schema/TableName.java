@@ -1,12 +1,10 @@
 package dev.outbox4j.postgres.internal.schema;
 
-import java.util.regex.Pattern;
+import dev.outbox4j.internal.schema.Names;
 import org.jspecify.annotations.Nullable;
 
 /** A table's name; without a schema it is looked up on the search path. */
 public record TableName(@Nullable String schema, String name) {
-  private static final Pattern PLAIN = Pattern.compile("[a-z_][a-z0-9_]*");
-
   /** For people: quoted only where it must be. */
   String label() {
     return schema == null ? plain(name) : plain(schema) + "." + plain(name);
@@ -22,10 +20,10 @@ public record TableName(@Nullable String schema, String name) {
   }
 
   static String plain(String name) {
-    return PLAIN.matcher(name).matches() ? name : quoted(name);
+    return Names.plain(name);
   }
 
   static String quoted(String name) {
-    return '"' + name.replace("\"", "\"\"") + '"';
+    return Names.quoted(name);
   }
 }

@@ -33,6 +33,7 @@ final class ListenLoop implements Runnable {
 
   private final String channel;
   private final String listenSql;
+  private final String checkSql;
   private final ListenDriver driver;
   private final Probe probe;
   private final Thread thread;
@@ -52,6 +53,7 @@ final class ListenLoop implements Runnable {
     this.channel = channel;
     this.listenSql =
         DSL.using(SQLDialect.POSTGRES).render(DSL.sql("listen {0}", DSL.quotedName(channel)));
+    this.checkSql = ListenCheck.of(channel);
     this.driver = driver;
     this.probe = probe;
     this.thread = threads.newThread(this);
@@ -141,6 +143,7 @@ final class ListenLoop implements Runnable {
       if (!isStopped()) {
         connection.execute("set application_name = 'outbox4j-listen'", OPEN_LIMIT);
         connection.execute(listenSql, OPEN_LIMIT);
+        connection.execute(checkSql, OPEN_LIMIT);
         inForce();
         pump(connection);
       }

@@ -6,6 +6,7 @@ import dev.outbox4j.postgres.notify.internal.ListenConnection;
 import dev.outbox4j.postgres.notify.internal.ListenDriver;
 import dev.outbox4j.postgres.notify.internal.Pools;
 import java.sql.Connection;
+import java.sql.SQLException;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.function.Consumer;
@@ -15,6 +16,15 @@ import javax.sql.DataSource;
 final class PgjdbcNgDriver implements ListenDriver {
   private static final String ADVICE =
       "give an unpooled data source of pgjdbc-ng, such as com.impossibl.postgres.jdbc.PGDataSource";
+
+  /** The server's words, if its messages are in English. */
+  private static final String BINDING_REFUSED = "channel binding check failed";
+
+  private static final String ONLY_SHA_256 =
+      "pgjdbc-ng can log in only if the server's certificate is signed with SHA-256, since it binds"
+          + " SCRAM to the TLS connection by that hash alone. Listen by R2dbcListen or PgjdbcListen,"
+          + " or have the certificate signed with SHA-256. If it is, the TLS connection does not end"
+          + " at the server: something sits between";
 
   private final DataSource source;
 
@@ -36,7 +46,7 @@ final class PgjdbcNgDriver implements ListenDriver {
   @Override
   @SuppressWarnings("resource") // the caller's, or closed here
   public ListenConnection open(Consumer<String> onNotification, Duration limit) throws Exception {
-    Connection connection = bounded(limit).getConnection();
+    Connection connection = connect(bounded(limit));
     try {
       if (connection instanceof PGConnection ours) {
         return new PgjdbcNgListenConnection(ours, onNotification, limit);
@@ -44,6 +54,21 @@ final class PgjdbcNgDriver implements ListenDriver {
       throw Pools.pooled(connection, ADVICE);
     } catch (Exception e) {
       connection.close();
+      throw e;
+    }
+  }
+
+  /**
+   * The driver has no setting to leave the binding out, and hashes every certificate by SHA-256.
+   */
+  private static Connection connect(DataSource source) throws SQLException {
+    try {
+      return source.getConnection();
+    } catch (SQLException e) {
+      String message = e.getMessage();
+      if (message != null && message.contains(BINDING_REFUSED)) {
+        throw new SQLException(ONLY_SHA_256, e.getSQLState(), e);
+      }
       throw e;
     }
   }

@@ -17,6 +17,10 @@ import javax.sql.DataSource;
  *
  * <p>The driver bounds its own log-in only by minutes; an attempt that takes more than 10 s is
  * reported and waited for, and given up after a minute.
+ *
+ * <p>Over TLS the driver logs in by {@code scram-sha-256} only if the server's certificate is
+ * signed with SHA-256, and has no setting for that. Otherwise each attempt is reported with these
+ * words; the other sources have no such limit.
  */
 public final class PgjdbcNgListen implements NotificationSource {
   private final ListenHub hub;

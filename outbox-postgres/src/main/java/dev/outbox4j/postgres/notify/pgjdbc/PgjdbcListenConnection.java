@@ -5,7 +5,9 @@ import dev.outbox4j.postgres.notify.internal.ConnectionLostException;
 import dev.outbox4j.postgres.notify.internal.JdbcSession;
 import dev.outbox4j.postgres.notify.internal.ListenConnection;
 import java.sql.Connection;
+import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -36,6 +38,19 @@ final class PgjdbcListenConnection implements ListenConnection {
     this.onNotification = onNotification;
     this.readLimit = readLimit;
     JdbcSession.prepare(connection, readLimit);
+    requireOwnBackend();
+  }
+
+  /** A pooler gives clients a number of its own, and hands notifications to whom it will. */
+  private void requireOwnBackend() throws SQLException {
+    try (Statement statement = connection.createStatement();
+        ResultSet row = statement.executeQuery("select pg_backend_pid()")) {
+      if (row.next() && row.getInt(1) != notifications.getBackendPID()) {
+        throw new ConnectionLostException(
+            "This session is not the server's own: a pooler is between here and the server, and"
+                + " would lose notifications; give the source a direct connection to the server");
+      }
+    }
   }
 
   @Override

@@ -1,0 +1,200 @@
+package dev.outbox4j.benchmarks;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.entry;
+
+import dev.outbox4j.benchmarks.spi.Numbers;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What lanes draw their figures of. */
+class LanesTest {
+  private static final String OURS = "outbox4j";
+
+  @AfterEach
+  void clear() {
+    System.clearProperty("baseline");
+  }
+
+  private static Map<String, Double> figures(Lane lane, Results results) {
+    Map<String, Double> figures = new LinkedHashMap<>();
+    lane.figures(results, figures);
+    return figures;
+  }
+
+  @Test
+  void herdsFiguresAreThoseOfEightSubscribers() {
+    Results results = new Results();
+    results.add(HerdLane.cell(1, 250), OURS, herd(9, 9, 9));
+    results.add(HerdLane.cell(8, 50), OURS, herd(9, 9, 9));
+    for (double round : new double[] {0, 1, 50}) {
+      results.add(HerdLane.cell(8, 250), OURS, herd(0.4 + round, 1.2 + round, 11 + round));
+      results.add(HerdLane.cell(8, 1000), OURS, herd(0.1 + round, 0.3 + round, 5));
+    }
+    assertThat(figures(new HerdLane(), results))
+        .containsOnly(
+            entry("herd_8_notifications_per_message", 1.4),
+            entry("herd_8_claims_per_message", 2.2),
+            entry("herd_8_p99_ms", 12.0),
+            entry("herd_8_at_1000_notifications_per_message", 1.1),
+            entry("herd_8_at_1000_claims_per_message", 1.3));
+  }
+
+  private static Numbers herd(double notifications, double claims, double p99) {
+    return new Numbers()
+        .with("notifications_per_message", notifications)
+        .with("claims_per_message", claims)
+        .with("latency_p99_ms", p99);
+  }
+
+  @Test
+  void publishersBesideOneSubscriberAndBesideEightHaveFiguresApart() {
+    Results results = new Results();
+    publishers(results, "commit_delay 0", 90, 100);
+    publishers(results, "8 subscribers", 40, 80);
+    assertThat(figures(new PublishLane(), results))
+        .containsOnly(
+            entry("auto_vs_never_32_writers", 0.9), entry("auto_vs_never_8_subscribers", 0.5));
+  }
+
+  private static void publishers(Results results, String beside, double auto, double never) {
+    String cell =
+        "publish business transactions, 32 writers, alternating every half second, " + beside;
+    results.add(cell, "outbox4j AUTO awake", new Numbers().with("rate", auto));
+    results.add(cell, "outbox4j NEVER", new Numbers().with("rate", never));
+  }
+
+  @Test
+  void sweepsFiguresAreOfTheRateWithoutDeadRowsAndOfTheSlowestLateRow() {
+    Results results = new Results();
+    String cell = "sweep, 1000000 x 256 B above dead rows";
+    results.add(cell, "outbox4j, no dead rows", sweep(100, 50, 0, 0));
+    results.add(cell, "outbox4j, above dead rows", sweep(80, 70, 3, 5));
+    results.add(cell, "outbox4j, above dead rows", sweep(80, 70, 9, 1));
+    assertThat(figures(new SweepLane(), results))
+        .containsOnly(
+            entry("sweep_running_vs_free", 0.8),
+            entry("sweep_restarted_vs_free", 0.7),
+            entry("sweep_late_row_s", 9.0));
+  }
+
+  private static Numbers sweep(double rate, double restarted, double late, double lateAfter) {
+    return new Numbers()
+        .with("rate", rate)
+        .with("restarted_rate", restarted)
+        .with("late_row_s", late)
+        .with("restarted_late_row_s", lateAfter);
+  }
+
+  @Test
+  void buildsAreComparedByTheirPairs() {
+    Results results = new Results();
+    for (double speedOfTheMachine : new double[] {100, 300, 200}) {
+      // the medians of each alone would say 1.5
+      double better = speedOfTheMachine == 100 ? 3 : 1.1;
+      results.add("compare drain", OURS, new Numbers().with("rate", better * speedOfTheMachine));
+      results.add(
+          "compare drain",
+          OURS + " of the baseline",
+          new Numbers().with("rate", speedOfTheMachine));
+    }
+    Map<String, Double> figures = figures(new CompareLane(), results);
+    assertThat(figures.get("new_vs_old_drain_rate")).isBetween(1.0999, 1.1001);
+    assertThat(figures.get("new_vs_old_drain_rate_most")).isEqualTo(3);
+    assertThat(figures.get("new_vs_old_drain_rate_pairs")).isEqualTo(3);
+  }
+
+  @Test
+  void baselineBringsItsLibraryAndIsMeasuredByUs(@TempDir Path checkout) throws IOException {
+    System.setProperty("baseline", checkout.toString());
+    assertThat(ClassPath.exists(ClassPath.BASELINE)).isFalse();
+    Path target = Files.createDirectories(checkout.resolve("benchmarks/main/target"));
+    Files.writeString(
+        target.resolve("class-path.txt"), "old-spi.jar" + File.pathSeparator + "x.jar\n");
+    assertThat(ClassPath.exists(ClassPath.BASELINE)).isTrue();
+    assertThat(ClassPath.of(ClassPath.BASELINE).split(File.pathSeparator, -1))
+        .containsExactly(
+            Settings.home().resolve("spi/target/classes").toString(),
+            target.resolve("classes").toString(),
+            "old-spi.jar",
+            "x.jar");
+  }
+
+  @Test
+  void baselineIsNoPeerAndKeepsARunOutOfTheDocumentation() {
+    Entrant baseline = new Entrant("other", ClassPath.BASELINE, OURS, Map.of());
+    assertThat(Roster.mayBeStopped(baseline)).isFalse();
+    System.setProperty("baseline", "elsewhere");
+    assertThat(Settings.shrunk()).isTrue();
+    assertThat(new CompareLane().inAll()).isFalse();
+  }
+
+  @Test
+  void memoryThatRanOutIsCountedOnceHoweverFarTheErrorWent() {
+    String error = "Exception <a 'java/lang/OutOfMemoryError'{0x00000000fe0440a8}";
+    assertThat(
+            OutOfMemory.count(
+                Stream.of(
+                    error + "> (0x00000000fe0440a8) ",
+                    "thrown [memAllocator.cpp, line 134]",
+                    "for thread 0x00007f0c6c018570",
+                    error + ": Java heap space>",
+                    " thrown in interpreter method <{method} 'main' in 'X'>",
+                    " at bci 32 for thread 0x00007f0c6c018570 (main)",
+                    "Exception <a 'java/net/SocketException'{0x1}> (0x1) ",
+                    error + "> (0x00000000fe0440a8) ")))
+        .isEqualTo(2);
+  }
+
+  @Test
+  void jvmTellsOfMemoryThatRanOut(@TempDir Path folder) throws Exception {
+    Path log = folder.resolve("exceptions.log");
+    Path source = folder.resolve("Full.java");
+    Files.writeString(
+        source,
+        """
+        class Full {
+          public static void main(String[] args) {
+            for (int i = 0; i < 3; i++) {
+              try {
+                long[] more = new long[100_000_000];
+              } catch (OutOfMemoryError e) {
+                // again
+              }
+            }
+          }
+        }
+        """);
+    Process process =
+        new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-Xmx64m",
+                OutOfMemory.option(log),
+                source.toString())
+            .inheritIO()
+            .start();
+    assertThat(process.waitFor()).isZero();
+    assertThat(OutOfMemory.count(log)).isEqualTo(3);
+  }
+
+  @Test
+  void rowsThatAreLeftAndMemoryThatRanOutAreFailures() throws IOException {
+    Numbers well = new Numbers().with("rows_left", 0).with("out_of_memory_errors", 0);
+    assertThat(BytesLane.sound(well)).isSameAs(well);
+    for (String metric : List.of("rows_left", "out_of_memory_errors")) {
+      assertThatThrownBy(() -> BytesLane.sound(new Numbers().with(metric, 1)))
+          .isInstanceOf(IOException.class)
+          .hasMessageContaining(metric + "=1");
+    }
+  }
+}

@@ -1,0 +1,54 @@
+package dev.outbox4j.examples.docs;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import java.io.IOException;
+import java.sql.Connection;
+import java.sql.Statement;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.postgresql.PGConnection;
+
+/** SQL of docs/operations/troubleshooting.md, run. */
+@ExtendWith(PostgresExtension.class)
+class TroubleshootingSqlIT {
+  private final TestDatabase database;
+
+  TroubleshootingSqlIT(TestDatabase database) {
+    this.database = database;
+  }
+
+  @Test
+  void findsTheRowsThatHaveBeenLeasedForLong() throws IOException {
+    database.update(
+        """
+        insert into outbox (id, queue, payload, lease_until, leased_at, leased_by) values
+          (1, 'orders', '', null, null, null),
+          (2, 'orders', '', now() + interval '1 min', now() - interval '1 min', 'me'),
+          (3, 'orders', '', now() + interval '1 min', now() - interval '11 min', 'me'),
+          (4, 'orders', '', now() - interval '1 min', now() - interval '2 hours', 'dead')
+        """);
+
+    assertThat(
+            database.list(Long.class, DocumentedSql.of("operations/troubleshooting.md", "stuck")))
+        .containsExactly(4L, 3L);
+  }
+
+  @Test
+  void findsTheTransactionThatHasLockedARow() throws Exception {
+    database.update("insert into outbox (id, queue, payload) values (11, 'orders', '')");
+    String sql = DocumentedSql.of("operations/troubleshooting.md", "locked");
+    try (Connection person = database.plain().getConnection();
+        Statement statement = person.createStatement()) {
+      person.setAutoCommit(false);
+      statement.execute("select from outbox where id = 11 for update");
+      int pid = person.unwrap(PGConnection.class).getBackendPID();
+      await().untilAsserted(() -> assertThat(database.list(Integer.class, sql)).contains(pid));
+      person.rollback();
+      assertThat(database.list(Integer.class, sql)).doesNotContain(pid);
+    }
+  }
+}

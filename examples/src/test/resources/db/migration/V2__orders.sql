@@ -1,1 +1,0 @@
-create table orders (id bigint primary key);

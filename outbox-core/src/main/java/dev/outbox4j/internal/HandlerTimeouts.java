@@ -1,0 +1,140 @@
+package dev.outbox4j.internal;
+
+import dev.outbox4j.internal.InFlight.State;
+import java.time.Duration;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Ends handlers that run past their timeout. The lease keeper finds and interrupts them; what comes
+ * of the message is decided on other threads, since the retry policy and the exception renderer are
+ * user code and may block.
+ */
+final class HandlerTimeouts {
+  private static final Logger log = LoggerFactory.getLogger(HandlerTimeouts.class);
+
+  private static final int MOST_THREADS = 32;
+  private static final Settlement WITHOUT_POLICY =
+      new Settlement.Retry(Duration.ofSeconds(30), "the handler ran longer than handlerTimeout");
+
+  private final Engine.Shared shared;
+  private final Completer completer;
+  private final OutcomeApplier outcomes;
+  private final @Nullable Duration timeout;
+  private final AtomicInteger deciding = new AtomicInteger();
+  private final ThreadPoolExecutor deciders;
+
+  HandlerTimeouts(
+      SubscriberSettings settings,
+      Engine.Shared shared,
+      Completer completer,
+      OutcomeApplier outcomes) {
+    this.shared = shared;
+    this.completer = completer;
+    this.outcomes = outcomes;
+    this.timeout = settings.work().handlerTimeout();
+    int threads = Math.min(MOST_THREADS, settings.work().workers());
+    this.deciders =
+        new ThreadPoolExecutor(
+            threads,
+            threads,
+            5,
+            TimeUnit.SECONDS,
+            new LinkedBlockingQueue<>(),
+            task -> shared.threads().newDaemon(task, "handler-timeout"));
+    deciders.allowCoreThreadTimeOut(true);
+  }
+
+  /** Returns how fine the timeout is to be watched, or a day if there is none. */
+  long finest() {
+    return timeout == null ? TimeUnit.DAYS.toNanos(1) : timeout.toNanos() / 8;
+  }
+
+  /** Returns how many runs were taken away and are not decided yet. */
+  int deciding() {
+    return deciding.get();
+  }
+
+  void endOverdue(long now) {
+    if (timeout == null) {
+      return;
+    }
+    for (ClaimedBatch batch : shared.registry().batches()) {
+      for (int i = 0; i < batch.size(); i++) {
+        InFlight row = batch.at(i);
+        if (row != null
+            && row.state() == State.RUNNING
+            && now - row.startedAt() > timeout.toNanos()) {
+          expire(row);
+        }
+      }
+    }
+  }
+
+  private void expire(InFlight row) {
+    deciding.incrementAndGet(); // before the handler's permit can be free
+    boolean handedOn = false;
+    try {
+      if (row.expire()) {
+        try {
+          deciders.execute(() -> decide(row));
+        } catch (RuntimeException | Error noThread) { // the machine has no more of them
+          end(row, WITHOUT_POLICY);
+        }
+        handedOn = true;
+      }
+    } finally {
+      if (!handedOn) {
+        deciding.decrementAndGet();
+      }
+    }
+  }
+
+  private void decide(InFlight row) {
+    Settlement settlement = WITHOUT_POLICY;
+    try {
+      settlement =
+          outcomes.timedOut(
+              row, new TimeoutException("the handler ran longer than handlerTimeout " + timeout));
+    } catch (Throwable broken) { // the row must not hang
+      log.error(
+          "[{}] the outcome of {} could not be decided; it is retried",
+          shared.subscriber(),
+          row,
+          RedactedThrowable.of(broken));
+    } finally {
+      end(row, settlement);
+    }
+    shared
+        .warnings()
+        .warn(
+            log,
+            "timeout " + row.type(),
+            "the handler of {} ran longer than {}; it was interrupted, and the run counts as a failed attempt",
+            row,
+            timeout);
+    shared.events().handlerTimedOut(row);
+  }
+
+  /** Hands the outcome on, and only then frees the permit: a drain takes that for a sign. */
+  private void end(InFlight row, Settlement settlement) {
+    try {
+      row.decidedByTimeout(settlement);
+      completer.complete(row);
+    } finally {
+      deciding.decrementAndGet();
+      row.freePermit();
+    }
+  }
+
+  /** Ends the threads that decide; what a blocked one holds is left to the end of its lease. */
+  void shutdown() {
+    deciders.shutdown();
+  }
+}

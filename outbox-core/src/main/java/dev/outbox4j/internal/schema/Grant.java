@@ -1,0 +1,74 @@
+package dev.outbox4j.internal.schema;
+
+import dev.outbox4j.internal.schema.Column.Use;
+import java.util.List;
+
+/**
+ * A right that a role needs.
+ *
+ * @param place on which table
+ * @param privilege {@code select}, {@code insert}, {@code update} or {@code delete}
+ * @param columns on which columns; empty for the whole table
+ */
+public record Grant(Place place, String privilege, List<String> columns) {
+  /** Who needs rights. */
+  public enum Role {
+    /** Publishes. */
+    PUBLISHER,
+    /** Cancels timers. */
+    TIMER_CANCELLER,
+    /** Subscribes. */
+    SUBSCRIBER,
+    /** Looks at the queue and works on dead letters. */
+    OPERATOR
+  }
+
+  /** Copies the list. */
+  public Grant {
+    columns = List.copyOf(columns);
+  }
+
+  /** Returns what a role needs on the three tables, grouped by table. */
+  public static List<Grant> of(Role role) {
+    return switch (role) {
+      case PUBLISHER ->
+          List.of(
+              on(Place.OUTBOX, "insert", Use.PUBLISHER_INSERTS),
+              on(Place.OUTBOX, "select", Use.PUBLISHER_READS),
+              on(Place.SLEEPERS, "select", Use.PUBLISHER_READS));
+      case TIMER_CANCELLER ->
+          List.of(whole(Place.OUTBOX, "delete"), on(Place.OUTBOX, "select", Use.CANCELLER_READS));
+      case SUBSCRIBER ->
+          List.of(
+              whole(Place.OUTBOX, "select"),
+              on(Place.OUTBOX, "update", Use.SUBSCRIBER_UPDATES),
+              whole(Place.OUTBOX, "delete"),
+              whole(Place.SLEEPERS, "select"),
+              whole(Place.SLEEPERS, "insert"),
+              on(Place.SLEEPERS, "update", Use.SUBSCRIBER_UPDATES),
+              whole(Place.SLEEPERS, "delete"),
+              on(Place.DEAD_LETTERS, "insert", Use.SUBSCRIBER_INSERTS));
+      case OPERATOR ->
+          List.of(
+              whole(Place.OUTBOX, "select"),
+              on(Place.OUTBOX, "insert", Use.OPERATOR_INSERTS),
+              whole(Place.SLEEPERS, "select"),
+              whole(Place.DEAD_LETTERS, "select"),
+              on(Place.DEAD_LETTERS, "update", Use.OPERATOR_UPDATES),
+              whole(Place.DEAD_LETTERS, "delete"));
+    };
+  }
+
+  private static Grant whole(Place place, String privilege) {
+    return new Grant(place, privilege, List.of());
+  }
+
+  private static Grant on(Place place, String privilege, Use use) {
+    return new Grant(place, privilege, Layout.of(place).columns(use));
+  }
+
+  /** The right as SQL takes it, such as {@code update (a, b)}. */
+  public String sql() {
+    return privilege + (columns.isEmpty() ? "" : " (" + String.join(", ", columns) + ")");
+  }
+}

@@ -1,0 +1,186 @@
+package dev.outbox4j.internal.schema;
+
+import static dev.outbox4j.internal.schema.Column.Use.CANCELLER_READS;
+import static dev.outbox4j.internal.schema.Column.Use.OFTEN_WRITTEN;
+import static dev.outbox4j.internal.schema.Column.Use.OPERATOR_INSERTS;
+import static dev.outbox4j.internal.schema.Column.Use.OPERATOR_UPDATES;
+import static dev.outbox4j.internal.schema.Column.Use.PUBLISHER_INSERTS;
+import static dev.outbox4j.internal.schema.Column.Use.PUBLISHER_READS;
+import static dev.outbox4j.internal.schema.Column.Use.SUBSCRIBER_INSERTS;
+import static dev.outbox4j.internal.schema.Column.Use.SUBSCRIBER_UPDATES;
+
+import java.util.List;
+
+/**
+ * One table: its columns, indexes and storage settings. Grants and the validator are derived from
+ * it; that the migrations create the same is tested.
+ *
+ * @param purpose what the table is, in words
+ * @param version the schema's version, which the comment on the table holds
+ * @param columns the columns, in order
+ * @param indexes the indexes
+ * @param oftenBecause why no index may mention the columns that are written often
+ * @param logged whether the table must survive a crash
+ * @param settings the storage settings
+ */
+public record Layout(
+    String purpose,
+    int version,
+    List<Column> columns,
+    List<Index> indexes,
+    String oftenBecause,
+    boolean logged,
+    List<Setting> settings) {
+
+  private static final String TIMESTAMP = "timestamp with time zone";
+  private static final String[] NOW = {"now()", "CURRENT_TIMESTAMP", "transaction_timestamp()"};
+
+  private static final Layout OUTBOX =
+      new Layout(
+          "outbox table",
+          1,
+          List.of(
+              Column.required("id", "bigint")
+                  .defaulting(Column.IDENTITY)
+                  .used(PUBLISHER_READS, CANCELLER_READS, OPERATOR_INSERTS),
+              Column.required("queue", "text")
+                  .inByteOrder()
+                  .used(PUBLISHER_INSERTS, PUBLISHER_READS, CANCELLER_READS, OPERATOR_INSERTS),
+              message(Column.optional("type", "text").inByteOrder()),
+              message(Column.optional("ordering_key", "text").inByteOrder()),
+              message(Column.required("payload", "bytea")),
+              message(Column.required("headers", "jsonb").defaulting("'{}'::jsonb")),
+              Column.required("created_at", TIMESTAMP).defaulting(NOW),
+              Column.required("available_at", TIMESTAMP)
+                  .defaulting("clock_timestamp()")
+                  .used(PUBLISHER_INSERTS, PUBLISHER_READS, OPERATOR_INSERTS, SUBSCRIBER_UPDATES),
+              Column.optional("lease_until", TIMESTAMP)
+                  .used(CANCELLER_READS, SUBSCRIBER_UPDATES, OFTEN_WRITTEN),
+              claimed(Column.optional("leased_at", TIMESTAMP)),
+              Column.required("lease_token", "bigint")
+                  .defaulting("0")
+                  .used(OPERATOR_INSERTS, SUBSCRIBER_UPDATES, OFTEN_WRITTEN),
+              claimed(Column.required("deliveries_count", "integer").defaulting("0")),
+              attempt(Column.required("attempts_count", "integer").defaulting("0")),
+              attempt(Column.optional("first_attempt_at", TIMESTAMP)),
+              attempt(Column.optional("last_attempt_at", TIMESTAMP)),
+              claimed(Column.optional("leased_by", "text")),
+              attempt(Column.optional("last_error", "text")),
+              Column.optional("timer_id", "text")
+                  .inByteOrder()
+                  .used(PUBLISHER_INSERTS, PUBLISHER_READS, CANCELLER_READS, OPERATOR_INSERTS)),
+          List.of(
+              Index.primaryKey("id"),
+              Index.plain("queue", "available_at", "id").where("(available_at IS NOT NULL)"),
+              Index.plain("queue", "timer_id").uniqueWhere("(timer_id IS NOT NULL)")),
+          "every claim writes it",
+          true,
+          List.of(
+              new Setting("fillfactor", "42"),
+              new Setting("autovacuum_vacuum_scale_factor", "0"),
+              new Setting("autovacuum_vacuum_threshold", "1000"),
+              new Setting("autovacuum_vacuum_insert_scale_factor", "0"),
+              new Setting("autovacuum_vacuum_insert_threshold", "100000"),
+              new Setting("autovacuum_vacuum_cost_delay", "0"),
+              new Setting("vacuum_truncate", "off")));
+
+  private static final Layout SLEEPERS =
+      new Layout(
+          "table of sleeping subscribers",
+          1,
+          List.of(
+              Column.required("queue", "text").inByteOrder().used(PUBLISHER_READS),
+              Column.required("subscriber", "text").inByteOrder(),
+              Column.required("wake_at", TIMESTAMP)
+                  .used(PUBLISHER_READS, SUBSCRIBER_UPDATES, OFTEN_WRITTEN),
+              Column.required("on_watch", "boolean")
+                  .defaulting("false")
+                  .used(SUBSCRIBER_UPDATES, OFTEN_WRITTEN),
+              Column.required("until", TIMESTAMP).used(SUBSCRIBER_UPDATES, OFTEN_WRITTEN)),
+          List.of(Index.primaryKey("queue", "subscriber")),
+          "a subscriber writes it whenever it falls asleep",
+          false,
+          List.of(
+              new Setting("fillfactor", "50"),
+              new Setting("autovacuum_vacuum_scale_factor", "0"),
+              new Setting("autovacuum_vacuum_threshold", "1000")));
+
+  private static final Layout DEAD_LETTERS =
+      new Layout(
+          "dead-letter table",
+          1,
+          List.of(
+              Column.required("id", "bigint").defaulting(Column.IDENTITY),
+              moved(Column.required("outbox", "text").inByteOrder()),
+              moved(Column.required("original_id", "bigint")),
+              moved(Column.required("lease_token", "bigint")),
+              moved(Column.required("queue", "text").inByteOrder()),
+              moved(Column.optional("type", "text").inByteOrder()),
+              moved(Column.optional("ordering_key", "text").inByteOrder()),
+              moved(Column.required("payload", "bytea")),
+              moved(Column.required("headers", "jsonb").defaulting("'{}'::jsonb")),
+              moved(Column.required("deliveries_count", "integer")),
+              moved(Column.required("attempts_count", "integer")),
+              moved(Column.required("created_at", TIMESTAMP)),
+              moved(Column.required("available_at", TIMESTAMP)),
+              moved(Column.optional("first_attempt_at", TIMESTAMP)),
+              moved(Column.optional("last_attempt_at", TIMESTAMP)),
+              Column.required("failed_at", TIMESTAMP).defaulting(NOW),
+              moved(Column.required("failure_reason", "text")),
+              moved(Column.optional("last_exception", "text")),
+              moved(Column.optional("timer_id", "text").inByteOrder()),
+              Column.optional("resolved_at", TIMESTAMP).used(OPERATOR_UPDATES),
+              Column.optional("resolved_by", "text").used(OPERATOR_UPDATES),
+              Column.optional("resolution", "text").used(OPERATOR_UPDATES)),
+          List.of(
+              Index.primaryKey("id", "failed_at"),
+              Index.plain("queue", "failed_at").where("(resolved_at IS NULL)")),
+          "",
+          true,
+          List.of());
+
+  /** Copies the lists. */
+  public Layout {
+    columns = List.copyOf(columns);
+    indexes = List.copyOf(indexes);
+    settings = List.copyOf(settings);
+  }
+
+  /** Returns the layout of a table. */
+  public static Layout of(Place place) {
+    return switch (place) {
+      case OUTBOX -> OUTBOX;
+      case SLEEPERS -> SLEEPERS;
+      case DEAD_LETTERS -> DEAD_LETTERS;
+    };
+  }
+
+  /** The names of the columns that are used so, in order. */
+  public List<String> columns(Column.Use use) {
+    return columns.stream()
+        .filter(column -> column.uses().contains(use))
+        .map(Column::name)
+        .toList();
+  }
+
+  /** The text by which a comment or a function body tells the schema's version. */
+  public static String stamp(int version) {
+    return "outbox4j schema " + version;
+  }
+
+  private static Column message(Column column) {
+    return column.used(PUBLISHER_INSERTS, OPERATOR_INSERTS);
+  }
+
+  private static Column claimed(Column column) {
+    return column.used(SUBSCRIBER_UPDATES, OFTEN_WRITTEN);
+  }
+
+  private static Column attempt(Column column) {
+    return column.used(SUBSCRIBER_UPDATES);
+  }
+
+  private static Column moved(Column column) {
+    return column.used(SUBSCRIBER_INSERTS);
+  }
+}

@@ -1,0 +1,149 @@
+package dev.outbox4j.internal.schema;
+
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Objects;
+import java.util.regex.Pattern;
+
+/**
+ * The rules for names, and every name that is derived from a table's. A name that passes can be
+ * quoted and put into a statement.
+ */
+public final class Names {
+  /** The bytes PostgreSQL keeps of an identifier. */
+  public static final int MAX_BYTES = 63;
+
+  /** The bytes of an outbox table's name; longer suffixes than today's still fit. */
+  public static final int MAX_OUTBOX_BYTES = 32;
+
+  /** The bytes of a dead-letter table's name: an outbox's and {@code _dlq}. */
+  public static final int MAX_DEAD_LETTER_BYTES = 36;
+
+  private static final Pattern ALLOWED = Pattern.compile("[\\p{L}_][\\p{L}\\p{N}_ -]*");
+  private static final Pattern PLAIN = Pattern.compile("[a-z_][a-z0-9_]*");
+
+  private Names() {}
+
+  /**
+   * Checks the name of a schema or of any table.
+   *
+   * @param what the name's role, for the error text
+   * @throws IllegalArgumentException if it has other characters or is too long
+   */
+  public static String requireIdentifier(String what, String name) {
+    Objects.requireNonNull(name, what);
+    if (!ALLOWED.matcher(name).matches()) {
+      throw new IllegalArgumentException(
+          "%s '%s' is not allowed: use letters, digits, _, - and spaces, beginning with a letter or _"
+              .formatted(what, name.replaceAll("\\p{Cntrl}", "?")));
+    }
+    if (bytes(name) > MAX_BYTES) {
+      throw new IllegalArgumentException(
+          "%s '%s' is %d bytes long and PostgreSQL keeps %d; shorten it"
+              .formatted(what, name, bytes(name), MAX_BYTES));
+    }
+    return name;
+  }
+
+  /** Checks the name of an outbox table. */
+  public static String requireOutbox(String what, String name) {
+    return requireShort(what, requireIdentifier(what, name), MAX_OUTBOX_BYTES);
+  }
+
+  /** Checks the name of a dead-letter table. */
+  public static String requireDeadLetters(String what, String name) {
+    return requireShort(what, requireIdentifier(what, name), MAX_DEAD_LETTER_BYTES);
+  }
+
+  private static String requireShort(String what, String name, int most) {
+    if (bytes(name) > most) {
+      throw new IllegalArgumentException(
+          "%s '%s' is %d bytes long and may have %d, since other names are derived from it; shorten it by %d bytes"
+              .formatted(what, name, bytes(name), most, bytes(name) - most));
+    }
+    return name;
+  }
+
+  /** The channel on which publishers notify. */
+  public static String channel(String outbox) {
+    return "outbox_" + outbox;
+  }
+
+  /** The index that serves claims. */
+  public static String claimIndex(String outbox) {
+    return outbox + "_claim_idx";
+  }
+
+  /** The unique index on timer ids. */
+  public static String timerIndex(String outbox) {
+    return outbox + "_timer_uq";
+  }
+
+  /** The table of sleeping subscribers. */
+  public static String sleepers(String outbox) {
+    return outbox + "_sleepers";
+  }
+
+  /** The SQL function that publishes. */
+  public static String publishFunction(String outbox) {
+    return outbox + "_publish";
+  }
+
+  /** The dead-letter table of an outbox for which no other is named. */
+  public static String deadLetters(String outbox) {
+    return outbox + "_dlq";
+  }
+
+  /** The index on a queue's open dead letters. */
+  public static String deadLetterIndex(String deadLetters) {
+    return deadLetters + "_queue_failed_idx";
+  }
+
+  /** The table in which Flyway keeps what was applied, for an outbox or a dead-letter table. */
+  public static String history(String table) {
+    return table + "_schema_history";
+  }
+
+  /** All tables, indexes and sequences of an outbox; they share one name space. */
+  public static List<String> relationsOfOutbox(String outbox) {
+    return List.of(
+        outbox,
+        outbox + "_pkey",
+        outbox + "_id_seq",
+        claimIndex(outbox),
+        timerIndex(outbox),
+        sleepers(outbox),
+        sleepers(outbox) + "_pkey",
+        history(outbox),
+        // what Flyway derives for its history
+        history(outbox) + "_pk",
+        history(outbox) + "_s_idx");
+  }
+
+  /** All tables, indexes and sequences of a dead-letter table. */
+  public static List<String> relationsOfDeadLetters(String deadLetters) {
+    return List.of(
+        deadLetters,
+        deadLetters + "_pkey",
+        deadLetters + "_id_seq",
+        deadLetterIndex(deadLetters),
+        history(deadLetters),
+        history(deadLetters) + "_pk",
+        history(deadLetters) + "_s_idx");
+  }
+
+  /** For statements: always quoted. */
+  public static String quoted(String name) {
+    return '"' + name.replace("\"", "\"\"") + '"';
+  }
+
+  /** For people: quoted only where it must be. */
+  public static String plain(String name) {
+    return PLAIN.matcher(name).matches() ? name : quoted(name);
+  }
+
+  /** The name's length as PostgreSQL counts it. */
+  public static int bytes(String name) {
+    return name.getBytes(StandardCharsets.UTF_8).length;
+  }
+}

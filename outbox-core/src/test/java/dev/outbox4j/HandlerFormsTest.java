@@ -1,0 +1,177 @@
+package dev.outbox4j;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.outbox4j.testing.InMemoryStore;
+import java.io.IOException;
+import java.net.URI;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Path;
+import java.time.Clock;
+import java.util.List;
+import java.util.Locale;
+import java.util.function.Consumer;
+import javax.tools.Diagnostic;
+import javax.tools.DiagnosticCollector;
+import javax.tools.JavaCompiler;
+import javax.tools.JavaFileObject;
+import javax.tools.SimpleJavaFileObject;
+import javax.tools.ToolProvider;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/**
+ * Compiles what users may write as a handler. A method that returns an {@link Outcome} here rejects
+ * the message, and one that returns a stage fails it, so that a result that was dropped would show
+ * as an ack.
+ */
+class HandlerFormsTest {
+  private static final String SOURCE =
+      """
+      import dev.outbox4j.*;
+      import java.util.concurrent.*;
+
+      public class Sample implements java.util.function.Consumer<OutboxSubscriber.Builder> {
+        public static int shipped;
+
+        static void ship(Payload order, Delivery delivery) { shipped++; }
+        static Outcome decide(Payload order, Delivery delivery) { return Outcome.reject("no"); }
+        static CompletableFuture<Void> send(Payload order, Delivery delivery) {
+          return CompletableFuture.failedFuture(new IllegalStateException("broker down"));
+        }
+        static Future<Void> sendOldStyle(Payload order, Delivery delivery) {
+          return CompletableFuture.failedFuture(new IllegalStateException("broker down"));
+        }
+        static void overloaded(Payload order, Delivery delivery) { shipped++; }
+        static void overloaded(String order, Delivery delivery) { shipped++; }
+
+        @Override
+        public void accept(OutboxSubscriber.Builder builder) {
+          builder.CALL;
+        }
+      }
+      """;
+
+  @TempDir Path classes;
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "(order, delivery) -> ship(order, delivery)",
+        "(order, delivery) -> decide(order, delivery)",
+        "(order, delivery) -> send(order, delivery)",
+        "(order, delivery) -> sendOldStyle(order, delivery)",
+        "(order, delivery) -> { throw new IllegalStateException(); }",
+        "Sample::overloaded"
+      })
+  void compilerRefusesWhatDoesNotSayWhetherTheResultMatters(String handler) {
+    for (String call : calls(handler)) {
+      assertThat(errors(call))
+          .as(call)
+          .hasSize(1)
+          .first()
+          .asString()
+          .contains("reference to " + call.substring(0, call.indexOf('(')) + " is ambiguous");
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "(order, delivery) -> { ship(order, delivery); }          | acked",
+        "(order, delivery) -> { send(order, delivery); }          | acked",
+        "(order, delivery) -> { return decide(order, delivery); } | rejected",
+        "(order, delivery) -> { return send(order, delivery); }   | retried",
+        "(Payload order, Delivery delivery) -> ship(order, delivery)   | acked",
+        "(Payload order, Delivery delivery) -> decide(order, delivery) | rejected",
+        "(Payload order, Delivery delivery) -> send(order, delivery)   | retried",
+        "(Payload order, Delivery delivery) -> { throw new Exception(); } | retried",
+        "Sample::ship         | acked",
+        "Sample::decide       | rejected",
+        "Sample::send         | retried",
+        "Sample::sendOldStyle | retried",
+      })
+  void noFormThatCompilesDropsAResultUnlessBracesSaySo(String handler, String end)
+      throws Exception {
+    for (String call : calls(handler)) {
+      assertThat(errors(call)).as(call).isEmpty();
+      assertThat(endOfAMessage()).as(call).isEqualTo(end);
+    }
+  }
+
+  @Test
+  void compilerChecksWhatAnOutcomeHandlerAndAnAsyncHandlerReturn() {
+    assertThat(errors("on(\"t\", (OutcomeHandler<Payload>) (o, d) -> send(o, d))")).hasSize(1);
+    assertThat(errors("on(\"t\", (AsyncHandler<Payload>) (o, d) -> decide(o, d))")).hasSize(1);
+    assertThat(errors("on(\"t\", (OutcomeHandler<Payload>) (o, d) -> decide(o, d))")).isEmpty();
+  }
+
+  private static List<String> calls(String handler) {
+    return List.of(
+        "on(\"t\", Payload.class, " + handler + ")",
+        "on(\"t\", " + handler + ")",
+        "otherwise(" + handler + ")");
+  }
+
+  private List<String> errors(String call) {
+    JavaCompiler javac = ToolProvider.getSystemJavaCompiler();
+    DiagnosticCollector<JavaFileObject> found = new DiagnosticCollector<>();
+    JavaFileObject source =
+        new SimpleJavaFileObject(URI.create("string:///Sample.java"), JavaFileObject.Kind.SOURCE) {
+          @Override
+          public CharSequence getCharContent(boolean ignoreEncodingErrors) {
+            return SOURCE.replace("CALL", call);
+          }
+        };
+    javac
+        .getTask(
+            null,
+            null,
+            found,
+            List.of(
+                "-proc:none",
+                "-d",
+                classes.toString(),
+                "-classpath",
+                System.getProperty("java.class.path")),
+            null,
+            List.of(source))
+        .call();
+    return found.getDiagnostics().stream()
+        .filter(each -> each.getKind() == Diagnostic.Kind.ERROR)
+        .map(each -> each.getMessage(Locale.ENGLISH))
+        .toList();
+  }
+
+  private String endOfAMessage() throws Exception {
+    InMemoryStore store = new InMemoryStore(Clock.systemUTC());
+    EndRecorder end = new EndRecorder();
+    OutboxSubscriber.Builder builder =
+        OutboxSubscriber.builder("orders")
+            .store(store)
+            .deadLetters(store.deadLetters())
+            .observe(end);
+    try (URLClassLoader loader =
+        new URLClassLoader(
+            new URL[] {classes.toUri().toURL()}, HandlerFormsTest.class.getClassLoader())) {
+      handlers(loader).accept(builder);
+      store.publish(OutboxMessage.to("orders").type("t").build());
+      try (OutboxSubscriber subscriber = builder.build()) {
+        subscriber.start();
+        return end.await();
+      }
+    }
+  }
+
+  @SuppressWarnings("unchecked")
+  private static Consumer<OutboxSubscriber.Builder> handlers(ClassLoader loader)
+      throws ReflectiveOperationException, IOException {
+    return (Consumer<OutboxSubscriber.Builder>)
+        loader.loadClass("Sample").getDeclaredConstructor().newInstance();
+  }
+}

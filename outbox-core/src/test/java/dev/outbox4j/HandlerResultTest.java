@@ -1,0 +1,208 @@
+package dev.outbox4j;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.outbox4j.spi.PayloadCodec;
+import dev.outbox4j.spi.UndecodableException;
+import dev.outbox4j.testing.InMemoryStore;
+import java.lang.reflect.Type;
+import java.time.Clock;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Test;
+
+/** What becomes of a message by what its handler or its codec gives. */
+class HandlerResultTest {
+  private final InMemoryStore store = new InMemoryStore(Clock.systemUTC());
+  private final EndRecorder end = new EndRecorder();
+
+  private OutboxSubscriber.Builder builder() {
+    return OutboxSubscriber.builder("orders")
+        .store(store)
+        .deadLetters(store.deadLetters())
+        .observe(end);
+  }
+
+  private String endOf(OutboxSubscriber.Builder builder) throws Exception {
+    store.publish(OutboxMessage.to("orders").type("t").header("version", "2").body("body").build());
+    try (OutboxSubscriber subscriber = builder.build()) {
+      subscriber.start();
+      return end.await();
+    }
+  }
+
+  private String lastError() {
+    return store.rows().get(0).lastError();
+  }
+
+  @Test
+  @SuppressWarnings("FutureReturnValueIgnored") // that is the mistake
+  void aStageThatGivesAnotherStageIsAFailedAttempt() throws Exception {
+    CompletableFuture<Void> inner = CompletableFuture.completedFuture(null);
+
+    assertThat(
+            endOf(
+                builder()
+                    .on(
+                        "t",
+                        (payload, delivery) -> {
+                          return CompletableFuture.completedFuture(payload)
+                              .thenApply(sent -> inner);
+                        })))
+        .isEqualTo("retried");
+    assertThat(lastError()).contains("use thenCompose");
+  }
+
+  @Test
+  @SuppressWarnings("FutureReturnValueIgnored") // that is the mistake
+  void aStageThatGivesAnotherStageIsAFailedAttemptAlsoIfTheHandlerHasDecided() throws Exception {
+    assertThat(
+            endOf(
+                builder()
+                    .on(
+                        "t",
+                        (payload, delivery) -> {
+                          delivery.decide(Outcome.ack());
+                          return CompletableFuture.completedFuture(new CompletableFuture<>());
+                        })))
+        .isEqualTo("retried");
+  }
+
+  @Test
+  void aValueThatIsNoOutcomeIsAFailedAttemptThatNamesItsClass() throws Exception {
+    assertThat(
+            endOf(
+                builder()
+                    .on(
+                        "t",
+                        (payload, delivery) -> {
+                          return 42;
+                        })))
+        .isEqualTo("retried");
+    assertThat(lastError())
+        .contains("returned a value of java.lang.Integer")
+        .contains("write braces");
+  }
+
+  @Test
+  void anOutcomeThatAStageGivesHolds() throws Exception {
+    assertThat(
+            endOf(
+                builder()
+                    .otherwise(
+                        (payload, delivery) -> {
+                          return CompletableFuture.completedFuture(Outcome.reject("no"));
+                        })))
+        .isEqualTo("rejected");
+  }
+
+  @Test
+  void onlyUndecodableExceptionMeansThatTheBytesAreAtFault() throws Exception {
+    assertThat(endOf(decodedBy(new UndecodableException("not a number")))).isEqualTo("undecodable");
+  }
+
+  @Test
+  void anyOtherExceptionOfACodecIsAFailedAttempt() throws Exception {
+    assertThat(endOf(decodedBy(new IllegalStateException("registry is down"))))
+        .isEqualTo("retried");
+    assertThat(lastError()).contains("registry is down");
+  }
+
+  @Test
+  void anExceptionOfACodecIsRetriedInAckModeRejectOnErrorToo() throws Exception {
+    assertThat(
+            endOf(
+                decodedBy(new IllegalStateException("registry is down"))
+                    .ackMode(AckMode.REJECT_ON_ERROR)))
+        .isEqualTo("retried");
+  }
+
+  @Test
+  void anErrorOfACodecIsAFailedAttempt() throws Exception {
+    assertThat(endOf(decodedBy(new NoClassDefFoundError("Order")))).isEqualTo("retried");
+  }
+
+  @Test
+  void aBodyOfAnotherClassThanTheHandlersIsAFailedAttempt() throws Exception {
+    assertThat(
+            endOf(
+                builder()
+                    .codec(codec((payload, headers, type) -> "text"))
+                    .on("t", Integer.class, (number, delivery) -> {})))
+        .isEqualTo("retried");
+    assertThat(lastError()).contains("java.lang.String where java.lang.Integer is expected");
+  }
+
+  @Test
+  void bytesThatAreNoTextAreUndecodableForAStringHandler() throws Exception {
+    store.publish(
+        OutboxMessage.to("orders").type("t").body(new byte[] {(byte) 0xC3, (byte) 0x28}).build());
+    try (OutboxSubscriber subscriber =
+        builder().on("t", String.class, (text, delivery) -> {}).build()) {
+      subscriber.start();
+      assertThat(end.await()).isEqualTo("undecodable");
+    }
+  }
+
+  @Test
+  void aCodecGetsTheHeadersAndTheTypeAndMayDecodeToAPrimitive() throws Exception {
+    AtomicReference<Object> seen = new AtomicReference<>();
+
+    assertThat(
+            endOf(
+                builder()
+                    .codec(
+                        codec(
+                            (payload, headers, type) -> {
+                              seen.set(type);
+                              return Integer.valueOf(headers.get("version"));
+                            }))
+                    .on(
+                        "t",
+                        int.class,
+                        (number, delivery) -> {
+                          seen.compareAndSet(int.class, number);
+                        })))
+        .isEqualTo("acked");
+    assertThat(seen).hasValue(2);
+  }
+
+  private OutboxSubscriber.Builder decodedBy(Throwable failure) {
+    return builder()
+        .codec(
+            codec(
+                (payload, headers, type) -> {
+                  if (failure instanceof Error error) {
+                    throw error;
+                  }
+                  throw (Exception) failure;
+                }))
+        .on("t", Integer.class, (number, delivery) -> {});
+  }
+
+  @FunctionalInterface
+  private interface Decoding {
+    Object decode(Payload payload, Map<String, String> headers, Type type) throws Exception;
+  }
+
+  private static PayloadCodec codec(Decoding decoding) {
+    return new PayloadCodec() {
+      @Override
+      public String contentType() {
+        return "text/plain";
+      }
+
+      @Override
+      public Payload encode(Object body) {
+        return Payload.ofText(body.toString());
+      }
+
+      @Override
+      public Object decode(Payload payload, Map<String, String> headers, Type type)
+          throws Exception {
+        return decoding.decode(payload, headers, type);
+      }
+    };
+  }
+}

@@ -1,0 +1,206 @@
+package dev.outbox4j.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.outbox4j.spi.ClaimRequest.Idle;
+import dev.outbox4j.spi.ClaimRequest.Idle.Mode;
+import dev.outbox4j.spi.LookAhead;
+import dev.outbox4j.spi.LookAhead.Watch;
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+
+/** Who is told of new messages, and the protocol of falling asleep, on instants the test sets. */
+class QueueWatchTest {
+  private static final long MILLI = 1_000_000;
+  private static final long SECOND = 1_000 * MILLI;
+  private static final Duration QUICK = Duration.ofMillis(1);
+
+  private final QueueWatch watch =
+      new QueueWatch(
+          new SubscriberSettings.Claiming(
+              100,
+              Duration.ofSeconds(60),
+              Duration.ofMillis(10),
+              Duration.ofSeconds(10),
+              Duration.ofSeconds(1)));
+  private long now = 1_000 * SECOND;
+  private Watch others = Watch.VACANT;
+  private boolean transactionsEnded = true;
+
+  /** A claim that finds so many rows; answers as a store does. */
+  private Idle claim(Duration takes, int rows) {
+    Idle idle = watch.next(true, false, now);
+    now += takes.toNanos();
+    LookAhead ahead = null;
+    if (idle.mode() == Mode.SLEEP || idle.mode() == Mode.LOOK_AHEAD) {
+      if (idle.mode() == Mode.SLEEP && others != Watch.TAKEN) {
+        others = Watch.MINE;
+      }
+      boolean known = idle.mark() != null && idle.mark() != Idle.NEW_MARK;
+      ahead = new LookAhead(null, others, 7, known && transactionsEnded);
+    }
+    watch.claimed(rows, ahead, now);
+    return idle;
+  }
+
+  private void emptyClaims(int count) {
+    for (int i = 0; i < count; i++) {
+      claim(QUICK, 0);
+      now += 20 * MILLI;
+    }
+  }
+
+  private Duration longestWait() {
+    return Duration.ofNanos(watch.longestWait(true, now));
+  }
+
+  @Test
+  void theOnlySubscriberTakesTheWatchAndSleepsLongOnceOlderTransactionsHaveEnded() {
+    emptyClaims(30);
+    assertThat(watch.asleep()).isTrue();
+    assertThat(longestWait()).isEqualTo(Duration.ofSeconds(10));
+  }
+
+  @Test
+  void waitsStayShortWhileATransactionIsOpenThatMayNotKnowOfTheSleep() {
+    transactionsEnded = false;
+    emptyClaims(30);
+    assertThat(longestWait()).isLessThanOrEqualTo(Duration.ofMillis(20));
+    now += 3 * SECOND;
+    assertThat(longestWait()).isLessThanOrEqualTo(Duration.ofMillis(100));
+  }
+
+  @Test
+  void aSlowClaimDoesNotTakeItsOwnSnapshotForOneAfterItsAnnouncement() {
+    claim(QUICK, 0);
+    assertThat(claim(Duration.ofMillis(300), 0).mode()).isEqualTo(Mode.SLEEP);
+    assertThat(claim(QUICK, 0).mark()).as("not before the margin has passed").isNull();
+    now += 60 * MILLI;
+    assertThat(claim(QUICK, 0).mark()).isEqualTo(Idle.NEW_MARK);
+    assertThat(claim(QUICK, 0).mark()).isEqualTo(7);
+  }
+
+  @Test
+  void anAnnouncementThatRanOutIsMadeAnewFromTheBeginning() {
+    emptyClaims(30);
+    now += 60 * SECOND; // no claim all the while, and nobody refreshed the announcement
+    assertThat(claim(QUICK, 0).mode()).isEqualTo(Mode.SLEEP);
+    assertThat(longestWait()).isLessThanOrEqualTo(Duration.ofMillis(20));
+  }
+
+  @Test
+  void aRefreshedAnnouncementStaysSettled() {
+    emptyClaims(30);
+    now += 6 * SECOND;
+    assertThat(claim(QUICK, 0).mode()).isEqualTo(Mode.SLEEP);
+    assertThat(longestWait()).isEqualTo(Duration.ofSeconds(10));
+  }
+
+  @Test
+  void whoFindsTheWatchTakenStaysInReserveAndPollsAtTheMediumPace() {
+    others = Watch.TAKEN;
+    emptyClaims(3);
+    assertThat(watch.inReserve()).isTrue();
+    assertThat(watch.asleep()).as("notifications are for another").isFalse();
+    assertThat(longestWait()).isEqualTo(Duration.ofSeconds(1));
+  }
+
+  @Test
+  void whoIsInReserveTakesTheWatchWhenItFindsItVacant() {
+    others = Watch.TAKEN;
+    emptyClaims(3);
+    others = Watch.VACANT;
+    claim(QUICK, 0);
+    assertThat(claim(QUICK, 0).mode()).isEqualTo(Mode.SLEEP);
+    assertThat(watch.onWatch()).isTrue();
+  }
+
+  @Test
+  void whoIsWokenByNameTakesTheWatchWhenItFindsNothing() {
+    others = Watch.TAKEN;
+    emptyClaims(3);
+    others = Watch.VACANT;
+    watch.called();
+    assertThat(claim(QUICK, 0).mode()).isEqualTo(Mode.SLEEP);
+    assertThat(watch.onWatch()).isTrue();
+  }
+
+  @Test
+  void whoIsWokenByNameAndHasNoRoomEitherIsToWakeTheNext() {
+    others = Watch.TAKEN;
+    emptyClaims(3);
+    assertThat(watch.isCountedOn()).isFalse();
+    watch.called();
+    assertThat(watch.isCountedOn()).isTrue();
+    watch.passed();
+    assertThat(watch.isCountedOn()).isFalse();
+  }
+
+  @Test
+  void whoIsBusyOnWatchNeedsNoNotificationsButKeepsTheWatch() {
+    emptyClaims(30);
+    boolean told = false;
+    for (int i = 0; i < 20; i++) {
+      told |= claim(QUICK, 5).mode() == Mode.AWAKE;
+    }
+    assertThat(told).isTrue();
+    assertThat(watch.onWatch()).isTrue();
+    Idle again = claim(QUICK, 5);
+    for (int i = 0; i < 100 && again.mode() == Mode.UNCHANGED; i++) {
+      now += 50 * MILLI;
+      again = claim(QUICK, 5);
+    }
+    assertThat(again.mode()).as("said again before it runs out").isEqualTo(Mode.AWAKE);
+    assertThat(again.wakeIn()).isGreaterThan(Duration.ofSeconds(3));
+  }
+
+  @Test
+  void aSteadyTrickleKeepsTheSubscriberAwakeThoughEachSecondClaimIsEmpty() {
+    emptyClaims(30);
+    int sleeps = 0;
+    for (int i = 0; i < 100; i++) { // a message each 8 ms
+      claim(QUICK, 1);
+      now += 3 * MILLI;
+      sleeps += claim(QUICK, 0).mode() == Mode.SLEEP ? 1 : 0;
+      now += 3 * MILLI;
+    }
+    assertThat(watch.asleep()).as("publishers notify").isFalse();
+    assertThat(watch.onWatch()).isTrue();
+    assertThat(sleeps).isZero();
+    now += 200 * MILLI;
+    assertThat(claim(QUICK, 0).mode()).isEqualTo(Mode.SLEEP);
+  }
+
+  @Test
+  void whatCouldNotBeSaidIsNotSaidAgainAtOnceSoThatRowsAreClaimedMeanwhile() {
+    claim(QUICK, 0);
+    assertThat(watch.next(true, false, now).mode()).isEqualTo(Mode.SLEEP);
+    watch.failed(now); // somebody has locked the table of sleepers
+    for (int i = 0; i < 5; i++) {
+      now += 500 * MILLI;
+      assertThat(claim(QUICK, 0).mode()).isEqualTo(Mode.LOOK_AHEAD);
+    }
+    assertThat(longestWait()).isEqualTo(Duration.ofSeconds(1));
+    now += 5 * SECOND;
+    assertThat(claim(QUICK, 0).mode()).isEqualTo(Mode.SLEEP);
+  }
+
+  @Test
+  void whoIsBusyFromTheBeginningTakesAVacantWatchSoThatNobodyElseIsWoken() {
+    boolean taken = false;
+    for (int i = 0; i < 12; i++) {
+      taken |= claim(QUICK, 5).mode() == Mode.SLEEP;
+    }
+    assertThat(taken).isTrue();
+    assertThat(watch.onWatch()).isTrue();
+  }
+
+  @Test
+  void withoutAListenerTheWatchIsGivenUp() {
+    emptyClaims(30);
+    Idle idle = watch.next(false, false, now);
+    assertThat(idle).isEqualTo(Idle.awake(Duration.ZERO));
+    assertThat(watch.onWatch()).isFalse();
+    assertThat(Duration.ofNanos(watch.longestWait(false, now))).isEqualTo(Duration.ofSeconds(1));
+  }
+}

@@ -1,0 +1,93 @@
+package dev.outbox4j.dlq;
+
+import dev.outbox4j.postgres.PostgresStore;
+import dev.outbox4j.postgres.internal.FencedSql;
+import dev.outbox4j.postgres.internal.FencedStatement;
+import dev.outbox4j.postgres.internal.Jdbc;
+import dev.outbox4j.postgres.internal.Refusal;
+import dev.outbox4j.postgres.internal.Sql;
+import dev.outbox4j.spi.DeadLetterEntry;
+import dev.outbox4j.spi.DeadLetterWriter;
+import dev.outbox4j.spi.Written;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.jooq.Name;
+
+/** Moves rows of one outbox to its dead-letter table. */
+final class JdbcDeadLetterWriter implements DeadLetterWriter {
+  private static final String DELETED =
+      """
+      o.id, o.lease_token, o.queue, o.type, o.ordering_key, o.payload, o.headers,
+          o.deliveries_count, o.created_at, o.available_at, o.timer_id,
+          case when a.attempts > o.attempts_count then coalesce(o.first_attempt_at, now())
+            else o.first_attempt_at end as first_attempt_at,
+          case when a.attempts > o.attempts_count then now()
+            else o.last_attempt_at end as last_attempt_at,
+          a.reason, a.attempts, a.exception\
+      """;
+
+  /** The outbox is named as the server resolves it, so that it is the same whoever writes. */
+  private static final String INSERT =
+      """
+      ,
+      inserted as (
+        insert into {dead_letters} (outbox, original_id, lease_token, queue, type, ordering_key,
+          payload, headers, deliveries_count, attempts_count, created_at, available_at,
+          first_attempt_at, last_attempt_at, timer_id, failure_reason, last_exception)
+        select (
+            select n.nspname || '.' || c.relname
+            from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+            where c.oid = cast('{outbox}' as regclass)),
+          id, lease_token, queue, type, ordering_key, payload, headers, deliveries_count, attempts,
+          created_at, available_at, first_attempt_at, last_attempt_at, timer_id, reason, exception
+        from done
+        returning 1)\
+      """;
+
+  private static final String ALL_ARRIVED =
+      """
+        and (
+          select cast(case when done.count <> inserted.count
+            then '{swallowed}' || inserted.count || ' instead of ' || done.count end as int)
+          from (select count(*) from done) done, (select count(*) from inserted) inserted) is null
+      """
+          .replace("{swallowed}", Refusal.SWALLOWED.words());
+
+  private final FencedStatement<DeadLetterEntry> move;
+
+  JdbcDeadLetterWriter(PostgresStore store, Name deadLetters) {
+    Jdbc jdbc = new Jdbc(store.dataSource(), store.table(), store.networkTimeout());
+    String operation = "dead-letter to " + String.join(".", deadLetters.getName());
+    move = new FencedStatement<>(operation, jdbc, sql(deadLetters), DeadLetterEntry::lease);
+  }
+
+  static FencedSql sql(Name deadLetters) {
+    return new FencedSql(
+        new FencedSql.Effect(
+            "delete from {outbox} o using",
+            ", :reasons::text[], :attempts::int[], :exceptions::text[]",
+            ", reason, attempts, exception",
+            DELETED,
+            INSERT.replace("{dead_letters}", Sql.quoted(deadLetters)),
+            ALL_ARRIVED));
+  }
+
+  @Override
+  public Written write(List<DeadLetterEntry> entries) {
+    if (entries.isEmpty()) {
+      throw new IllegalArgumentException("There is no row to dead-letter; give one or more");
+    }
+    return move.execute(entries, JdbcDeadLetterWriter::values);
+  }
+
+  private static Map<String, Object> values(List<DeadLetterEntry> entries) {
+    Map<String, Object> values = new HashMap<>();
+    values.put(
+        "reasons", entries.stream().map(entry -> entry.reason().code()).toArray(String[]::new));
+    values.put("attempts", entries.stream().mapToInt(DeadLetterEntry::attempts).toArray());
+    values.put(
+        "exceptions", entries.stream().map(DeadLetterEntry::exception).toArray(String[]::new));
+    return values;
+  }
+}

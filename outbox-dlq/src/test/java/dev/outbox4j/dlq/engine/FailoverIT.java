@@ -1,0 +1,171 @@
+package dev.outbox4j.dlq.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import com.zaxxer.hikari.HikariConfig;
+import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.SubscriberHealth.Listener;
+import dev.outbox4j.migrations.OutboxMigrations;
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
+import dev.outbox4j.postgres.testing.NeedsRestartableServer;
+import dev.outbox4j.postgres.testing.RestartableServer;
+import java.sql.Connection;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Duration;
+import java.util.concurrent.atomic.AtomicInteger;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.postgresql.ds.PGSimpleDataSource;
+
+/** A primary and its standby change places under a running subscriber. */
+@NeedsRestartableServer
+class FailoverIT {
+  private static final OutboxTable TABLE = OutboxTable.named("outbox");
+  private static final Duration LONG = Duration.ofSeconds(30);
+
+  private final AtomicInteger handled = new AtomicInteger();
+  private RestartableServer first;
+  private RestartableServer second;
+
+  @BeforeEach
+  void startBoth() throws Exception {
+    first = RestartableServer.start();
+    OutboxMigrations.standard().migrate(first.dataSource());
+    second = first.startStandby();
+    await()
+        .atMost(LONG)
+        .until(() -> flag(first.dataSource(), "select count(*) = 1 from pg_stat_replication"));
+  }
+
+  @AfterEach
+  void stopBoth() throws Exception {
+    try (RestartableServer one = first;
+        RestartableServer other = second) {
+      assertThat(one).isNotSameAs(other);
+    }
+  }
+
+  @Test
+  void aSubscriberThatKnowsBothFollowsThePrimary() throws Exception {
+    PGSimpleDataSource either = first.dataSource();
+    either.setServerNames(new String[] {"localhost", "localhost"});
+    either.setPortNumbers(new int[] {first.port(), second.port()});
+    either.setTargetServerType("primary");
+    try (HikariDataSource pool = pool(either);
+        OutboxSubscriber subscriber = start(pool, either)) {
+      publish(either);
+      await().until(() -> handled.get() == 1);
+      await().until(() -> count(either) == 0);
+
+      changePlaces();
+      await().atMost(LONG).until(() -> subscriber.health().listener() == Listener.UP);
+      publish(either);
+      await().atMost(LONG).until(() -> handled.get() == 2);
+      await().atMost(LONG).until(() -> subscriber.health().healthy());
+      await().atMost(LONG).until(() -> count(second.dataSource()) == 0);
+    }
+  }
+
+  @Test
+  void aSubscriberOfAServerThatIsAStandbyNowSaysSoAndGoesOnWhenItIsPromoted() throws Exception {
+    DataSource only = first.dataSource();
+    try (HikariDataSource pool = pool(only);
+        OutboxSubscriber subscriber = start(pool, only)) {
+      publish(only);
+      await().until(() -> handled.get() == 1);
+      await().until(() -> count(only) == 0);
+
+      changePlaces();
+      publish(second.dataSource());
+      await()
+          .atMost(LONG)
+          .untilAsserted(
+              () ->
+                  assertThat(subscriber.health().lastFailure())
+                      .get()
+                      .asString()
+                      .contains("read-only"));
+      assertThat(subscriber.health().failing()).isTrue();
+      assertThat(handled).hasValue(1);
+
+      await().atMost(LONG).until(() -> count(only) == 1); // the standby has the message
+      second.crash();
+      assertThat(flag(only, "select pg_promote()")).isTrue();
+      await().atMost(LONG).until(() -> handled.get() == 2);
+      await().atMost(LONG).until(() -> subscriber.health().healthy());
+    }
+  }
+
+  /** The standby has all there is, since the primary ends only when it does. */
+  private void changePlaces() throws Exception {
+    await()
+        .atMost(LONG)
+        .until(
+            () ->
+                flag(
+                    first.dataSource(),
+                    "select replay_lsn >= pg_current_wal_lsn() from pg_stat_replication"));
+    first.stop();
+    assertThat(flag(second.dataSource(), "select pg_promote()")).isTrue();
+    first.startBehind(second);
+  }
+
+  private OutboxSubscriber start(DataSource pool, DataSource listen) {
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("failover")
+            .store(PostgresOutbox.on(pool, TABLE).store())
+            .listen(PgjdbcListen.on(listen))
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  handled.incrementAndGet();
+                })
+            .build();
+    subscriber.start();
+    return subscriber;
+  }
+
+  private static HikariDataSource pool(DataSource source) {
+    HikariConfig config = new HikariConfig();
+    config.setDataSource(source);
+    config.setMaximumPoolSize(3);
+    config.setConnectionTimeout(1_000);
+    return new HikariDataSource(config);
+  }
+
+  private static void publish(DataSource source) throws SQLException {
+    try (Connection connection = source.getConnection()) {
+      connection.setAutoCommit(false);
+      PostgresOutbox.publisher(TABLE)
+          .build()
+          .publish(connection, OutboxMessage.to("failover").type("t").body("x").build());
+      connection.commit();
+    }
+  }
+
+  private static long count(DataSource source) throws SQLException {
+    try (Connection connection = source.getConnection();
+        Statement statement = connection.createStatement();
+        ResultSet row = statement.executeQuery("select count(*) from outbox")) {
+      row.next();
+      return row.getLong(1);
+    }
+  }
+
+  private static boolean flag(DataSource source, String sql) throws SQLException {
+    try (Connection connection = source.getConnection();
+        Statement statement = connection.createStatement();
+        ResultSet row = statement.executeQuery(sql)) {
+      return row.next() && row.getBoolean(1);
+    }
+  }
+}

@@ -1,0 +1,129 @@
+package dev.outbox4j.dlq.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Duration;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** A queue whose dead rows cannot be removed, because an old transaction is open. */
+@ExtendWith(PostgresExtension.class)
+class PinnedHorizonIT {
+  private static final int DEAD = 400_000;
+
+  /** So short that a look at the whole queue takes longer than the sweep may take. */
+  private static final Duration NETWORK_TIMEOUT = Duration.ofMillis(120);
+
+  private final TestDatabase database;
+  private EngineFixture engine;
+
+  PinnedHorizonIT(TestDatabase database) {
+    this.database = database;
+  }
+
+  @BeforeEach
+  void setUp() {
+    engine = new EngineFixture(database, 4);
+  }
+
+  @AfterEach
+  void tearDown() {
+    engine.close();
+  }
+
+  @Test
+  void aRestartedSubscriberGoesOnAndFindsWhatBecameDueBelowItsBound() throws Exception {
+    Set<Long> handled = ConcurrentHashMap.newKeySet();
+    try (Connection pin = pinned()) {
+      database.update(
+          "insert into outbox (queue, type, payload, available_at) select 'pinned', 't', 'x',"
+              + " now() - interval '1 hour' + g * interval '5 ms' from generate_series(1, "
+              + DEAD
+              + ") g");
+      database.update("delete from outbox where queue = 'pinned'");
+      OutboxSubscriber subscriber =
+          engine.start(
+              engine
+                  .subscriber("pinned")
+                  .store(PostgresOutbox.on(engine.pool, database.table()).store(NETWORK_TIMEOUT))
+                  .on(
+                      "t",
+                      (payload, delivery) -> {
+                        handled.add(delivery.id());
+                      }));
+      engine.publish("pinned", "t", 1_000);
+      await().atMost(Duration.ofSeconds(20)).until(() -> handled.size() == 1_000);
+      database.update(
+          "insert into outbox (queue, type, payload, available_at)"
+              + " values ('pinned', 't', 'x', now() - interval '50 minutes')");
+      await().atMost(Duration.ofMinutes(2)).until(() -> handled.size() == 1_001);
+      engine.publish("pinned", "t", 1_000);
+      await().atMost(Duration.ofSeconds(20)).until(() -> handled.size() == 2_001);
+      assertThat(engine.rows("pinned")).isLessThanOrEqualTo(1_000);
+      await().until(() -> engine.rows("pinned") == 0);
+      await().until(() -> !subscriber.health().failing());
+      pin.rollback();
+    }
+  }
+
+  @Test
+  void aBacklogThatCommittedBelowTheBoundIsNotPassedAgainByEachClaim() throws Exception {
+    int late = 40_000;
+    AtomicInteger handled = new AtomicInteger();
+    try (Connection pin = pinned()) {
+      OutboxSubscriber subscriber =
+          engine.start(
+              engine
+                  .subscriber("late")
+                  .on(
+                      "t",
+                      (payload, delivery) -> {
+                        handled.incrementAndGet();
+                      }));
+      for (int i = 1; i <= 20; i++) { // so that claims look above these
+        engine.publish("late", "t", 1);
+        int before = i;
+        await().until(() -> handled.get() == before);
+      }
+      database.update(
+          "insert into outbox (queue, type, payload, available_at)"
+              + " select 'late', 't', 'x', now() - interval '1 minute' from generate_series(1, "
+              + late
+              + ")");
+      await().atMost(Duration.ofMinutes(1)).until(() -> handled.get() == late + 20);
+      await().until(() -> engine.rows("late") == 0);
+      subscriber.stop();
+      engine.pool.close(); // a session counts for all to see when it ends
+      String entriesRead =
+          "select coalesce(sum(idx_tup_read), 0)::bigint from pg_stat_user_indexes"
+              + " where relname = 'outbox'";
+      await().until(() -> database.one(Long.class, entriesRead) >= late);
+      assertThat(database.one(Long.class, entriesRead))
+          .isLessThan(100L * late); // each claim passing all before it: 200 times
+      pin.rollback();
+    }
+  }
+
+  private Connection pinned() throws SQLException {
+    Connection pin = database.plain().getConnection();
+    pin.setAutoCommit(false);
+    pin.setTransactionIsolation(Connection.TRANSACTION_REPEATABLE_READ);
+    try (Statement statement = pin.createStatement()) {
+      statement.execute("select count(*) from outbox_sleepers");
+    }
+    return pin;
+  }
+}

@@ -1,0 +1,120 @@
+package dev.outbox4j.postgres.internal;
+
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.QueueDepth;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import javax.sql.DataSource;
+
+/** Counts what queues hold, by walking the claim index no further than a limit. Thread-safe. */
+public final class QueueDepths {
+  /** Where counting stops, unless told. */
+  public static final int DEFAULT_COUNT_LIMIT = 10_000;
+
+  static final int MAX_COUNT_LIMIT = 10_000_000;
+
+  private static final Duration TIMEOUT = Duration.ofSeconds(10);
+
+  static final String COUNT =
+      """
+      select q.queue, due.ready, due.leased, later.rows, due.rows, extract(epoch from now() - due.oldest)
+      from unnest(:queues::text[]) with ordinality as q (queue, nth)
+      cross join lateral (
+        select count(*) filter (where d.free) as ready, count(*) filter (where not d.free) as leased,
+          count(*) as rows, min(d.available_at) filter (where d.free) as oldest
+        from (
+          select o.available_at, (o.lease_until is null or o.lease_until < now()) as free
+          from {outbox} o
+          where o.queue = q.queue and o.available_at <= now()
+          order by o.available_at, o.id
+          limit :limit) d) due
+      cross join lateral (
+        select count(*) as rows
+        from (
+          select o.id
+          from {outbox} o
+          where o.queue = q.queue and o.available_at > now()
+          order by o.available_at, o.id
+          limit :limit) l) later
+      """;
+
+  private final OutboxTable table;
+  private final Sql count;
+
+  /** Renders the statement; does no I/O. */
+  public QueueDepths(OutboxTable table) {
+    this.table = table;
+    this.count = Preamble.before(COUNT, table);
+  }
+
+  String statement() {
+    return count.text();
+  }
+
+  /** {@return the names, by the rules that publishing has} */
+  public static List<String> checked(Collection<String> queues) {
+    List<String> names = List.copyOf(queues);
+    names.forEach(OutboxMessage::to);
+    return names;
+  }
+
+  /** Counts, in one statement. */
+  public List<QueueDepth> read(DataSource dataSource, Collection<String> queues, int limit) {
+    if (limit < 1 || limit > MAX_COUNT_LIMIT) {
+      throw new IllegalArgumentException(
+          "count limit is %d; it must be from 1 to %d".formatted(limit, MAX_COUNT_LIMIT));
+    }
+    List<String> names = checked(queues);
+    if (names.isEmpty()) {
+      return List.of();
+    }
+    Jdbc jdbc = new Jdbc(dataSource, table, TIMEOUT);
+    Map<String, Object> values =
+        Map.of("queues", names.toArray(String[]::new), "limit", limit + 1L);
+    Map<String, QueueDepth> depths =
+        jdbc.run(
+            "counting queues",
+            connection ->
+                jdbc.preamble()
+                    .run(
+                        connection,
+                        count,
+                        values,
+                        null,
+                        (start, results) -> read(results.next().rows(), limit)));
+    return names.stream().map(depths::get).filter(Objects::nonNull).toList();
+  }
+
+  private static Map<String, QueueDepth> read(ResultSet rows, int limit) throws SQLException {
+    Map<String, QueueDepth> depths = new HashMap<>();
+    try (rows) {
+      while (rows.next()) {
+        QueueDepth depth = depth(rows, limit);
+        depths.put(depth.queue(), depth);
+      }
+    }
+    return depths;
+  }
+
+  private static QueueDepth depth(ResultSet rows, int limit) throws SQLException {
+    long later = rows.getLong(4);
+    boolean dueCapped = rows.getLong(5) > limit;
+    double seconds = rows.getDouble(6);
+    Duration oldest =
+        rows.wasNull() ? null : Duration.ofNanos(Math.max(0, Math.round(seconds * 1e9)));
+    return new QueueDepth(
+        rows.getString(1),
+        Math.min(limit, rows.getLong(2)),
+        Math.min(limit, rows.getLong(3)),
+        Math.min(limit, later),
+        dueCapped || later > limit,
+        oldest);
+  }
+}

@@ -1,0 +1,82 @@
+package dev.outbox4j.postgres.internal;
+
+import dev.outbox4j.postgres.OutboxTable;
+import java.sql.PreparedStatement;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.jooq.Name;
+import org.jooq.SQLDialect;
+import org.jooq.impl.DSL;
+
+/**
+ * A text with parameters by name, for JDBC, which knows them by place only. Immutable.
+ *
+ * @param text the text, with a question mark for each parameter
+ * @param parameters their names, in their order; one may occur often
+ */
+public record Sql(String text, List<String> parameters) {
+  private static final Pattern NAME = Pattern.compile("(?<!:):([a-z_]+)");
+
+  /**
+   * Renders a template for a table.
+   *
+   * @param template with {@code :name} for parameters, {@code {outbox}} and {@code {sleepers}} for
+   *     the tables
+   * @param table the outbox
+   * @return the text
+   */
+  public static Sql of(String template, OutboxTable table) {
+    return of(
+        template
+            .replace("{outbox}", quoted(table.qualifiedName()))
+            .replace("{sleepers}", quoted(table.qualifiedSleepers())));
+  }
+
+  private static Sql of(String template) {
+    List<String> names = new ArrayList<>();
+    Matcher found = NAME.matcher(template);
+    StringBuilder text = new StringBuilder();
+    while (found.find()) {
+      names.add(found.group(1));
+      found.appendReplacement(text, "?");
+    }
+    found.appendTail(text);
+    return new Sql(text.toString(), List.copyOf(names));
+  }
+
+  /**
+   * Quotes the name of a table, or of what belongs to it.
+   *
+   * @param name the name
+   * @return as it is written in a statement
+   */
+  public static String quoted(Name name) {
+    return DSL.using(SQLDialect.POSTGRES).render(name);
+  }
+
+  /** Returns how many statements the text has. */
+  int statements() {
+    return 1 + (int) text.chars().filter(each -> each == ';').count();
+  }
+
+  void bind(PreparedStatement statement, Map<String, Object> values) throws SQLException {
+    boolean pgjdbc = TypedText.isKnownTo(statement);
+    for (int i = 0; i < parameters.size(); i++) {
+      Object value = values.get(parameters.get(i));
+      if (value == null) {
+        throw new IllegalArgumentException("Parameter " + parameters.get(i) + " has no value");
+      }
+      if (!(value instanceof String text)) {
+        statement.setObject(i + 1, value);
+      } else if (pgjdbc) {
+        TypedText.set(statement, i + 1, text);
+      } else {
+        statement.setString(i + 1, text);
+      }
+    }
+  }
+}

@@ -1,0 +1,35 @@
+package dev.outbox4j.postgres.internal.publish;
+
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.Payload;
+import org.jspecify.annotations.Nullable;
+
+/** A message as the values of its row. */
+record EncodedMessage(
+    Payload payload,
+    String queue,
+    @Nullable String type,
+    @Nullable String orderingKey,
+    @Nullable String timerId,
+    String headers,
+    @Nullable Long delayMicros,
+    @Nullable String deliverAt) {
+
+  static EncodedMessage of(OutboxMessage message, BodyEncoder encoder) {
+    BodyEncoder.Encoded encoded = encoder.encode(message);
+    return new EncodedMessage(
+        encoded.payload(),
+        message.queue(),
+        message.type(),
+        message.orderingKey(),
+        message.timerId(),
+        encoded.headers(),
+        PublishTimes.delayMicros(message),
+        PublishTimes.deliverAt(message));
+  }
+
+  /** The delay of a message that has none is zero. */
+  long delayOrZero() {
+    return delayMicros == null ? 0 : delayMicros;
+  }
+}

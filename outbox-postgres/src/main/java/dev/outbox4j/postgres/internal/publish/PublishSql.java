@@ -1,0 +1,70 @@
+package dev.outbox4j.postgres.internal.publish;
+
+import dev.outbox4j.postgres.NotifyMode;
+import dev.outbox4j.postgres.OutboxTable;
+import org.jooq.DSLContext;
+import org.jooq.SQLDialect;
+import org.jooq.impl.DSL;
+
+/**
+ * The publishers' statements, rendered once, with R2DBC's markers or with JDBC's.
+ *
+ * @param single inserts one message without a timer id
+ * @param plain inserts messages of which none has a timer id
+ * @param timers inserts messages of which some have timer ids: {@code on conflict} makes every row
+ *     of its statement a speculative one, which takes half as long again and more WAL
+ * @param cancelTimer deletes a message by its timer id
+ */
+record PublishSql(String single, String plain, String timers, String cancelTimer) {
+
+  /** Chooses the statement of several messages, or of one with a timer id. */
+  String of(PublishBatch batch) {
+    return batch.hasTimers() ? timers : plain;
+  }
+
+  static PublishSql forJdbc(OutboxTable table, NotifyMode mode) {
+    PublishSql sql = forR2dbc(table, mode);
+    return new PublishSql(
+        Markers.forJdbc(sql.single),
+        Markers.forJdbc(sql.plain),
+        Markers.forJdbc(sql.timers),
+        Markers.forJdbc(sql.cancelTimer));
+  }
+
+  static PublishSql forR2dbc(OutboxTable table, NotifyMode mode) {
+    PublishSql sql =
+        switch (mode) {
+          case NEVER ->
+              new PublishSql(
+                  PublishStatements.SINGLE_NEVER,
+                  PublishStatements.PLAIN_NEVER,
+                  PublishStatements.TIMERS_NEVER,
+                  PublishStatements.CANCEL_TIMER);
+          case AUTO ->
+              new PublishSql(
+                  PublishStatements.SINGLE_AUTO,
+                  PublishStatements.PLAIN_AUTO,
+                  PublishStatements.TIMERS_AUTO,
+                  PublishStatements.CANCEL_TIMER);
+          case ALWAYS ->
+              new PublishSql(
+                  PublishStatements.SINGLE_ALWAYS,
+                  PublishStatements.PLAIN_ALWAYS,
+                  PublishStatements.TIMERS_ALWAYS,
+                  PublishStatements.CANCEL_TIMER);
+        };
+    return new PublishSql(
+        named(sql.single, table),
+        named(sql.plain, table),
+        named(sql.timers, table),
+        named(sql.cancelTimer, table));
+  }
+
+  private static String named(String statement, OutboxTable table) {
+    DSLContext dsl = DSL.using(SQLDialect.POSTGRES);
+    return statement
+        .replace("{table}", dsl.render(table.qualifiedName()))
+        .replace("{sleepers}", dsl.render(table.qualifiedSleepers()))
+        .replace("{channel}", dsl.render(DSL.inline(table.channel())));
+  }
+}

@@ -1,0 +1,284 @@
+package dev.outbox4j.postgres.internal.publish;
+
+/**
+ * The texts of the publishers' statements. Only the names of tables and channel are filled in.
+ *
+ * <p>What several of them do, and why:
+ *
+ * <ul>
+ *   <li>Payloads come as one value and are cut apart by {@code substr}, because not every driver
+ *       has arrays of bytes.
+ *   <li>A transaction at repeatable read or serializable sees the sleepers of when it began to
+ *       look. A subscriber that fell asleep after that cannot see a transaction that has not
+ *       written yet. So it notifies whoever sleeps.
+ *   <li>In batches, the reasons to notify are branches of a {@code union}, and the sleepers are a
+ *       join to the planner. Then it estimates the generic plan as cheap and keeps it. With a
+ *       sub-select for each queue, or one condition with {@code or}, each call was planned anew,
+ *       which took as long as the rest of a small one.
+ * </ul>
+ */
+final class PublishStatements {
+  private PublishStatements() {}
+
+  /**
+   * One message without a timer id. Parameters: payload, queue, type, ordering key, headers,
+   * instant or null, delay in microseconds.
+   */
+  static final String SINGLE_NEVER =
+      """
+      insert into {table} as i (payload, queue, type, ordering_key, headers, available_at)
+      values (
+        $1, $2, $3, $4, $5::jsonb,
+        coalesce($6::timestamptz, clock_timestamp() + $7::bigint * interval '1 microsecond'))
+      returning i.id
+      """;
+
+  /** The same, and notifies if a subscriber of the queue sleeps past the row's instant. */
+  static final String SINGLE_AUTO =
+      """
+      insert into {table} as i (payload, queue, type, ordering_key, headers, available_at)
+      values (
+        $1, $2, $3, $4, $5::jsonb,
+        coalesce($6::timestamptz, clock_timestamp() + $7::bigint * interval '1 microsecond'))
+      returning i.id,
+        case
+          when current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+            or exists (
+              select from {sleepers} s where s.queue = i.queue and s.wake_at > i.available_at)
+          then pg_notify({channel}, i.queue)
+        end
+      """;
+
+  /** The same, and notifies also if the row is due. */
+  static final String SINGLE_ALWAYS =
+      """
+      insert into {table} as i (payload, queue, type, ordering_key, headers, available_at)
+      values (
+        $1, $2, $3, $4, $5::jsonb,
+        coalesce($6::timestamptz, clock_timestamp() + $7::bigint * interval '1 microsecond'))
+      returning i.id,
+        case
+          when i.available_at <= clock_timestamp()
+            or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+            or exists (
+              select from {sleepers} s where s.queue = i.queue and s.wake_at > i.available_at)
+          then pg_notify({channel}, i.queue)
+        end
+      """;
+
+  /**
+   * Messages without timer ids. Parameters: all payloads as one value; then arrays, one element a
+   * row: first byte, size, queue, type, ordering key, timer id (empty), headers, delay in
+   * microseconds, instant. It returns what {@link #TIMERS_NEVER} returns, for one reader of rows.
+   */
+  static final String PLAIN_NEVER =
+      """
+      insert into {table} (payload, queue, type, ordering_key, timer_id, headers, available_at)
+      select
+        substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
+        case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+        case
+          when m.deliver_at is not null then m.deliver_at::timestamptz
+          when m.delay is null then clock_timestamp()
+          else clock_timestamp() + m.delay * interval '1 microsecond'
+        end
+      from unnest(
+          $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+          $9::bigint[], $10::text[])
+        with ordinality as m(
+          first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+      order by m.place
+      returning id, null::text, null::text
+      """;
+
+  /**
+   * The same, and notifies. More parameters, one element a queue: queue, least delay, least
+   * instant. The sub-select depends on no row, so it runs once, with the first row that is
+   * returned. It reads what the call holds for each queue, not what was inserted: passing that on
+   * took a fifth of a batch's time.
+   */
+  static final String PLAIN_AUTO =
+      """
+      insert into {table} (payload, queue, type, ordering_key, timer_id, headers, available_at)
+      select
+        substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
+        case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+        case
+          when m.deliver_at is not null then m.deliver_at::timestamptz
+          when m.delay is null then clock_timestamp()
+          else clock_timestamp() + m.delay * interval '1 microsecond'
+        end
+      from unnest(
+          $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+          $9::bigint[], $10::text[])
+        with ordinality as m(
+          first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+      order by m.place
+      returning id, null::text, null::text, (
+        with due as (
+          select
+            q.queue,
+            least(
+              q.deliver_at::timestamptz,
+              clock_timestamp() + q.delay * interval '1 microsecond') as available_at
+          from unnest($11::text[], $12::bigint[], $13::text[]) as q(queue, delay, deliver_at))
+        select count(pg_notify({channel}, notified.queue))
+        from (
+          select due.queue from due
+          where exists (
+            select from {sleepers} s where s.queue = due.queue and s.wake_at > due.available_at)
+          union all
+          select due.queue from due
+          where current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        ) notified)
+      """;
+
+  static final String PLAIN_ALWAYS =
+      """
+      insert into {table} (payload, queue, type, ordering_key, timer_id, headers, available_at)
+      select
+        substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
+        case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+        case
+          when m.deliver_at is not null then m.deliver_at::timestamptz
+          when m.delay is null then clock_timestamp()
+          else clock_timestamp() + m.delay * interval '1 microsecond'
+        end
+      from unnest(
+          $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+          $9::bigint[], $10::text[])
+        with ordinality as m(
+          first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+      order by m.place
+      returning id, null::text, null::text, (
+        with due as (
+          select
+            q.queue,
+            least(
+              q.deliver_at::timestamptz,
+              clock_timestamp() + q.delay * interval '1 microsecond') as available_at
+          from unnest($11::text[], $12::bigint[], $13::text[]) as q(queue, delay, deliver_at))
+        select count(pg_notify({channel}, notified.queue))
+        from (
+          select due.queue from due where due.available_at <= clock_timestamp()
+          union
+          select due.queue from due
+          where exists (
+            select from {sleepers} s where s.queue = due.queue and s.wake_at > due.available_at)
+          union all
+          select due.queue from due
+          where current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        ) notified)
+      """;
+
+  /** Messages of which some have timer ids. Parameters: as those of {@link #PLAIN_NEVER}. */
+  static final String TIMERS_NEVER =
+      """
+      insert into {table} (payload, queue, type, ordering_key, timer_id, headers, available_at)
+      select
+        substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
+        case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+        case
+          when m.deliver_at is not null then m.deliver_at::timestamptz
+          when m.delay is null then clock_timestamp()
+          else clock_timestamp() + m.delay * interval '1 microsecond'
+        end
+      from unnest(
+          $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+          $9::bigint[], $10::text[])
+        with ordinality as m(
+          first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+      order by m.place
+      on conflict (queue, timer_id) where timer_id is not null do nothing
+      returning id, queue, timer_id
+      """;
+
+  /**
+   * The same, and notifies for the rows that were inserted, not for those that a live timer id made
+   * unnecessary. The last select counts the notifications because PostgreSQL does not run a select
+   * CTE that nothing reads.
+   */
+  static final String TIMERS_AUTO =
+      """
+      with inserted as (
+        insert into {table} (payload, queue, type, ordering_key, timer_id, headers, available_at)
+        select
+          substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
+          case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+          case
+            when m.deliver_at is not null then m.deliver_at::timestamptz
+            when m.delay is null then clock_timestamp()
+            else clock_timestamp() + m.delay * interval '1 microsecond'
+          end
+        from unnest(
+            $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+            $9::bigint[], $10::text[])
+          with ordinality as m(
+            first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+        order by m.place
+        on conflict (queue, timer_id) where timer_id is not null do nothing
+        returning id, queue, timer_id, available_at
+      ), due as (
+        select i.queue, min(i.available_at) as available_at from inserted i group by i.queue
+      ), notified as materialized (
+        select pg_notify({channel}, n.queue)
+        from (
+          select due.queue from due
+          where exists (
+            select from {sleepers} s where s.queue = due.queue and s.wake_at > due.available_at)
+          union all
+          select due.queue from due
+          where current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        ) n
+      )
+      select i.id, i.queue, i.timer_id, (select count(*) from notified) from inserted i
+      """;
+
+  static final String TIMERS_ALWAYS =
+      """
+      with inserted as (
+        insert into {table} (payload, queue, type, ordering_key, timer_id, headers, available_at)
+        select
+          substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
+          case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+          case
+            when m.deliver_at is not null then m.deliver_at::timestamptz
+            when m.delay is null then clock_timestamp()
+            else clock_timestamp() + m.delay * interval '1 microsecond'
+          end
+        from unnest(
+            $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+            $9::bigint[], $10::text[])
+          with ordinality as m(
+            first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+        order by m.place
+        on conflict (queue, timer_id) where timer_id is not null do nothing
+        returning id, queue, timer_id, available_at
+      ), due as (
+        select i.queue, min(i.available_at) as available_at from inserted i group by i.queue
+      ), notified as materialized (
+        select pg_notify({channel}, n.queue)
+        from (
+          select due.queue from due where due.available_at <= clock_timestamp()
+          union
+          select due.queue from due
+          where exists (
+            select from {sleepers} s where s.queue = due.queue and s.wake_at > due.available_at)
+          union all
+          select due.queue from due
+          where current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        ) n
+      )
+      select i.id, i.queue, i.timer_id, (select count(*) from notified) from inserted i
+      """;
+
+  /**
+   * Parameters: queue, timer id. It reads the clock and not the transaction's start, since when a
+   * lease may have run out.
+   */
+  static final String CANCEL_TIMER =
+      """
+      delete from {table}
+      where queue = $1 and timer_id = $2 and (lease_until is null or lease_until < clock_timestamp())
+      """;
+}

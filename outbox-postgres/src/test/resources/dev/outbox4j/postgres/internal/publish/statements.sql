@@ -1,0 +1,215 @@
+-- cancel a timer
+delete from "Sales"."out box"
+where queue = $1 and timer_id = $2 and (lease_until is null or lease_until < clock_timestamp());
+
+-- publish one message, ALWAYS
+insert into "Sales"."out box" as i (payload, queue, type, ordering_key, headers, available_at)
+values (
+  $1, $2, $3, $4, $5::jsonb,
+  coalesce($6::timestamptz, clock_timestamp() + $7::bigint * interval '1 microsecond'))
+returning i.id,
+  case
+    when i.available_at <= clock_timestamp()
+      or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+      or exists (
+        select from "Sales"."out box_sleepers" s where s.queue = i.queue and s.wake_at > i.available_at)
+    then pg_notify('outbox_out box', i.queue)
+  end;
+
+-- publish one message, AUTO
+insert into "Sales"."out box" as i (payload, queue, type, ordering_key, headers, available_at)
+values (
+  $1, $2, $3, $4, $5::jsonb,
+  coalesce($6::timestamptz, clock_timestamp() + $7::bigint * interval '1 microsecond'))
+returning i.id,
+  case
+    when current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+      or exists (
+        select from "Sales"."out box_sleepers" s where s.queue = i.queue and s.wake_at > i.available_at)
+    then pg_notify('outbox_out box', i.queue)
+  end;
+
+-- publish one message, NEVER
+insert into "Sales"."out box" as i (payload, queue, type, ordering_key, headers, available_at)
+values (
+  $1, $2, $3, $4, $5::jsonb,
+  coalesce($6::timestamptz, clock_timestamp() + $7::bigint * interval '1 microsecond'))
+returning i.id;
+
+-- publish several messages, ALWAYS
+insert into "Sales"."out box" (payload, queue, type, ordering_key, timer_id, headers, available_at)
+select
+  substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
+  case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+  case
+    when m.deliver_at is not null then m.deliver_at::timestamptz
+    when m.delay is null then clock_timestamp()
+    else clock_timestamp() + m.delay * interval '1 microsecond'
+  end
+from unnest(
+    $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+    $9::bigint[], $10::text[])
+  with ordinality as m(
+    first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+order by m.place
+returning id, null::text, null::text, (
+  with due as (
+    select
+      q.queue,
+      least(
+        q.deliver_at::timestamptz,
+        clock_timestamp() + q.delay * interval '1 microsecond') as available_at
+    from unnest($11::text[], $12::bigint[], $13::text[]) as q(queue, delay, deliver_at))
+  select count(pg_notify('outbox_out box', notified.queue))
+  from (
+    select due.queue from due where due.available_at <= clock_timestamp()
+    union
+    select due.queue from due
+    where exists (
+      select from "Sales"."out box_sleepers" s where s.queue = due.queue and s.wake_at > due.available_at)
+    union all
+    select due.queue from due
+    where current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+  ) notified);
+
+-- publish several messages, AUTO
+insert into "Sales"."out box" (payload, queue, type, ordering_key, timer_id, headers, available_at)
+select
+  substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
+  case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+  case
+    when m.deliver_at is not null then m.deliver_at::timestamptz
+    when m.delay is null then clock_timestamp()
+    else clock_timestamp() + m.delay * interval '1 microsecond'
+  end
+from unnest(
+    $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+    $9::bigint[], $10::text[])
+  with ordinality as m(
+    first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+order by m.place
+returning id, null::text, null::text, (
+  with due as (
+    select
+      q.queue,
+      least(
+        q.deliver_at::timestamptz,
+        clock_timestamp() + q.delay * interval '1 microsecond') as available_at
+    from unnest($11::text[], $12::bigint[], $13::text[]) as q(queue, delay, deliver_at))
+  select count(pg_notify('outbox_out box', notified.queue))
+  from (
+    select due.queue from due
+    where exists (
+      select from "Sales"."out box_sleepers" s where s.queue = due.queue and s.wake_at > due.available_at)
+    union all
+    select due.queue from due
+    where current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+  ) notified);
+
+-- publish several messages, NEVER
+insert into "Sales"."out box" (payload, queue, type, ordering_key, timer_id, headers, available_at)
+select
+  substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
+  case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+  case
+    when m.deliver_at is not null then m.deliver_at::timestamptz
+    when m.delay is null then clock_timestamp()
+    else clock_timestamp() + m.delay * interval '1 microsecond'
+  end
+from unnest(
+    $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+    $9::bigint[], $10::text[])
+  with ordinality as m(
+    first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+order by m.place
+returning id, null::text, null::text;
+
+-- publish with timer ids, ALWAYS
+with inserted as (
+  insert into "Sales"."out box" (payload, queue, type, ordering_key, timer_id, headers, available_at)
+  select
+    substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
+    case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+    case
+      when m.deliver_at is not null then m.deliver_at::timestamptz
+      when m.delay is null then clock_timestamp()
+      else clock_timestamp() + m.delay * interval '1 microsecond'
+    end
+  from unnest(
+      $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+      $9::bigint[], $10::text[])
+    with ordinality as m(
+      first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+  order by m.place
+  on conflict (queue, timer_id) where timer_id is not null do nothing
+  returning id, queue, timer_id, available_at
+), due as (
+  select i.queue, min(i.available_at) as available_at from inserted i group by i.queue
+), notified as materialized (
+  select pg_notify('outbox_out box', n.queue)
+  from (
+    select due.queue from due where due.available_at <= clock_timestamp()
+    union
+    select due.queue from due
+    where exists (
+      select from "Sales"."out box_sleepers" s where s.queue = due.queue and s.wake_at > due.available_at)
+    union all
+    select due.queue from due
+    where current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+  ) n
+)
+select i.id, i.queue, i.timer_id, (select count(*) from notified) from inserted i;
+
+-- publish with timer ids, AUTO
+with inserted as (
+  insert into "Sales"."out box" (payload, queue, type, ordering_key, timer_id, headers, available_at)
+  select
+    substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
+    case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+    case
+      when m.deliver_at is not null then m.deliver_at::timestamptz
+      when m.delay is null then clock_timestamp()
+      else clock_timestamp() + m.delay * interval '1 microsecond'
+    end
+  from unnest(
+      $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+      $9::bigint[], $10::text[])
+    with ordinality as m(
+      first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+  order by m.place
+  on conflict (queue, timer_id) where timer_id is not null do nothing
+  returning id, queue, timer_id, available_at
+), due as (
+  select i.queue, min(i.available_at) as available_at from inserted i group by i.queue
+), notified as materialized (
+  select pg_notify('outbox_out box', n.queue)
+  from (
+    select due.queue from due
+    where exists (
+      select from "Sales"."out box_sleepers" s where s.queue = due.queue and s.wake_at > due.available_at)
+    union all
+    select due.queue from due
+    where current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+  ) n
+)
+select i.id, i.queue, i.timer_id, (select count(*) from notified) from inserted i;
+
+-- publish with timer ids, NEVER
+insert into "Sales"."out box" (payload, queue, type, ordering_key, timer_id, headers, available_at)
+select
+  substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
+  case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+  case
+    when m.deliver_at is not null then m.deliver_at::timestamptz
+    when m.delay is null then clock_timestamp()
+    else clock_timestamp() + m.delay * interval '1 microsecond'
+  end
+from unnest(
+    $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+    $9::bigint[], $10::text[])
+  with ordinality as m(
+    first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+order by m.place
+on conflict (queue, timer_id) where timer_id is not null do nothing
+returning id, queue, timer_id;
+
