@@ -24,9 +24,9 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
+import java.util.Queue;
 import java.util.UUID;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -71,42 +71,28 @@ class RolesIT {
   }
 
   @Test
-  void theSubscriberDeliversRetriesDeadLettersAndReleases() throws Exception {
+  void theSubscriberDeliversRetriesReschedulesAndDeadLetters() throws Exception {
     RecordedEvents events = new RecordedEvents();
-    CountDownLatch started = new CountDownLatch(1);
-    CountDownLatch go = new CountDownLatch(1);
     AtomicBoolean sent = new AtomicBoolean();
-    try (HikariDataSource pool = pool("sub")) {
-      OutboxSubscriber subscriber =
-          OutboxSubscriber.builder("orders")
-              .store(PostgresOutbox.on(pool, TABLE).store())
-              .listen(PgjdbcListen.on(as("sub")))
-              .deadLetters(DeadLetterQueue.in("dead", "letters"))
-              .retry(RetryPolicy.constant(Duration.ofMillis(1)).attempts(2))
-              .maxDeliveries(100)
-              .workers(1)
-              .observe(events)
-              .on("ok", (payload, delivery) -> {})
-              .on(
-                  "bad",
-                  (Payload payload, Delivery delivery) -> {
-                    throw new IllegalStateException("no");
-                  })
-              .on(
-                  "later",
-                  String.class,
-                  (body, delivery) -> {
-                    return sent.getAndSet(true)
-                        ? Outcome.ack()
-                        : Outcome.reschedule(Duration.ofMillis(1));
-                  })
-              .on(
-                  "slow",
-                  (payload, delivery) -> {
-                    started.countDown();
-                    go.await();
-                  })
-              .build();
+    try (HikariDataSource pool = pool("sub");
+        OutboxSubscriber subscriber =
+            subscriber(pool, events)
+                .retry(RetryPolicy.constant(Duration.ofMillis(1)).attempts(2))
+                .on("ok", (payload, delivery) -> {})
+                .on(
+                    "bad",
+                    (Payload payload, Delivery delivery) -> {
+                      throw new IllegalStateException("no");
+                    })
+                .on(
+                    "later",
+                    String.class,
+                    (body, delivery) -> {
+                      return sent.getAndSet(true)
+                          ? Outcome.ack()
+                          : Outcome.reschedule(Duration.ofMillis(1));
+                    })
+                .build()) {
       subscriber.start();
       await().until(() -> subscriber.health().healthy());
 
@@ -116,20 +102,43 @@ class RolesIT {
           .untilAsserted(() -> assertThat(events.deadLettered).containsExactly("retry_terminal"));
       assertThat(events.retried).hasSize(1);
       assertThat(events.rescheduled).hasSize(1);
+    }
+    assertThat(events.storeFailed).isEmpty();
+    assertThat(database.count("box.outbox")).isZero();
+    assertThat(database.count("dead.letters")).isEqualTo(1);
+    assertThat(database.count("box.outbox_sleepers")).isZero();
+  }
 
-      publish("slow", "slow", "slow");
-      assertThat(started.await(10, TimeUnit.SECONDS)).isTrue();
+  @Test
+  void aSubscriberThatStopsReleasesWhatNoWorkerHasBegun() throws Exception {
+    RecordedEvents events = new RecordedEvents();
+    Queue<Runnable> held = new ConcurrentLinkedQueue<>();
+    try (HikariDataSource pool = pool("sub")) {
+      OutboxSubscriber subscriber =
+          subscriber(pool, events)
+              .workers(2)
+              .executor(held::add)
+              .on("ok", (payload, delivery) -> {})
+              .build();
+      subscriber.start();
+      publish("ok", "ok", "ok");
+      await()
+          .untilAsserted(
+              () ->
+                  assertThat(database.count("box.outbox where lease_until is not null"))
+                      .isPositive());
       Thread stopping = new Thread(subscriber::stop, "stopping");
       stopping.start();
       await().untilAsserted(() -> assertThat(events.released).hasPositiveValue());
-      go.countDown();
+      for (Runnable task = held.poll(); task != null; task = held.poll()) {
+        task.run();
+      }
       stopping.join();
     }
     assertThat(events.storeFailed).isEmpty();
-    assertThat(events.acked).hasValue(3);
-    assertThat(database.count("box.outbox where lease_until is null")).isEqualTo(2);
-    assertThat(database.count("dead.letters")).isEqualTo(1);
-    assertThat(database.count("box.outbox_sleepers")).isZero();
+    assertThat(events.acked).hasValue(0);
+    assertThat(database.count("box.outbox where lease_until is null")).isEqualTo(3);
+    database.update("delete from box.outbox");
   }
 
   @Test
@@ -160,6 +169,15 @@ class RolesIT {
     SchemaValidator validator =
         outbox.validator().deadLetters("dead", "letters").checkGrants(OutboxRole.OPERATOR);
     assertThat(outbox.healthCheck(validator, List.of("orders")).check().healthy()).isTrue();
+  }
+
+  private OutboxSubscriber.Builder subscriber(HikariDataSource pool, RecordedEvents events) {
+    return OutboxSubscriber.builder("orders")
+        .store(PostgresOutbox.on(pool, TABLE).store())
+        .listen(PgjdbcListen.on(as("sub")))
+        .deadLetters(DeadLetterQueue.in("dead", "letters"))
+        .maxDeliveries(100)
+        .observe(events);
   }
 
   private void publish(String... types) throws SQLException {
