@@ -27,6 +27,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -1289,6 +1290,33 @@ class EngineFaultsTest {
     await().untilAsserted(() -> assertThat(handled).hasValue(1));
     await().until(() -> subscriber.health().deadLettersWaiting() == 500);
     assertThat(store.deadRows()).isEmpty();
+  }
+
+  @Test
+  void deadLettersThatMakeRoomWakeWhoWaitsForIt() {
+    int rows = 20_000; // 250 times what may be in flight: two minutes if each waited in vain
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("dead-letter")) {
+            LockSupport.parkNanos(Duration.ofMillis(5).toNanos()); // until there is no room
+          }
+        });
+    for (int i = 0; i < rows; i++) {
+      publish("poison");
+    }
+    start(
+        builder()
+            .workers(2)
+            .batchSize(10)
+            .on(
+                "poison",
+                Payload.class,
+                (body, delivery) -> {
+                  return Outcome.reject("no");
+                }));
+    await()
+        .atMost(Duration.ofSeconds(30))
+        .untilAsserted(() -> assertThat(store.deadRows()).hasSize(rows));
   }
 
   @Test

@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.LongSupplier;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 
@@ -26,6 +27,7 @@ final class ConnectionBudget {
   private static final long LONGEST_CAREFUL = TimeUnit.SECONDS.toNanos(30);
 
   private final int connections;
+  private final LongSupplier clock;
 
   /** A statement that takes longer is taken to hang. */
   private final long promptNanos;
@@ -41,8 +43,8 @@ final class ConnectionBudget {
   private final List<Use> others = new ArrayList<>();
   private final List<Use> renewing = new ArrayList<>();
   private int waitingRenewals;
-  private long succeededAt = System.nanoTime();
-  private long carefulUntil = System.nanoTime();
+  private long succeededAt;
+  private long carefulUntil;
 
   /** A statement that waits or runs. */
   private static final class Use {
@@ -55,7 +57,14 @@ final class ConnectionBudget {
   }
 
   ConnectionBudget(Duration lease, int connections) {
+    this(lease, connections, System::nanoTime);
+  }
+
+  ConnectionBudget(Duration lease, int connections, LongSupplier clock) {
     this.connections = connections;
+    this.clock = clock;
+    this.succeededAt = clock.getAsLong();
+    this.carefulUntil = clock.getAsLong();
     this.promptNanos = Math.min(LONGEST_PROMPT, lease.toNanos() / 8);
     this.carefulNanos = Math.min(LONGEST_CAREFUL, lease.toNanos() / 2);
   }
@@ -86,11 +95,11 @@ final class ConnectionBudget {
     boolean interrupted = false;
     lock.lock();
     try {
-      long until = System.nanoTime() + longestWait;
+      long until = clock.getAsLong() + longestWait;
       enqueue(use);
       try {
         while (!mayBegin(use)) {
-          long left = until - System.nanoTime();
+          long left = until - clock.getAsLong();
           if (left <= 0) {
             throw busy(use, longestWait);
           }
@@ -100,7 +109,7 @@ final class ConnectionBudget {
             interrupted = true; // whoever interrupts an engine thread means: look again
           }
         }
-        use.since = System.nanoTime();
+        use.since = clock.getAsLong();
         (use.renewal ? renewing : others).add(use);
       } finally {
         dequeue(use);
@@ -140,7 +149,7 @@ final class ConnectionBudget {
 
   /** Tells whether no statement hangs, or has lately. */
   private boolean prompt() {
-    long now = System.nanoTime();
+    long now = clock.getAsLong();
     for (Use other : others) {
       if (now - other.since > promptNanos) {
         return false;
@@ -163,7 +172,7 @@ final class ConnectionBudget {
   boolean hanging() {
     lock.lock();
     try {
-      long now = System.nanoTime();
+      long now = clock.getAsLong();
       return Stream.concat(others.stream(), renewing.stream())
           .anyMatch(use -> now - use.since > promptNanos);
     } finally {
@@ -174,7 +183,7 @@ final class ConnectionBudget {
   private void end(Use use, boolean failed) {
     lock.lock();
     try {
-      long now = System.nanoTime();
+      long now = clock.getAsLong();
       if (failed && now - use.since > promptNanos) {
         carefulUntil = now + carefulNanos;
       }

@@ -1,13 +1,16 @@
 package dev.outbox4j.internal;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -50,6 +53,34 @@ class ConnectionBudgetTest {
     await().until(() -> begun.get() == 2);
 
     assertWaitsForAnAnswer(() -> budget.spend(this::statement));
+  }
+
+  @Test
+  void afterAStatementThatHungAndFailedTwoRunAtOnceAgainInHalfAMinuteHoweverLongTheLease() {
+    AtomicLong now = new AtomicLong();
+    ConnectionBudget careful = new ConnectionBudget(Duration.ofHours(24), 2, now::get);
+    assertThatThrownBy(
+            () ->
+                careful.spend(
+                    () -> {
+                      now.addAndGet(TimeUnit.MILLISECONDS.toNanos(2_300));
+                      throw new IllegalStateException("no answer");
+                    }))
+        .hasMessage("no answer");
+
+    now.addAndGet(TimeUnit.SECONDS.toNanos(29));
+    begin(() -> careful.spend(this::statement));
+    await().until(() -> begun.get() == 1);
+    Thread second = begin(() -> careful.spend(this::statement));
+    await().until(() -> second.getState() == Thread.State.TIMED_WAITING);
+    assertThat(begun).hasValue(1);
+    answers.release(2);
+    await().until(() -> begun.get() == 2 && !second.isAlive());
+
+    now.addAndGet(TimeUnit.SECONDS.toNanos(1));
+    begin(() -> careful.spend(this::statement));
+    begin(() -> careful.spend(this::statement));
+    await().until(() -> begun.get() == 4);
   }
 
   private void assertWaitsForAnAnswer(Runnable third) {
