@@ -3,53 +3,31 @@ package dev.outbox4j;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import dev.outbox4j.spi.StoreException;
 import dev.outbox4j.spi.SubscriberEvents;
 import dev.outbox4j.testing.CapturedLogs;
-import dev.outbox4j.testing.InMemoryStore;
-import java.time.Clock;
 import java.time.Duration;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 /** Renderers, observers and executors of the user's hold up no more than their own message. */
-class ForeignCodeTest {
-  private final InMemoryStore store = new InMemoryStore(Clock.systemUTC());
+class ForeignCodeTest extends EngineFixture {
   private final CountDownLatch never = new CountDownLatch(1);
-  private OutboxSubscriber subscriber;
 
   @AfterEach
-  void stop() {
+  void endWhatBlocks() {
     never.countDown();
-    if (subscriber != null) {
-      subscriber.stop();
-    }
-  }
-
-  private OutboxSubscriber.Builder builder() {
-    return OutboxSubscriber.builder("orders")
-        .store(store)
-        .poll(Duration.ofMillis(5), Duration.ofMillis(20))
-        .gracefulTimeout(Duration.ofMillis(300));
-  }
-
-  private void start(OutboxSubscriber.Builder builder) {
-    subscriber = builder.build();
-    subscriber.start();
-  }
-
-  private void publish(String type, int count) {
-    for (int i = 0; i < count; i++) {
-      store.publish(OutboxMessage.to("orders").type(type).body("x").build());
-    }
   }
 
   @Test
@@ -212,7 +190,8 @@ class ForeignCodeTest {
       publish("fails", 1);
       long id = store.rows().get(0).id();
       start(
-          builder()
+          OutboxSubscriber.builder("orders")
+              .store(store)
               .retry(RetryPolicy.none())
               .on(
                   "fails",
@@ -238,7 +217,6 @@ class ForeignCodeTest {
       long id = store.rows().get(0).id();
       start(
           builder()
-              .deadLetters(store.deadLetters())
               .retry(RetryPolicy.none())
               .on(
                   "fails",
@@ -258,6 +236,205 @@ class ForeignCodeTest {
                                   && line.contains("retry_terminal, 1 attempt(s)")));
       assertThat(logs.lines()).noneMatch(line -> line.contains("secret"));
     }
+  }
+
+  @Test
+  void executorWithoutThreadsCostsNoPermit() {
+    AtomicInteger refusals = new AtomicInteger(20);
+    ExecutorService threads = Executors.newCachedThreadPool();
+    AtomicInteger handled = new AtomicInteger();
+    publish("t");
+    start(
+        builder()
+            .workers(2)
+            .executor(
+                task -> {
+                  if (refusals.getAndDecrement() > 0) {
+                    throw new OutOfMemoryError("unable to create native thread");
+                  }
+                  threads.execute(task);
+                })
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  handled.incrementAndGet();
+                }));
+    await().atMost(Duration.ofSeconds(30)).untilAsserted(() -> assertThat(handled).hasValue(1));
+    threads.shutdown();
+  }
+
+  @Test
+  void executorThatDropsTasksWithoutAWordKeepsNoPermitAndHoldsUpNoStop() {
+    AtomicInteger drops = new AtomicInteger(4);
+    AtomicInteger handled = new AtomicInteger();
+    AtomicBoolean dropAll = new AtomicBoolean();
+    ExecutorService threads = Executors.newCachedThreadPool();
+    try {
+      for (int i = 0; i < 10; i++) {
+        publish("t");
+      }
+      start(
+          builder()
+              .workers(2)
+              .lease(Duration.ofMillis(400))
+              .gracefulTimeout(Duration.ofSeconds(30))
+              .executor(
+                  task -> {
+                    if (!dropAll.get() && drops.getAndDecrement() <= 0) {
+                      threads.execute(task);
+                    }
+                  })
+              .on(
+                  "t",
+                  (payload, delivery) -> {
+                    handled.incrementAndGet();
+                  }));
+      await().untilAsserted(() -> assertThat(handled).hasValue(10));
+      await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+      assertThat(subscriber.health().running()).isZero();
+      dropAll.set(true);
+      publish("t");
+      await().until(() -> subscriber.health().running() > 0);
+      long begun = System.nanoTime();
+      subscriber.stop();
+      assertThat(Duration.ofNanos(System.nanoTime() - begun)).isLessThan(Duration.ofSeconds(10));
+      assertThat(store.rows()).singleElement().extracting("leaseUntil").isNull();
+    } finally {
+      threads.shutdown();
+    }
+  }
+
+  @Test
+  void stageWhoseFailureCannotBeRenderedIsRetriedAndDoesNotHang() {
+    CompletableFuture<Void> stage = new CompletableFuture<>();
+    publish("t");
+    start(
+        builder()
+            .workers(1)
+            .renderExceptions(
+                failure -> {
+                  throw new StackOverflowError("renderer");
+                })
+            .on(
+                "t",
+                Payload.class,
+                (body, delivery) -> {
+                  return stage;
+                }));
+    await().untilAsserted(() -> assertThat(subscriber.health().running()).isEqualTo(1));
+    stage.completeExceptionally(new IllegalStateException("remote"));
+    await()
+        .untilAsserted(
+            () -> assertThat(store.rows()).singleElement().extracting("attempts").isEqualTo(1));
+    assertThat(subscriber.health().inFlight()).isZero();
+  }
+
+  @Test
+  void rendererThatThrowsErrorsKeepsNoLeaseFromBeingRenewed() {
+    CountDownLatch release = new CountDownLatch(1);
+    AtomicInteger renewed = new AtomicInteger();
+    AtomicInteger timedOut = new AtomicInteger();
+    publish("t");
+    start(
+        builder()
+            .workers(1)
+            .lease(Duration.ofMillis(200))
+            .handlerTimeout(Duration.ofMillis(100))
+            .retry(
+                RetryPolicy.standard()
+                    .giveUpIf(
+                        failure -> {
+                          throw new AssertionError("predicate");
+                        }))
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void handlerTimedOut(String name, Delivery delivery) {
+                    timedOut.incrementAndGet();
+                  }
+
+                  @Override
+                  public void renewed(String name, int rows) {
+                    renewed.addAndGet(rows);
+                  }
+                })
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  release.await();
+                }));
+    await().untilAsserted(() -> assertThat(timedOut).hasValue(1));
+    release.countDown();
+    await()
+        .untilAsserted(
+            () -> assertThat(store.rows()).singleElement().extracting("attempts").isEqualTo(1));
+  }
+
+  @Test
+  void stageReturnedAfterTheTimeoutGivesItsPermitBack() {
+    CountDownLatch expired = new CountDownLatch(1);
+    AtomicInteger handled = new AtomicInteger();
+    publish("stuck");
+    start(
+        builder()
+            .workers(1)
+            .handlerTimeout(Duration.ofMillis(50))
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void handlerTimedOut(String name, Delivery delivery) {
+                    expired.countDown();
+                  }
+                })
+            .on(
+                "stuck",
+                Payload.class,
+                (body, delivery) -> {
+                  awaitIgnoringInterrupts(expired);
+                  return new CompletableFuture<>();
+                })
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  handled.incrementAndGet();
+                }));
+    await().untilAsserted(() -> assertThat(expired.getCount()).isZero());
+    publish("t");
+    await().untilAsserted(() -> assertThat(handled).hasValue(1));
+    assertThat(subscriber.health().running()).isZero();
+  }
+
+  @Test
+  void observerThatInterruptsItsThreadHoldsUpNothing() {
+    AtomicInteger connections = new AtomicInteger();
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("ack") && Thread.currentThread().isInterrupted()) {
+            connections.incrementAndGet();
+            throw new StoreException("no wait", StoreException.Fault.TRANSIENT, false, null);
+          }
+        });
+    AtomicInteger handled = new AtomicInteger();
+    start(
+        builder()
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void acked(String name, Delivery delivery) {
+                    Thread.currentThread().interrupt();
+                  }
+                })
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  handled.incrementAndGet();
+                }));
+    publish("t");
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    publish("t");
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    assertThat(handled).hasValue(2);
+    assertThat(connections).hasValue(0);
   }
 
   private static void awaitQuietly(CountDownLatch latch) {

@@ -1,0 +1,267 @@
+package dev.outbox4j;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.spi.StoreException;
+import dev.outbox4j.spi.SubscriberEvents;
+import dev.outbox4j.testing.CapturedLogs;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+
+/** A stop while handlers, the store or the network do not end. */
+class DrainFaultsTest extends EngineFixture {
+  @Test
+  void interruptByAStopIsNoFailureOfTheMessage() {
+    CountDownLatch started = new CountDownLatch(3);
+    CountDownLatch interrupted = new CountDownLatch(3);
+    CountDownLatch never = new CountDownLatch(1);
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("ack")) { // the completer is busy when the handlers are interrupted
+            awaitIgnoringInterrupts(interrupted);
+          }
+        });
+    for (int i = 0; i < 3; i++) {
+      publish("t");
+    }
+    publish("quick");
+    start(
+        OutboxSubscriber.builder("orders")
+            .store(store)
+            .workers(4)
+            .retry(RetryPolicy.none())
+            .gracefulTimeout(Duration.ofMillis(100))
+            .on("quick", (payload, delivery) -> {})
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  started.countDown();
+                  try {
+                    never.await();
+                  } finally {
+                    interrupted.countDown();
+                  }
+                }));
+    await().untilAsserted(() -> assertThat(started.getCount()).isZero());
+    subscriber.stop();
+    assertThat(store.rows()).hasSize(3);
+  }
+
+  @Test
+  void rowLeftToItsLeaseByATimedOutDrainIsNotRenewedOnceMore() {
+    CountDownLatch running = new CountDownLatch(2);
+    CountDownLatch finish = new CountDownLatch(1);
+    CountDownLatch never = new CountDownLatch(1);
+    CountDownLatch ackSent = new CountDownLatch(1);
+    CountDownLatch renewedAlone = new CountDownLatch(1);
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("ack")) { // keeps the drain waiting, and its own row renewed
+            ackSent.countDown();
+            awaitIgnoringInterrupts(renewedAlone);
+          }
+        });
+    publish("acked");
+    publish("interrupted"); // in the same claim, so that one statement renews both
+    start(
+        builder()
+            .workers(2)
+            .lease(Duration.ofMillis(200))
+            .gracefulTimeout(Duration.ofMillis(300))
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void renewed(String name, int rows) {
+                    if (rows == 1) {
+                      renewedAlone.countDown();
+                    }
+                  }
+                })
+            .on(
+                "acked",
+                (payload, delivery) -> {
+                  running.countDown();
+                  finish.await();
+                })
+            .on(
+                "interrupted",
+                (payload, delivery) -> {
+                  running.countDown();
+                  never.await();
+                }));
+    await().until(() -> running.getCount() == 0);
+    finish.countDown();
+    await().until(() -> ackSent.getCount() == 0);
+    subscriber.stop();
+    assertThat(renewedAlone.getCount()).isZero();
+    assertThat(store.rows()).singleElement().extracting("type").isEqualTo("interrupted");
+    assertThat(store.rows()).singleElement().extracting("attempts").isEqualTo(0);
+  }
+
+  @Test
+  void releaseThatFailsIsTriedAgainWhileTheDrainHasTime() throws Exception {
+    Drain drain = drain(2);
+    assertThat(drain.timeouts).isEmpty();
+    assertThat(drain.releases).hasValue(3);
+    assertThat(store.rows())
+        .hasSize(2)
+        .allSatisfy(row -> assertThat(row.leaseUntil()).isNull())
+        .allSatisfy(row -> assertThat(row.deliveries()).isZero());
+    assertThat(subscriber.health().inFlight()).isZero();
+  }
+
+  @Test
+  void releaseThatFailsToTheEndIsBoundedAndMakesADrainThatTimedOut() throws Exception {
+    long begun = System.nanoTime();
+    Drain drain = drain(Integer.MAX_VALUE);
+    assertThat(Duration.ofNanos(System.nanoTime() - begun)).isLessThan(Duration.ofSeconds(5));
+    assertThat(drain.timeouts).containsExactly(2);
+    assertThat(drain.releases.get()).isGreaterThan(2);
+    assertThat(store.rows()).hasSize(2).allSatisfy(row -> assertThat(row.leaseUntil()).isNotNull());
+  }
+
+  /** Quick handlers make the subscriber hold rows ready, so that slow ones come to wait. */
+  private void publishQuickOnesAndThen(int slow) {
+    for (int i = 0; i < 3_000; i++) {
+      publish("quick");
+    }
+    for (int i = 0; i < slow; i++) {
+      publish("t");
+    }
+  }
+
+  private static final class Drain {
+    final AtomicInteger releases = new AtomicInteger();
+    final List<Integer> timeouts = new CopyOnWriteArrayList<>();
+  }
+
+  /** Stops with one row that runs and two that wait, and a database that refuses releases. */
+  private Drain drain(int failures) throws Exception {
+    Drain drain = new Drain();
+    CountDownLatch finish = new CountDownLatch(1);
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("release") && drain.releases.incrementAndGet() <= failures) {
+            throw new StoreException("terminated", StoreException.Fault.TRANSIENT, true, null);
+          }
+        });
+    publishQuickOnesAndThen(3);
+    start(
+        builder()
+            .workers(1)
+            .on("quick", (payload, delivery) -> {})
+            .gracefulTimeout(Duration.ofSeconds(1))
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void drainTimedOut(String name, int left) {
+                    drain.timeouts.add(left);
+                  }
+                })
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  finish.await();
+                }));
+    await().until(() -> subscriber.health().inFlight() == 3);
+    CompletableFuture<Void> stopped = CompletableFuture.runAsync(subscriber::stop);
+    await().until(() -> drain.releases.get() > 0);
+    finish.countDown();
+    stopped.get(20, TimeUnit.SECONDS);
+    return drain;
+  }
+
+  @Test
+  void claimAnsweredAfterTheStopIsGivenBackWithoutAWarningOfTheExecutor() throws Exception {
+    AtomicInteger claims = new AtomicInteger();
+    CountDownLatch answer = new CountDownLatch(1);
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("claim") && claims.incrementAndGet() == 2) {
+            awaitIgnoringInterrupts(answer);
+          }
+        });
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start(builder().name("late-claim").workers(1).on("t", (payload, delivery) -> {}));
+      await().until(() -> claims.get() == 2);
+      publish("t");
+      CompletableFuture<Void> stopped = CompletableFuture.runAsync(subscriber::stop);
+      // it ends after the workers
+      await().until(() -> !alive("outbox-late-claim-completer"));
+      answer.countDown();
+      stopped.get(20, TimeUnit.SECONDS);
+      await() // behind the stop
+          .untilAsserted(
+              () ->
+                  assertThat(logs.lines())
+                      .anyMatch(line -> line.contains("released 1 of 1 rows"))
+                      .noneMatch(line -> line.contains("the executor rejects")));
+    }
+    assertThat(store.rows()).singleElement().extracting("leaseUntil").isNull();
+  }
+
+  private static boolean alive(String thread) {
+    return Thread.getAllStackTraces().keySet().stream()
+        .anyMatch(each -> each.getName().equals(thread));
+  }
+
+  @Test
+  void stopIsBoundedThoughTheStoreAnswersNothing() throws Exception {
+    CountDownLatch network = new CountDownLatch(1);
+    CountDownLatch running = new CountDownLatch(1);
+    CountDownLatch finish = new CountDownLatch(1);
+    CountDownLatch givingBack = new CountDownLatch(1);
+    AtomicBoolean dark = new AtomicBoolean();
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("release")) {
+            givingBack.countDown();
+          }
+          if (dark.get()) {
+            awaitIgnoringInterrupts(network);
+          }
+        });
+    publishQuickOnesAndThen(3);
+    start(
+        builder()
+            .workers(1)
+            .gracefulTimeout(Duration.ofSeconds(2))
+            .on("quick", (payload, delivery) -> {})
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  running.countDown();
+                  finish.await();
+                }));
+    await().until(() -> running.getCount() == 0);
+    await().until(() -> subscriber.health().inFlight() == 3);
+    await().until(() -> store.rows().size() == 3);
+    dark.set(true);
+    try {
+      long begun = System.nanoTime();
+      CompletableFuture<Void> stopped = CompletableFuture.runAsync(subscriber::stop);
+      await().until(() -> givingBack.getCount() == 0);
+      finish.countDown();
+      stopped.get(20, TimeUnit.SECONDS);
+      assertThat(Duration.ofNanos(System.nanoTime() - begun)).isLessThan(Duration.ofSeconds(7));
+      assertThat(subscriber.health().state()).isEqualTo(SubscriberState.STOPPED);
+    } finally {
+      network.countDown();
+    }
+    // what hung ends behind the stop: the ack is written, the other rows are given back
+    await()
+        .untilAsserted(
+            () ->
+                assertThat(store.rows())
+                    .hasSize(2)
+                    .allSatisfy(row -> assertThat(row.leaseUntil()).isNull()));
+  }
+}

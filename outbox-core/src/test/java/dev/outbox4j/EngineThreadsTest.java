@@ -1,0 +1,114 @@
+package dev.outbox4j;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.spi.SubscriberEvents;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+
+/** The engine's threads survive whatever they meet. */
+class EngineThreadsTest extends EngineFixture {
+  @Test
+  void failuresThatCannotEvenBeToldEndNoThread() {
+    AtomicInteger claims = new AtomicInteger(3);
+    AtomicInteger acks = new AtomicInteger(3);
+    AtomicInteger renewals = new AtomicInteger(3);
+    AtomicInteger renewed = new AtomicInteger();
+    store.beforeEach(
+        operation -> {
+          AtomicInteger failures =
+              operation.equals("claim") ? claims : operation.equals("ack") ? acks : renewals;
+          if (failures.getAndDecrement() > 0) {
+            throw new SpeechlessException();
+          }
+        });
+    publish("t");
+    start(
+        builder()
+            .lease(Duration.ofMillis(300))
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void renewed(String name, int rows) {
+                    renewed.addAndGet(rows);
+                  }
+                })
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  await().until(() -> renewed.get() > 0);
+                }));
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    await().untilAsserted(() -> assertThat(subscriber.health().failing()).isFalse());
+    assertThat(subscriber.health().lastFailure())
+        .get()
+        .asString()
+        .contains(SpeechlessException.class.getName());
+  }
+
+  /** As bad as a driver's exception can be. */
+  private static final class SpeechlessException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    public String getMessage() {
+      throw new IllegalStateException("no words");
+    }
+  }
+
+  @Test
+  void errorsOfTheStoreEndNoThread() {
+    AtomicInteger failures = new AtomicInteger(6);
+    store.beforeEach(
+        operation -> {
+          if ((operation.equals("claim") || operation.equals("ack"))
+              && failures.getAndDecrement() > 0) {
+            throw new NoClassDefFoundError("driver");
+          }
+        });
+    publish("t");
+    start(builder().on("t", (payload, delivery) -> {}));
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    publish("t");
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    await().untilAsserted(() -> assertThat(subscriber.health().failing()).isFalse());
+  }
+
+  @Test
+  void healthRecoversFromAnErrorThatWasNoAcks() {
+    AtomicBoolean first = new AtomicBoolean(true);
+    List<String> failures = new CopyOnWriteArrayList<>();
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("retry") && first.compareAndSet(true, false)) {
+            throw new NoClassDefFoundError("driver");
+          }
+        });
+    publish("t");
+    start(
+        builder()
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void storeFailed(String name, String operation, Throwable cause) {
+                    failures.add(operation);
+                  }
+                })
+            .on(
+                "t",
+                Payload.class,
+                (body, delivery) -> {
+                  return Outcome.retryAfter(Duration.ofHours(1));
+                }));
+    await()
+        .untilAsserted(
+            () -> assertThat(store.rows()).singleElement().extracting("attempts").isEqualTo(1));
+    await().untilAsserted(() -> assertThat(subscriber.health().failing()).isFalse());
+    assertThat(failures).containsExactly("retry");
+  }
+}

@@ -1,0 +1,179 @@
+package dev.outbox4j;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.spi.StoreException;
+import dev.outbox4j.spi.SubscriberEvents;
+import java.time.Duration;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Outcomes that the store refuses, for one row or for all. */
+class OutcomeFaultsTest extends EngineFixture {
+  @Test
+  void delayOfManyLifetimesIsWrittenOnceAndHurtsNoOtherRow() {
+    Duration tooLong = Duration.ofDays(365L * 1_000);
+    List<String> told = new CopyOnWriteArrayList<>();
+    for (int i = 0; i < 20; i++) {
+      publish("t");
+    }
+    start(
+        builder()
+            .workers(8)
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void retried(String name, Delivery delivery, Duration delay) {
+                    told.add("retried");
+                  }
+
+                  @Override
+                  public void leaseLost(String name, Delivery delivery, Phase phase) {
+                    told.add("lost");
+                  }
+                })
+            .on(
+                "t",
+                Payload.class,
+                (body, delivery) -> {
+                  return Outcome.retryAfter(tooLong);
+                }));
+    await().untilAsserted(() -> assertThat(told).hasSize(20));
+    assertThat(told).containsOnly("retried");
+    await().untilAsserted(() -> assertThat(subscriber.health().inFlight()).isZero());
+    assertThat(subscriber.health().failing()).isFalse();
+  }
+
+  @Test
+  void outageWhileRowsAreWrittenOneByOneLeavesNoneOfThemBehind() {
+    AtomicInteger tries = new AtomicInteger();
+    AtomicInteger lost = new AtomicInteger();
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("ack")) {
+            int attempt = tries.incrementAndGet();
+            if (attempt == 1) {
+              throw new StoreException("a trigger", StoreException.Fault.ROW, false, null);
+            }
+            if (attempt == 2) {
+              throw new StoreException("down", StoreException.Fault.TRANSIENT, false, null);
+            }
+          }
+        });
+    publish("t");
+    start(
+        builder()
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  lost.incrementAndGet();
+                }));
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    assertThat(tries).hasValue(3);
+    assertThat(lost).hasValue(1);
+  }
+
+  @Test
+  void anAckThatTheServerRefusesIsKeptAndTriedAgainWhileTheHandlerRanOnceAndOthersGoOn() {
+    AtomicInteger runs = new AtomicInteger();
+    publish("t");
+    store.failWrites(store.rows().get(0).id(), StoreException.Fault.ROW);
+    start(
+        builder()
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  runs.incrementAndGet();
+                }));
+    await().untilAsserted(() -> assertThat(subscriber.health().failing()).isTrue());
+    for (int i = 0; i < 500; i++) {
+      publish("t");
+    }
+    await().untilAsserted(() -> assertThat(store.rows()).hasSize(1));
+    int calls = store.calls("ack");
+    await().until(() -> store.calls("ack") > calls + 2);
+    assertThat(runs).hasValue(501);
+    assertThat(subscriber.health().failing()).isTrue();
+    assertThat(subscriber.health().lastFailure()).isPresent();
+    store.mend(store.rows().get(0).id());
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    await().untilAsserted(() -> assertThat(subscriber.health().failing()).isFalse());
+    assertThat(runs).hasValue(501);
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = StoreException.Fault.class,
+      names = {"ROW", "TIMEOUT", "TRANSIENT", "SETUP", "CONNECTION"})
+  void aRowWhoseAckAlwaysFailsHoldsUpNoOtherWhateverTheFault(StoreException.Fault fault) {
+    Set<Long> handled = ConcurrentHashMap.newKeySet();
+    for (int i = 0; i < 2_000; i++) {
+      publish("t");
+    }
+    store.failWrites(store.rows().get(700).id(), fault);
+    start(
+        builder()
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  handled.add(delivery.id());
+                }));
+    await().untilAsserted(() -> assertThat(store.rows()).hasSize(1));
+    assertThat(handled).hasSize(2_000);
+    await().untilAsserted(() -> assertThat(subscriber.health().failing()).isTrue());
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = StoreException.Fault.class,
+      names = {"ROW", "TIMEOUT", "TRANSIENT", "SETUP", "CONNECTION"})
+  void moreRowsThanOneSearchFindsHoldUpNoOtherWhateverTheFault(StoreException.Fault fault) {
+    for (int i = 0; i < 2_000; i++) {
+      publish("t");
+    }
+    store.rows().stream()
+        .filter(row -> row.id() % 50 == 0)
+        .forEach(row -> store.failWrites(row.id(), fault));
+    start(builder().on("t", (payload, delivery) -> {}));
+    await()
+        .atMost(Duration.ofSeconds(30))
+        .untilAsserted(() -> assertThat(store.rows()).hasSize(40));
+    store.rows().forEach(row -> store.mend(row.id()));
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    await().untilAsserted(() -> assertThat(subscriber.health().failing()).isFalse());
+  }
+
+  @Test
+  void anAckThatMeetsALockIsKeptAndWrittenOnceTheLockIsGone() {
+    AtomicInteger runs = new AtomicInteger();
+    CountDownLatch go = new CountDownLatch(1);
+    publish("t");
+    start(
+        builder()
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  runs.incrementAndGet();
+                  go.await();
+                }));
+    await().until(() -> runs.get() == 1);
+    long locked = store.rows().get(0).id();
+    store.lock(locked);
+    go.countDown();
+    await()
+        .until(
+            () -> subscriber.health().lastFailure().orElse("").contains("row " + locked + " of"));
+    store.unlock(locked);
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    assertThat(runs).hasValue(1);
+    await().untilAsserted(() -> assertThat(subscriber.health().failing()).isFalse());
+  }
+}
