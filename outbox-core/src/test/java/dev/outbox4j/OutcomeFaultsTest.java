@@ -11,7 +11,9 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -79,6 +81,37 @@ class OutcomeFaultsTest extends EngineFixture {
     await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
     assertThat(tries).hasValue(3);
     assertThat(lost).hasValue(1);
+  }
+
+  @Test
+  void outcomesThatCompleteDuringAnOutageDoNotShortenItsPauses() {
+    int rows = 3_000;
+    AtomicBoolean down = new AtomicBoolean(true);
+    AtomicInteger tries = new AtomicInteger();
+    AtomicInteger handled = new AtomicInteger();
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("ack") && down.get()) {
+            tries.incrementAndGet();
+            throw new StoreException("gone", StoreException.Fault.CONNECTION, true, null);
+          }
+        });
+    publish("t", rows);
+    start(
+        builder()
+            .workers(4)
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  LockSupport.parkNanos(Duration.ofMillis(1).toNanos()); // so that they trickle
+                  handled.incrementAndGet();
+                }));
+    await().atMost(Duration.ofSeconds(30)).until(() -> handled.get() == rows);
+
+    assertThat(tries).hasValueLessThan(rows / 5);
+    down.set(false);
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    assertThat(handled).hasValue(rows);
   }
 
   @Test
