@@ -25,7 +25,10 @@ import org.jspecify.annotations.Nullable;
  * looking.
  */
 final class QueueWatch {
-  /** So many claims that gave rows, within so long, make a subscriber busy. */
+  /**
+   * So many claims that gave rows make a subscriber busy, if they came in a row, however long each
+   * took, or within {@link #BUSY_WITHIN}.
+   */
   private static final int BUSY_CLAIMS = 8;
 
   private static final long BUSY_WITHIN = TimeUnit.MILLISECONDS.toNanos(100);
@@ -62,6 +65,7 @@ final class QueueWatch {
   private Place place = Place.NONE;
   private final long[] gaveRowsAt = new long[BUSY_CLAIMS];
   private int gaveRows;
+  private int gaveInARow;
   private int emptyClaims;
   private boolean silent;
   private long silentUntil;
@@ -119,9 +123,10 @@ final class QueueWatch {
       return false;
     }
     if (place == Place.AWAKE) { // ends later than it begins
-      return now - gaveRowsAt[(gaveRows - 1) % BUSY_CLAIMS] < BUSY_WITHIN;
+      return gaveInARow > 0 || now - gaveRowsAt[(gaveRows - 1) % BUSY_CLAIMS] < BUSY_WITHIN;
     }
-    return gaveRows >= BUSY_CLAIMS && now - gaveRowsAt[gaveRows % BUSY_CLAIMS] < BUSY_WITHIN;
+    return gaveInARow >= BUSY_CLAIMS
+        || (gaveRows >= BUSY_CLAIMS && now - gaveRowsAt[gaveRows % BUSY_CLAIMS] < BUSY_WITHIN);
   }
 
   /**
@@ -190,8 +195,10 @@ final class QueueWatch {
       if (gaveRows == 2 * BUSY_CLAIMS) {
         gaveRows = BUSY_CLAIMS; // the same places, and no overflow
       }
+      gaveInARow = Math.min(gaveInARow + 1, BUSY_CLAIMS);
       emptyClaims = 0;
     } else {
+      gaveInARow = 0;
       emptyClaims = Math.min(emptyClaims + 1, 30);
     }
     if (asked.mode() == Idle.Mode.AWAKE && place == Place.ASLEEP) {

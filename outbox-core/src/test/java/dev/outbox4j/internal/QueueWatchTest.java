@@ -155,6 +155,35 @@ class QueueWatchTest {
   }
 
   @Test
+  void claimsThatAllGiveRowsMakeBusyHoweverSlowTheServer() {
+    emptyClaims(30);
+    assertThat(watch.asleep()).isTrue();
+    for (int i = 0; i < 9; i++) {
+      now += 200 * MILLI;
+      claim(QUICK, 20);
+    }
+    assertThat(watch.asleep()).as("publishers notify").isFalse();
+    assertThat(watch.onWatch()).isTrue();
+
+    now += 1_000 * MILLI;
+    assertThat(claim(QUICK, 0).mode()).as("the last one gave rows").isNotEqualTo(Mode.SLEEP);
+    now += 200 * MILLI;
+    assertThat(claim(QUICK, 0).mode()).isEqualTo(Mode.SLEEP);
+  }
+
+  @Test
+  void aMessageNowAndThenLeavesTheSubscriberAsleep() {
+    emptyClaims(30);
+    for (int i = 0; i < 100; i++) {
+      now += 50 * MILLI;
+      claim(QUICK, 1);
+      now += 3 * MILLI;
+      claim(QUICK, 0);
+    }
+    assertThat(watch.asleep()).isTrue();
+  }
+
+  @Test
   void aSteadyTrickleKeepsTheSubscriberAwakeThoughEachSecondClaimIsEmpty() {
     emptyClaims(30);
     int sleeps = 0;
