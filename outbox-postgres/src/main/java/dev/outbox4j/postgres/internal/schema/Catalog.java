@@ -28,7 +28,6 @@ final class Catalog {
       select current_user::text,
              pg_catalog.array_to_string(pg_catalog.current_schemas(false), ', '),
              pg_catalog.current_setting('server_version_num')::int,
-             pg_catalog.current_setting('transaction_isolation'),
              pg_catalog.current_setting('transaction_read_only') = 'on',
              pg_catalog.pg_is_in_recovery(),
              c.oid, n.nspname, c.relname, c.relkind::text, c.relpersistence::text,
@@ -193,20 +192,19 @@ final class Catalog {
                   rows.getString(1),
                   rows.getString(2),
                   rows.getInt(3),
-                  rows.getString(4),
-                  rows.getBoolean(5),
-                  rows.getBoolean(6));
-          long oid = rows.getLong(7);
+                  rows.getBoolean(4),
+                  rows.getBoolean(5));
+          long oid = rows.getLong(6);
           if (!rows.wasNull()) {
             found.add(
                 new Relation(
                     oid,
-                    new TableName(rows.getString(8), rows.getString(9)),
+                    new TableName(rows.getString(7), rows.getString(8)),
+                    rows.getString(9),
                     rows.getString(10),
-                    rows.getString(11),
+                    rows.getBoolean(11),
                     rows.getBoolean(12),
-                    rows.getBoolean(13),
-                    rows.getString(14)));
+                    rows.getString(13)));
           }
         }
       }

@@ -13,12 +13,7 @@ final class Live {
 
   /** What holds for the session that asks. */
   record Session(
-      String user,
-      String searchPath,
-      int serverVersion,
-      String isolation,
-      boolean readOnly,
-      boolean inRecovery) {}
+      String user, String searchPath, int serverVersion, boolean readOnly, boolean inRecovery) {}
 
   record Relation(
       long oid,

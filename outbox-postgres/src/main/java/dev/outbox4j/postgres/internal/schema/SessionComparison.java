@@ -37,13 +37,5 @@ final class SessionComparison {
               "read-only transactions",
               "set default_transaction_read_only to off for the database and the role, and read-only to false in the pool"));
     }
-    if (!session.isolation().equals("read committed")) {
-      faults.add(
-          new SchemaFault(
-              "session",
-              "transaction isolation read committed",
-              session.isolation(),
-              "set default_transaction_isolation to 'read committed' for the role, or the isolation of the pool that the subscriber uses"));
-    }
   }
 }
