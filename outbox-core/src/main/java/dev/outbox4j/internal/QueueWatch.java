@@ -125,7 +125,8 @@ final class QueueWatch {
     if (place == Place.AWAKE) { // ends later than it begins
       return gaveInARow > 0 || now - gaveRowsAt[(gaveRows - 1) % BUSY_CLAIMS] < BUSY_WITHIN;
     }
-    return gaveInARow >= BUSY_CLAIMS
+    // in reserve each poll may give rows, and that tells nothing of the watch
+    return (gaveInARow >= BUSY_CLAIMS && place != Place.RESERVE)
         || (gaveRows >= BUSY_CLAIMS && now - gaveRowsAt[gaveRows % BUSY_CLAIMS] < BUSY_WITHIN);
   }
 

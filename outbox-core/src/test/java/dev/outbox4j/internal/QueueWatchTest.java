@@ -172,6 +172,26 @@ class QueueWatchTest {
   }
 
   @Test
+  void whoIsInReserveStaysKnownAndTakesAVacantWatchThoughEachOfItsPollsGivesRows() {
+    others = Watch.TAKEN;
+    emptyClaims(30);
+    assertThat(watch.inReserve()).isTrue();
+    int said = 0;
+    for (int i = 0; i < 60; i++) {
+      now += SECOND;
+      said += claim(QUICK, 20).mode() == Mode.SLEEP ? 1 : 0;
+    }
+    assertThat(said).as("said again each five seconds").isBetween(9, 12);
+
+    others = Watch.VACANT;
+    for (int i = 0; i < 10 && !watch.onWatch(); i++) {
+      now += SECOND;
+      claim(QUICK, 20);
+    }
+    assertThat(watch.onWatch()).isTrue();
+  }
+
+  @Test
   void aMessageNowAndThenLeavesTheSubscriberAsleep() {
     emptyClaims(30);
     for (int i = 0; i < 100; i++) {
