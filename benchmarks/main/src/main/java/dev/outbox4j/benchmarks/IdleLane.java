@@ -13,6 +13,9 @@ import java.util.Map;
  * is not sent.
  */
 final class IdleLane implements Lane {
+  /** With pauses, too: whoever is busy polls, and notifications would be left cold. */
+  private static final String WARM_UP = "idle 256 0 1500 14 18 0 0";
+
   private static final String IDLE = "idle latency, one message every 20 to 60 ms";
   private static final String POLLING = "idle latency by polling, one message every 150 to 400 ms";
   private static final String WAKE = "wake-up, 150 to 250 ms after a burst";
@@ -111,7 +114,7 @@ final class IdleLane implements Lane {
       throws IOException, SQLException {
     try (ContestantJvm jvm = run.start(entrant, database)) {
       jvm.perform("prepare");
-      jvm.perform("idle 256 0 1500 0 6 0 0");
+      jvm.perform(WARM_UP);
       try (Watch watch = new Watch(run.server(), database)) {
         Numbers numbers = jvm.perform("idle 256 %d %d %s".formatted(UNRECORDED, messages, rhythm));
         return watch.read(numbers, Parts.value(numbers, "messages"));
