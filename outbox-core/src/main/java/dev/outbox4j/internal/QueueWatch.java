@@ -26,8 +26,8 @@ import org.jspecify.annotations.Nullable;
  */
 final class QueueWatch {
   /**
-   * So many claims that gave rows make a subscriber busy, if they came in a row, however long each
-   * took, or within {@link #BUSY_WITHIN}.
+   * So many claims that gave rows within {@link #BUSY_WITHIN} make a subscriber busy; one that is
+   * asleep on watch also if they came in a row, however long each took.
    */
   private static final int BUSY_CLAIMS = 8;
 
@@ -125,8 +125,8 @@ final class QueueWatch {
     if (place == Place.AWAKE) { // ends later than it begins
       return gaveInARow > 0 || now - gaveRowsAt[(gaveRows - 1) % BUSY_CLAIMS] < BUSY_WITHIN;
     }
-    // in reserve each poll may give rows, and that tells nothing of the watch
-    return (gaveInARow >= BUSY_CLAIMS && place != Place.RESERVE)
+    // only who is notified: in reserve, and with slow handlers, each claim may give rows for long
+    return (gaveInARow >= BUSY_CLAIMS && place == Place.ASLEEP)
         || (gaveRows >= BUSY_CLAIMS && now - gaveRowsAt[gaveRows % BUSY_CLAIMS] < BUSY_WITHIN);
   }
 

@@ -192,6 +192,15 @@ class QueueWatchTest {
   }
 
   @Test
+  void whoHasPassedTheWatchForWantOfRoomDoesNotTakeItBackWhileItsClaimsGiveRows() {
+    for (int i = 0; i < 20; i++) { // slow handlers: a claim whenever one ends
+      now += 50 * MILLI;
+      assertThat(claim(QUICK, 1).mode()).isNotIn(Mode.SLEEP, Mode.AWAKE);
+      watch.passed();
+    }
+  }
+
+  @Test
   void aMessageNowAndThenLeavesTheSubscriberAsleep() {
     emptyClaims(30);
     for (int i = 0; i < 100; i++) {
