@@ -6,6 +6,8 @@ import static org.awaitility.Awaitility.await;
 import dev.outbox4j.spi.SubscriberEvents;
 import java.time.Duration;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -110,5 +112,21 @@ class EngineThreadsTest extends EngineFixture {
             () -> assertThat(store.rows()).singleElement().extracting("attempts").isEqualTo(1));
     await().untilAsserted(() -> assertThat(subscriber.health().failing()).isFalse());
     assertThat(failures).containsExactly("retry");
+  }
+
+  @Test
+  void handlersRunOnNoMoreThreadsThanThereAreWorkers() {
+    Set<Thread> threads = ConcurrentHashMap.newKeySet();
+    publish("t", 5_000);
+    start(
+        builder()
+            .workers(3)
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  threads.add(Thread.currentThread());
+                }));
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    assertThat(threads).hasSizeLessThanOrEqualTo(3);
   }
 }

@@ -6,8 +6,8 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.RejectedExecutionException;
-import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
@@ -80,14 +80,17 @@ final class WorkerPool {
       return VirtualThreads.perTask(threads.prefix() + "worker-");
     }
     AtomicInteger number = new AtomicInteger();
-    // permits bound the threads; one that is idle is used again before another is made
-    return new ThreadPoolExecutor(
-        0,
-        Integer.MAX_VALUE,
-        30,
-        TimeUnit.SECONDS,
-        new SynchronousQueue<>(),
-        task -> threads.newThread(task, "worker-" + number.incrementAndGet()));
+    // with a queue, since a thread that runs takes its next runner without a wake-up
+    ThreadPoolExecutor pool =
+        new ThreadPoolExecutor(
+            settings.workers(),
+            settings.workers(),
+            30,
+            TimeUnit.SECONDS,
+            new LinkedBlockingQueue<>(),
+            task -> threads.newThread(task, "worker-" + number.incrementAndGet()));
+    pool.allowCoreThreadTimeOut(true);
+    return pool;
   }
 
   /** Starts runners for so many new rows, as far as permits go. */

@@ -17,8 +17,9 @@ import org.jooq.impl.DSL;
  *
  * @param text the text, with a question mark for each parameter
  * @param parameters their names, in their order; one may occur often
+ * @param statements how many statements the text has
  */
-public record Sql(String text, List<String> parameters) {
+public record Sql(String text, List<String> parameters, int statements) {
   private static final Pattern NAME = Pattern.compile("(?<!:):([a-z_]+)");
 
   /**
@@ -45,7 +46,8 @@ public record Sql(String text, List<String> parameters) {
       found.appendReplacement(text, "?");
     }
     found.appendTail(text);
-    return new Sql(text.toString(), List.copyOf(names));
+    int statements = 1 + (int) text.chars().filter(each -> each == ';').count();
+    return new Sql(text.toString(), List.copyOf(names), statements);
   }
 
   /**
@@ -56,11 +58,6 @@ public record Sql(String text, List<String> parameters) {
    */
   public static String quoted(Name name) {
     return DSL.using(SQLDialect.POSTGRES).render(name);
-  }
-
-  /** Returns how many statements the text has. */
-  int statements() {
-    return 1 + (int) text.chars().filter(each -> each == ';').count();
   }
 
   void bind(PreparedStatement statement, Map<String, Object> values) throws SQLException {
