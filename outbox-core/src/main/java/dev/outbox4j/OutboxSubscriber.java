@@ -54,8 +54,8 @@ public interface OutboxSubscriber extends AutoCloseable {
    * than the graceful timeout. Does nothing if it is not running; a second caller waits for the
    * first one's drain.
    *
-   * @throws OutboxException if a handler of this subscriber calls it: it would wait for itself; let
-   *     another thread do it
+   * @throws OutboxException if a handler of this subscriber calls it, or an observer or policy on
+   *     the handler's thread: it would wait for itself; let another thread do it
    */
   void stop();
 

@@ -7,11 +7,17 @@ import dev.outbox4j.spi.SubscriberEvents;
 import java.time.Duration;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BiConsumer;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The engine's threads survive whatever they meet. */
 class EngineThreadsTest extends EngineFixture {
@@ -128,5 +134,79 @@ class EngineThreadsTest extends EngineFixture {
                 }));
     await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
     assertThat(threads).hasSizeLessThanOrEqualTo(3);
+  }
+
+  @Test
+  void observerOfTheStopMayStop() {
+    CountDownLatch told = new CountDownLatch(1);
+    start(
+        builder()
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void stopped(String name) {
+                    subscriber.stop();
+                    told.countDown();
+                  }
+                })
+            .on("t", (payload, delivery) -> {}));
+    Thread stopping = new Thread(subscriber::stop);
+    stopping.setDaemon(true); // it would never end
+    stopping.start();
+    await().until(() -> subscriber.health().state() == SubscriberState.STOPPED);
+    assertThat(told.getCount()).isZero();
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void stageThatThrowsWhenItIsAskedFreesOnePermit(boolean callsBack) {
+    AtomicBoolean asked = new AtomicBoolean();
+    AtomicInteger running = new AtomicInteger();
+    AtomicInteger most = new AtomicInteger();
+    AtomicInteger done = new AtomicInteger();
+    publish("bad");
+    start(
+        builder()
+            .workers(1)
+            .on(
+                "bad",
+                Payload.class,
+                (body, delivery) -> {
+                  return new ThrowingStage(callsBack, asked);
+                })
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  most.accumulateAndGet(running.incrementAndGet(), Math::max);
+                  LockSupport.parkNanos(1_000_000); // so that a second one would run beside it
+                  running.decrementAndGet();
+                  done.incrementAndGet();
+                }));
+    await().untilTrue(asked);
+    await().untilAsserted(() -> assertThat(subscriber.health().running()).isZero());
+    publish("t", 100);
+    await().untilAsserted(() -> assertThat(done).hasValue(100));
+    assertThat(most).hasValue(1);
+    await().untilAsserted(() -> assertThat(subscriber.health().running()).isZero());
+  }
+
+  private static final class ThrowingStage extends CompletableFuture<Object> {
+    private final boolean callsBack;
+    private final AtomicBoolean asked;
+
+    ThrowingStage(boolean callsBack, AtomicBoolean asked) {
+      this.callsBack = callsBack;
+      this.asked = asked;
+    }
+
+    @Override
+    public CompletableFuture<Object> whenComplete(
+        BiConsumer<? super Object, ? super Throwable> action) {
+      if (callsBack) {
+        action.accept("done", null);
+      }
+      asked.set(true);
+      throw new IllegalStateException("no callbacks");
+    }
   }
 }

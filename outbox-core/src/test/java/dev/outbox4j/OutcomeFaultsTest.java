@@ -209,4 +209,32 @@ class OutcomeFaultsTest extends EngineFixture {
     assertThat(runs).hasValue(1);
     await().untilAsserted(() -> assertThat(subscriber.health().failing()).isFalse());
   }
+
+  @Test
+  void rowRefusedForAReasonThatCannotBeToldIsWrittenLater() {
+    AtomicInteger refusals = new AtomicInteger(3);
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("ack") && refusals.getAndDecrement() > 0) {
+            throw new SpeechlessRefusal();
+          }
+        });
+    publish("t");
+    start(builder().on("t", (payload, delivery) -> {}));
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    await().untilAsserted(() -> assertThat(subscriber.health().inFlight()).isZero());
+  }
+
+  private static final class SpeechlessRefusal extends StoreException {
+    private static final long serialVersionUID = 1L;
+
+    SpeechlessRefusal() {
+      super("refused", Fault.ROW, false, null);
+    }
+
+    @Override
+    public String getMessage() {
+      throw new IllegalStateException("no words");
+    }
+  }
 }

@@ -5,18 +5,24 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.awaitility.Awaitility.await;
 
+import dev.outbox4j.spi.SubscriberEvents;
 import dev.outbox4j.testing.InMemoryStore;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
+import org.assertj.core.api.InstanceOfAssertFactories;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The engine on the store in memory: what a user can observe, without a database. */
 class SubscriberTest {
@@ -268,6 +274,35 @@ class SubscriberTest {
         .hasMessageContaining("cannot be stopped by its own handler");
     assertThat(inAGroup.get()).isInstanceOf(OutboxException.class);
     assertThat(subscriber.health().state()).isEqualTo(SubscriberState.RUNNING);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"handler", "stage"})
+  void refusesToBeStoppedByAnObserverOfAHandler(String type) {
+    List<Throwable> refusals = new CopyOnWriteArrayList<>();
+    start(
+        builder()
+            .observe(
+                new SubscriberEvents() {
+                  @Override
+                  public void handled(
+                      String name, Delivery delivery, Duration took, Throwable failure) {
+                    refusals.add(catchThrowable(subscriber::stop));
+                  }
+                })
+            .on("handler", (payload, delivery) -> {})
+            .on(
+                "stage",
+                Payload.class,
+                (body, delivery) -> {
+                  return CompletableFuture.runAsync(() -> {});
+                }));
+    publish(type, "x");
+
+    await().until(() -> store.rows().isEmpty());
+    assertThat(refusals)
+        .singleElement(InstanceOfAssertFactories.THROWABLE)
+        .hasMessageContaining("cannot be stopped by its own handler");
   }
 
   @Test

@@ -303,7 +303,9 @@ final class Completer {
 
     /** Leaves the row to the end of its lease. */
     @Override
-    public void tooMany(InFlight row) {
+    public void tooMany(RowQueue from) {
+      shared.registry().settle(Objects.requireNonNull(from.peekFirst()));
+      InFlight row = from.removeFirst();
       shared
           .warnings()
           .error(
@@ -311,7 +313,6 @@ final class Completer {
               "left " + operation.verb(),
               "too many outcomes cannot be written; {} is left to the end of its lease",
               row);
-      shared.registry().settle(row);
     }
   }
 
@@ -442,14 +443,15 @@ final class Completer {
 
     /** An attempt counts only where a handler ran. */
     @Override
-    public void tooMany(InFlight row) {
+    public void tooMany(RowQueue from) {
+      InFlight row = Objects.requireNonNull(from.peekFirst());
       Settlement.DeadLetter terminal = (Settlement.DeadLetter) row.settlement();
       boolean handled = terminal.attempts() > row.history().attempts();
+      row.putOff(new Settlement.Retry(PUT_OFF, "the dead letters are broken; put off", handled));
+      Objects.requireNonNull(writers.get(row.batch().queue())).retries().add(from.removeFirst());
       shared
           .warnings()
           .warn(log, "put off", "{} cannot be dead-lettered now; put off by {}", row, PUT_OFF);
-      row.putOff(new Settlement.Retry(PUT_OFF, "the dead letters are broken; put off", handled));
-      Objects.requireNonNull(writers.get(row.batch().queue())).retries().add(row);
     }
   }
 }

@@ -4,7 +4,7 @@ import dev.outbox4j.spi.SubscriberEvents;
 import dev.outbox4j.spi.UndecodableException;
 import java.time.Duration;
 import java.util.concurrent.CompletionStage;
-import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -59,15 +59,10 @@ final class DeliveryTask {
       return true;
     }
     try {
-      return dispatch(delivery, whenDone);
+      return HandlerThread.run(settings, () -> dispatch(delivery, whenDone));
     } catch (
         Throwable unexpected) { // such as OutOfMemoryError in our own code: the row must not hang
-      end(delivery, AFTER_TROUBLE); // first, since in such trouble logging may fail as well
-      log.error(
-          "[{}] {} could not be handled; it is retried",
-          subscriber,
-          delivery,
-          RedactedThrowable.of(unexpected));
+      endInTrouble(delivery, unexpected);
       return true;
     } finally {
       delivery.awaitInterrupt();
@@ -116,7 +111,7 @@ final class DeliveryTask {
     }
     Object result;
     try {
-      result = HandlerThread.run(settings, call);
+      result = call.run();
     } catch (Throwable thrown) { // an Error is this message's failure, not the subscriber's
       handled(delivery, thrown);
       end(delivery, outcomes.threw(delivery, thrown));
@@ -131,39 +126,69 @@ final class DeliveryTask {
   }
 
   private boolean settleLater(InFlight delivery, CompletionStage<?> stage, Runnable whenDone) {
-    AtomicBoolean done = new AtomicBoolean();
-    Runnable doneOnce =
-        () -> {
-          if (done.compareAndSet(false, true)) {
-            whenDone.run();
-          }
-        };
-    delivery.goesOnWithoutThread(doneOnce);
+    PendingStage pending = new PendingStage(whenDone);
+    delivery.goesOnWithoutThread(pending::ended);
     if (delivery.state() != InFlight.State.RUNNING) {
       delivery.awaitInterrupt(); // it came before the stage, which nobody may ever complete
-      doneOnce.run();
+      pending.ended();
     }
-    stage.whenComplete(
-        (value, thrown) -> {
-          try {
-            handled(delivery, thrown);
-            end(
-                delivery,
-                thrown == null
-                    ? outcomes.returned(delivery, value)
-                    : outcomes.threw(delivery, thrown));
-          } catch (Throwable unexpected) { // swallowed by the stage: the row must not hang
-            end(delivery, AFTER_TROUBLE);
-            log.error(
-                "[{}] {} could not be settled; it is retried",
-                subscriber,
-                delivery,
-                RedactedThrowable.of(unexpected));
-          } finally {
-            doneOnce.run();
-          }
-        });
-    return false;
+    try {
+      stage.whenComplete(
+          (value, thrown) ->
+              HandlerThread.run(settings, () -> completed(delivery, value, thrown, pending)));
+    } catch (Throwable refused) { // a stage of the user's own
+      endInTrouble(delivery, refused);
+      pending.ended();
+    }
+    return pending.leaveThread();
+  }
+
+  private boolean completed(
+      InFlight delivery, @Nullable Object value, @Nullable Throwable thrown, PendingStage pending) {
+    try {
+      handled(delivery, thrown);
+      end(
+          delivery,
+          thrown == null ? outcomes.returned(delivery, value) : outcomes.threw(delivery, thrown));
+    } catch (Throwable unexpected) { // swallowed by the stage: the row must not hang
+      endInTrouble(delivery, unexpected);
+    } finally {
+      pending.ended();
+    }
+    return true;
+  }
+
+  /**
+   * Frees a permit once, when the stage has ended and the handler's thread is done with it as well:
+   * there are no more threads than permits.
+   */
+  private static final class PendingStage {
+    private enum State {
+      ON_THREAD,
+      ENDED_ON_THREAD,
+      PENDING,
+      ENDED
+    }
+
+    private final AtomicReference<State> state = new AtomicReference<>(State.ON_THREAD);
+    private final Runnable freePermit;
+
+    PendingStage(Runnable freePermit) {
+      this.freePermit = freePermit;
+    }
+
+    /** The stage is complete, or the timeout gave it up. */
+    void ended() {
+      if (!state.compareAndSet(State.ON_THREAD, State.ENDED_ON_THREAD)
+          && state.compareAndSet(State.PENDING, State.ENDED)) {
+        freePermit.run();
+      }
+    }
+
+    /** Returns true if the stage has ended, so that the thread keeps the permit. */
+    boolean leaveThread() {
+      return !state.compareAndSet(State.ON_THREAD, State.PENDING);
+    }
   }
 
   private void handled(InFlight delivery, @Nullable Throwable failure) {
@@ -178,6 +203,15 @@ final class DeliveryTask {
       Duration took = Duration.ofNanos(System.nanoTime() - delivery.startedAt());
       events.handled(delivery, took, failure);
     }
+  }
+
+  private void endInTrouble(InFlight delivery, Throwable trouble) {
+    end(delivery, AFTER_TROUBLE); // first, since in such trouble logging may fail as well
+    log.error(
+        "[{}] {} could not be handled; it is retried",
+        subscriber,
+        delivery,
+        RedactedThrowable.of(trouble));
   }
 
   private void end(InFlight delivery, Settlement settlement) {

@@ -7,11 +7,9 @@ import dev.outbox4j.spi.SubscriberEvents.Phase;
 import dev.outbox4j.spi.Written;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
-import java.util.Iterator;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
 import org.slf4j.Logger;
@@ -62,13 +60,19 @@ final class GroupWriter {
   private final long mostHeldBytes;
 
   /** To be tried now. A row leaves it only when it is settled or waits elsewhere. */
-  private final Deque<InFlight> fresh = new ArrayDeque<>();
+  private final RowQueue fresh = new RowQueue();
 
   /** Waiting for the search to go on; not refused alone. */
-  private final Deque<InFlight> untried = new ArrayDeque<>();
+  private final RowQueue untried = new RowQueue();
 
   /** Waiting: refused alone, or locked by another session. */
-  private final Deque<InFlight> aside = new ArrayDeque<>();
+  private final RowQueue aside = new RowQueue();
+
+  /**
+   * Taken from one of these and not yet put into another, or settled: refused alone, but perhaps
+   * not by its own fault; or left by an Error.
+   */
+  private final RowQueue between = new RowQueue();
 
   private final Backoff blockedBackoff = new Backoff();
   private final Backoff asideBackoff = new Backoff();
@@ -101,8 +105,8 @@ final class GroupWriter {
     /** Rows were written. */
     void written(List<InFlight> rows);
 
-    /** There is no room for one more row to wait; it is not held any more. */
-    void tooMany(InFlight row);
+    /** There is no room for one more row to wait: takes the first of a queue out of it. */
+    void tooMany(RowQueue from);
   }
 
   GroupWriter(Kind kind, String queue, Engine.Shared shared, long mostHeldBytes) {
@@ -143,6 +147,7 @@ final class GroupWriter {
    */
   boolean idle(boolean stopping) {
     return fresh.isEmpty()
+        && between.isEmpty()
         && (held() == 0 || (stopping && triedWhileStopping && untried.isEmpty()));
   }
 
@@ -156,6 +161,7 @@ final class GroupWriter {
 
   /** Writes what there is and returns how long until it wants to try again. */
   long flush(boolean stopping) {
+    fresh.addAll(between);
     if (fresh.isEmpty() && held() == 0) {
       return NOTHING;
     }
@@ -194,7 +200,6 @@ final class GroupWriter {
   /** Rows tried by as many statements as may be refused in one go. */
   private static final class Attempt {
     final long begunAt;
-    final List<InFlight> suspects = new ArrayList<>();
     boolean trouble;
     boolean succeeded;
     int refusals;
@@ -245,9 +250,11 @@ final class GroupWriter {
       if (untried.isEmpty()) { // else the search goes on by what is known
         lostInRow = 0;
       }
-      attempt.suspects.forEach(row -> hold(row, aside));
-    } else if (!attempt.suspects.isEmpty()) { // nothing succeeds, so it is not the rows
-      fresh.addAll(attempt.suspects);
+      while (!between.isEmpty()) {
+        hold(between, aside);
+      }
+    } else if (!between.isEmpty()) { // nothing succeeds, so it is not the rows
+      fresh.addAll(between);
       blocked = true;
     }
     if (blocked) {
@@ -265,7 +272,7 @@ final class GroupWriter {
 
   private void writeFresh(Attempt attempt) {
     while (!fresh.isEmpty() && !attempt.trouble) {
-      List<InFlight> group = first(fresh, kind.maxGroup());
+      List<InFlight> group = fresh.first(kind.maxGroup());
       if (!attempt.stopped() && write(group, fresh, attempt)) {
         continue;
       }
@@ -274,9 +281,8 @@ final class GroupWriter {
       }
       if (!fresh.isEmpty() && fresh.peekFirst() == group.get(0)) { // else it stood alone
         searchSize = Math.max(1, Math.min(searchSize, group.size() / 2));
-        for (InFlight row : group) {
-          fresh.removeFirst();
-          leaveUntried(row);
+        for (int i = 0; i < group.size(); i++) {
+          leaveUntried();
         }
       }
     }
@@ -285,7 +291,7 @@ final class GroupWriter {
   /** Halves what was refused as a group until what is refused stands alone. */
   private void search(Attempt attempt) {
     while (!untried.isEmpty() && !attempt.stopped()) {
-      List<InFlight> group = first(untried, searchSize);
+      List<InFlight> group = untried.first(searchSize);
       if (write(group, untried, attempt)) {
         searchSize = Math.min(2 * searchSize, kind.maxGroup());
       } else if (!attempt.trouble) {
@@ -298,7 +304,7 @@ final class GroupWriter {
   private void writeAside(Attempt attempt, int count) {
     int size = kind.maxGroup();
     for (int left = count; left > 0 && !attempt.stopped(); ) {
-      List<InFlight> group = first(aside, Math.min(size, left));
+      List<InFlight> group = aside.first(Math.min(size, left));
       if (write(group, aside, attempt)) {
         left -= group.size();
         size = Math.min(2 * size, kind.maxGroup());
@@ -311,17 +317,8 @@ final class GroupWriter {
     }
   }
 
-  private static List<InFlight> first(Deque<InFlight> rows, int count) {
-    List<InFlight> group = new ArrayList<>(Math.min(rows.size(), count));
-    Iterator<InFlight> all = rows.iterator();
-    for (int i = 0; i < count && all.hasNext(); i++) {
-      group.add(all.next());
-    }
-    return group;
-  }
-
   /** Sends one statement for rows at the head of a queue; false if it failed. */
-  private boolean write(List<InFlight> group, Deque<InFlight> from, Attempt attempt) {
+  private boolean write(List<InFlight> group, RowQueue from, Attempt attempt) {
     Written written;
     try {
       written = shared.connections().spend(() -> kind.write(group));
@@ -333,30 +330,29 @@ final class GroupWriter {
     Predicate<InFlight> isDone = Fence.among(group, written.done());
     Predicate<InFlight> isBusy = Fence.among(group, written.busy());
     List<InFlight> done = new ArrayList<>(written.done().size());
+    List<InFlight> missing = new ArrayList<>();
     List<InFlight> settled = new ArrayList<>(group.size());
     for (InFlight row : group) {
-      from.removeFirst();
-      if (from != fresh) {
-        taken(row);
+      if (!isBusy.test(row)) {
+        (isDone.test(row) ? done : missing).add(row);
+        settled.add(row);
       }
-      if (isBusy.test(row)) {
-        busy(row);
-        continue;
-      }
-      if (isDone.test(row)) {
-        done.add(row);
-      } else {
-        Fence.reportMissing(shared, row, kind.phase());
-      }
-      settled.add(row);
     }
-    registry.settle(settled);
+    registry.settle(settled); // first what must be: to tell of it may fail
+    for (InFlight row : group) {
+      if (isBusy.test(row)) {
+        busy(row, from);
+      } else {
+        taken(from.removeFirst());
+      }
+    }
+    missing.forEach(row -> Fence.reportMissing(shared, row, kind.phase()));
     kind.written(done);
     shared.room().mayBeFree();
     return true;
   }
 
-  private void busy(InFlight row) {
+  private void busy(InFlight row, RowQueue from) {
     long now = System.nanoTime();
     if (row.busySince == 0) {
       row.busySince = now;
@@ -365,6 +361,7 @@ final class GroupWriter {
         asideDueAt = now + asideBackoff.nextNanos();
       }
     }
+    hold(from, aside);
     health.held(
         kind.operation(),
         "row "
@@ -374,11 +371,9 @@ final class GroupWriter {
             + "' has been locked by another session since "
             + Instant.now().minusNanos(now - row.busySince).truncatedTo(ChronoUnit.SECONDS)
             + "; it is written once the lock is gone: look for an open transaction that locked it");
-    hold(row, aside);
   }
 
-  private void failed(
-      List<InFlight> group, Deque<InFlight> from, Throwable thrown, Attempt attempt) {
+  private void failed(List<InFlight> group, RowQueue from, Throwable thrown, Attempt attempt) {
     health.failed(kind.operation(), thrown);
     StoreException failure = Fence.asStoreException(thrown);
     if (failure.outcomeUnknown()) {
@@ -390,21 +385,19 @@ final class GroupWriter {
     }
     attempt.refusals++;
     if (group.size() == 1 && from != aside) {
-      InFlight row = from.removeFirst();
-      if (from != fresh) {
-        taken(row);
-      }
+      InFlight row = group.get(0);
       if (failure.fault() == Fault.ROW) {
+        hold(from, aside);
         refused(row, failure);
-        hold(row, aside);
       } else {
-        attempt.suspects.add(row);
+        taken(from.removeFirst());
+        between.addLast(row);
       }
     }
   }
 
   /** Tells whether a smaller group may succeed. */
-  private boolean concernsRows(StoreException failure, Deque<InFlight> from) {
+  private boolean concernsRows(StoreException failure, RowQueue from) {
     Fault fault = failure.fault();
     if (fault == Fault.ROW || fault == Fault.TIMEOUT || from == aside) {
       return true; // what waits aside is known to be at fault itself
@@ -435,49 +428,52 @@ final class GroupWriter {
   }
 
   private void holdFresh() {
-    for (InFlight row = fresh.peekFirst(); row != null; row = fresh.peekFirst()) {
-      fresh.removeFirst();
-      leaveUntried(row);
+    while (!fresh.isEmpty()) {
+      leaveUntried();
     }
   }
 
   /** Only dead letters make way for claims before it is known which of them are refused. */
-  private void leaveUntried(InFlight row) {
+  private void leaveUntried() {
     if (kind.phase() == Phase.DEAD_LETTER) {
-      hold(row, untried);
+      hold(fresh, untried);
     } else {
-      untried.addLast(row);
+      untried.addLast(fresh.removeFirst());
     }
   }
 
   /**
-   * Keeps a row for a later try. If there is no room, the one that has been waiting aside for
-   * longest makes way.
+   * Keeps the first row of a queue for a later try. If there is no room, the one that has been
+   * waiting aside for longest makes way.
    */
-  private void hold(InFlight row, Deque<InFlight> where) {
+  private void hold(RowQueue from, RowQueue where) {
+    InFlight row = Objects.requireNonNull(from.peekFirst());
+    if (row.parked || from == aside) {
+      where.addLast(from.removeFirst());
+      return;
+    }
     while (!fits(row) && !aside.isEmpty()) {
-      InFlight oldest = aside.removeFirst();
-      taken(oldest);
-      kind.tooMany(oldest);
+      giveUp(aside);
     }
-    if (fits(row)) {
-      park(row, where);
-    } else {
-      kind.tooMany(row);
+    if (!fits(row)) {
+      giveUp(from);
+      return;
     }
-  }
-
-  private boolean fits(InFlight row) {
-    return parked < MOST_HELD && (parked == 0 || heldBytes + row.bytes() <= mostHeldBytes);
-  }
-
-  private void park(InFlight row, Deque<InFlight> where) {
-    where.addLast(row);
+    where.addLast(from.removeFirst());
     row.parked = true;
     parked++;
     heldBytes += row.bytes();
     registry.parked(row);
     shared.room().mayBeFree();
+  }
+
+  private void giveUp(RowQueue from) {
+    taken(Objects.requireNonNull(from.peekFirst()));
+    kind.tooMany(from);
+  }
+
+  private boolean fits(InFlight row) {
+    return parked < MOST_HELD && (parked == 0 || heldBytes + row.bytes() <= mostHeldBytes);
   }
 
   /** The row is no longer among those that wait. */

@@ -1,20 +1,22 @@
 package dev.outbox4j.internal;
 
-import org.jspecify.annotations.Nullable;
+import java.util.function.BooleanSupplier;
 
-/** Knows for which subscriber the calling thread runs a handler. */
+/**
+ * Knows for which subscriber the calling thread runs a handler, or what belongs to its run: an
+ * observer, a retry policy, a renderer.
+ */
 final class HandlerThread {
   private static final ThreadLocal<SubscriberSettings> SUBSCRIBER = new ThreadLocal<>();
 
   private HandlerThread() {}
 
   /** Runs a handler; a handler that runs another subscriber's handler is told apart. */
-  static @Nullable Object run(SubscriberSettings subscriber, HandlerTable.Call handler)
-      throws Exception {
+  static boolean run(SubscriberSettings subscriber, BooleanSupplier handler) {
     SubscriberSettings outer = SUBSCRIBER.get();
     SUBSCRIBER.set(subscriber);
     try {
-      return handler.run();
+      return handler.getAsBoolean();
     } finally {
       if (outer == null) {
         SUBSCRIBER.remove();

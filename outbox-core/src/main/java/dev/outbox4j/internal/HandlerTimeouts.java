@@ -2,8 +2,8 @@ package dev.outbox4j.internal;
 
 import dev.outbox4j.internal.InFlight.State;
 import java.time.Duration;
-import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -28,7 +28,7 @@ final class HandlerTimeouts {
   private final OutcomeApplier outcomes;
   private final @Nullable Duration timeout;
   private final AtomicInteger deciding = new AtomicInteger();
-  private final ThreadPoolExecutor deciders;
+  private final ExecutorService deciders;
 
   HandlerTimeouts(
       SubscriberSettings settings,
@@ -41,14 +41,8 @@ final class HandlerTimeouts {
     this.timeout = settings.work().handlerTimeout();
     int threads = Math.min(MOST_THREADS, settings.work().workers());
     this.deciders =
-        new ThreadPoolExecutor(
-            threads,
-            threads,
-            5,
-            TimeUnit.SECONDS,
-            new LinkedBlockingQueue<>(),
-            task -> shared.threads().newDaemon(task, "handler-timeout"));
-    deciders.allowCoreThreadTimeOut(true);
+        Executors.newFixedThreadPool(
+            threads, task -> shared.threads().newDaemon(task, "handler-timeout"));
   }
 
   /** Returns how fine the timeout is to be watched, or a day if there is none. */
@@ -108,6 +102,9 @@ final class HandlerTimeouts {
           shared.subscriber(),
           row,
           RedactedThrowable.of(broken));
+    }
+    try {
+      shared.events().handlerTimedOut(row); // before what comes of it
     } finally {
       end(row, settlement);
     }
@@ -119,7 +116,6 @@ final class HandlerTimeouts {
             "the handler of {} ran longer than {}; it was interrupted, and the run counts as a failed attempt",
             row,
             timeout);
-    shared.events().handlerTimedOut(row);
   }
 
   /** Hands the outcome on, and only then frees the permit: a drain takes that for a sign. */

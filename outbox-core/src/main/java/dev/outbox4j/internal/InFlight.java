@@ -71,6 +71,9 @@ final class InFlight implements Delivery {
 
   // confined to the completer
 
+  /** Links the queue that the row is in. */
+  @Nullable InFlight nextInQueue;
+
   /** A write for this row failed without an answer. */
   boolean outcomeUnknown;
 

@@ -27,6 +27,7 @@ final class Lifecycle<R extends Lifecycle.Run> {
   private volatile @Nullable R run;
   private CompletableFuture<Void> drained = CompletableFuture.completedFuture(null);
   private @Nullable Thread shutdownHook;
+  private @Nullable Thread stopper;
 
   /** From one start to the next stop. */
   interface Run {
@@ -86,6 +87,9 @@ final class Lifecycle<R extends Lifecycle.Run> {
     CompletableFuture<Void> done;
     synchronized (lock) {
       if (state == SubscriberState.DRAINING) {
+        if (stopper == Thread.currentThread()) {
+          return; // an observer of the stop, which would wait for itself
+        }
         running = null;
         done = drained;
       } else if (state == SubscriberState.RUNNING) {
@@ -93,6 +97,7 @@ final class Lifecycle<R extends Lifecycle.Run> {
         state = SubscriberState.DRAINING;
         done = new CompletableFuture<>();
         drained = done;
+        stopper = Thread.currentThread();
       } else {
         return;
       }
@@ -121,6 +126,7 @@ final class Lifecycle<R extends Lifecycle.Run> {
       running.stopped(); // before another start, whose observers must not be taken for this one's
       synchronized (lock) {
         state = SubscriberState.STOPPED;
+        stopper = null;
         removeShutdownHook();
       }
     }

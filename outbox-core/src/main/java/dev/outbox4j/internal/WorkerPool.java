@@ -6,10 +6,8 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ThreadFactory;
-import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -80,17 +78,10 @@ final class WorkerPool {
       return VirtualThreads.perTask(threads.prefix() + "worker-");
     }
     AtomicInteger number = new AtomicInteger();
-    // with a queue, since a thread that runs takes its next runner without a wake-up
-    ThreadPoolExecutor pool =
-        new ThreadPoolExecutor(
-            settings.workers(),
-            settings.workers(),
-            30,
-            TimeUnit.SECONDS,
-            new LinkedBlockingQueue<>(),
-            task -> threads.newThread(task, "worker-" + number.incrementAndGet()));
-    pool.allowCoreThreadTimeOut(true);
-    return pool;
+    // with a queue, since a thread that runs takes its next runner without a wake-up; no thread
+    // ends for want of work, since it might do so while others hang and a runner is queued
+    return Executors.newFixedThreadPool(
+        settings.workers(), task -> threads.newThread(task, "worker-" + number.incrementAndGet()));
   }
 
   /** Starts runners for so many new rows, as far as permits go. */
