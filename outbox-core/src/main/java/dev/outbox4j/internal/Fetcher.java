@@ -149,7 +149,7 @@ final class Fetcher {
   private void passWatch() {
     for (QueueLane lane : lanes) {
       if (lane.watch().isCountedOn()) {
-        lane.watch().passed();
+        lane.watch().passed(System.nanoTime());
         listen.watch(lane.queue(), false);
         try {
           shared

@@ -73,6 +73,7 @@ final class QueueWatch {
   private long saidAt;
   private boolean vacant;
   private long inForceSince;
+  private long inForceUntil;
   private boolean settled;
   private @Nullable Long mark;
 
@@ -210,7 +211,9 @@ final class QueueWatch {
     }
     vacant = ahead.watch() == Watch.VACANT;
     if (asked.mode() == Idle.Mode.SLEEP) {
-      slept(ahead, now);
+      if (slept(ahead, now)) {
+        return; // what it asked besides was about the announcement before
+      }
     } else if ((place == Place.ASLEEP || place == Place.AWAKE) && ahead.watch() != Watch.MINE) {
       place = Place.NONE;
     }
@@ -223,18 +226,22 @@ final class QueueWatch {
     }
   }
 
-  private void slept(LookAhead ahead, long now) {
+  /** Returns whether an announcement has come into force that was not so before. */
+  private boolean slept(LookAhead ahead, long now) {
     if (ahead.watch() != Watch.MINE) {
       place = Place.RESERVE;
-      return;
+      return false;
     }
-    if (place != Place.ASLEEP) {
+    // the claim may have waited for a connection while the announcement ran out
+    boolean anew = place != Place.ASLEEP || now - inForceUntil > 0;
+    inForceUntil = saidAt + sleepFor.toNanos();
+    if (anew) {
       place = Place.ASLEEP;
-      inForceSince =
-          now; // its transaction has committed; what the claim itself saw was before that
+      inForceSince = now; // its transaction has committed; what the claim saw was before that
       settled = false;
       mark = null;
     }
+    return anew;
   }
 
   /** Tells whether publishers notify this subscriber, so that it must hear them. */
@@ -259,11 +266,11 @@ final class QueueWatch {
     return place == Place.AWAKE || place == Place.ASLEEP;
   }
 
-  /** The watch was given up. */
-  void passed() {
+  /** The watch was given up, and is not taken back at once. */
+  void passed(long now) {
     place = Place.NONE;
     vacant = false;
-    saidAt = 0;
+    saidAt = now;
   }
 
   /** Returns how long a wait may be, counting on what will wake it. */
@@ -276,8 +283,8 @@ final class QueueWatch {
       case NONE -> silent ? reservePoll : UNSETTLED_WAIT; // no publisher knows of the sleep yet
       case AWAKE -> UNSETTLED_WAIT;
       case ASLEEP -> {
-        if (settled) {
-          yield maxPoll;
+        if (settled) { // never past the announcement, which may have run on meanwhile
+          yield Math.max(0, Math.min(maxPoll, inForceUntil - now));
         }
         yield now - inForceSince < LONG_UNSETTLED ? UNSETTLED_WAIT : LONG_UNSETTLED_WAIT;
       }

@@ -29,8 +29,12 @@ class QueueWatchTest {
 
   /** A claim that finds so many rows; answers as a store does. */
   private Idle claim(Duration takes, int rows) {
+    return claim(Duration.ZERO, takes, rows);
+  }
+
+  private Idle claim(Duration waits, Duration takes, int rows) {
     Idle idle = watch.next(true, false, now);
-    now += takes.toNanos();
+    now += waits.plus(takes).toNanos();
     LookAhead ahead = null;
     if (idle.mode() == Mode.SLEEP || idle.mode() == Mode.LOOK_AHEAD) {
       if (idle.mode() == Mode.SLEEP && others != Watch.TAKEN) {
@@ -89,6 +93,27 @@ class QueueWatchTest {
   }
 
   @Test
+  void anAnnouncementThatRanOutWhileItsRefreshWaitedForAConnectionBeginsAnew() {
+    emptyClaims(30);
+    now += 9 * SECOND;
+    assertThat(claim(Duration.ofSeconds(15), QUICK, 0).mode()).isEqualTo(Mode.SLEEP);
+    assertThat(longestWait()).isLessThanOrEqualTo(Duration.ofMillis(20));
+    emptyClaims(10);
+    assertThat(longestWait()).isGreaterThan(Duration.ofSeconds(9));
+  }
+
+  @Test
+  void aWaitEndsBeforeTheAnnouncementThatItCountsOnThoughTheClaimWaitedForAConnection() {
+    emptyClaims(30);
+    now += 9 * SECOND;
+    assertThat(claim(QUICK, 0).mode()).isEqualTo(Mode.SLEEP);
+    long inForceUntil = now + 21 * SECOND;
+    now += 4 * SECOND;
+    assertThat(claim(Duration.ofSeconds(12), QUICK, 0).mode()).isEqualTo(Mode.LOOK_AHEAD);
+    assertThat(longestWait()).isLessThan(Duration.ofNanos(inForceUntil - now));
+  }
+
+  @Test
   void aRefreshedAnnouncementStaysSettled() {
     emptyClaims(30);
     now += 6 * SECOND;
@@ -132,7 +157,7 @@ class QueueWatchTest {
     assertThat(watch.isCountedOn()).isFalse();
     watch.called();
     assertThat(watch.isCountedOn()).isTrue();
-    watch.passed();
+    watch.passed(now);
     assertThat(watch.isCountedOn()).isFalse();
   }
 
@@ -196,8 +221,21 @@ class QueueWatchTest {
     for (int i = 0; i < 20; i++) { // slow handlers: a claim whenever one ends
       now += 50 * MILLI;
       assertThat(claim(QUICK, 1).mode()).isNotIn(Mode.SLEEP, Mode.AWAKE);
-      watch.passed();
+      watch.passed(now);
     }
+  }
+
+  @Test
+  void whoHasPassedTheWatchForWantOfRoomDoesNotTakeItBackWithEachOfManyQuickClaims() {
+    int taken = 0;
+    for (int i = 0; i < 200; i++) { // two seconds
+      now += 10 * MILLI;
+      if (claim(QUICK, 1).mode() == Mode.SLEEP) {
+        taken++;
+      }
+      watch.passed(now);
+    }
+    assertThat(taken).isLessThanOrEqualTo(1);
   }
 
   @Test

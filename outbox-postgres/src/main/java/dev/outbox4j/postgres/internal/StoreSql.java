@@ -76,13 +76,20 @@ final class StoreSql {
       order by available_at, id limit :limit
       """;
 
-  /** Whoever has lost the watch does not get it back by this. To move times is a HOT update. */
+  /**
+   * Whoever has lost the watch does not get it back by this, however long the claim before it took;
+   * of two that have it, the first by name keeps it. To move times is a HOT update.
+   */
   static final String AWAKE =
       """
-      update {sleepers}
-      set wake_at = now(), on_watch = on_watch and until > now(),
+      update {sleepers} me
+      set wake_at = now(),
+        on_watch = me.on_watch and me.until > clock_timestamp() and not exists (
+          select from {sleepers} s
+          where s.queue = :queue and s.subscriber < :owner and s.on_watch
+            and s.until > clock_timestamp()),
         until = clock_timestamp() + make_interval(secs => :wake_in)
-      where queue = :queue and subscriber = :owner
+      where me.queue = :queue and me.subscriber = :owner
       """;
 
   /**

@@ -79,6 +79,19 @@ class SleepersIT {
   }
 
   @Test
+  void ofTwoThatAreBusyOnWatchTheFirstByNameKeepsIt() {
+    database.update(
+        "insert into outbox_sleepers select 'a', name, now(), true, now() + interval '10 s'"
+            + " from unnest(array['me', 'you']) name");
+
+    claim("me", Idle.awake(TEN_SECONDS));
+    claim("you", Idle.awake(TEN_SECONDS));
+
+    assertThat(database.list(String.class, "select subscriber from outbox_sleepers where on_watch"))
+        .containsExactly("me");
+  }
+
+  @Test
   void anOwnerThatIsForgottenIsGoneAndSoAreThoseLongDead() {
     claim("me", Idle.sleep(TEN_SECONDS, null));
     claim("you", Idle.sleep(TEN_SECONDS, null));

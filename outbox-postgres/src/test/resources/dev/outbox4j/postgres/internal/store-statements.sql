@@ -95,10 +95,14 @@ returning o.id, o.lease_token, o.type, o.ordering_key, o.timer_id, o.payload, o.
   (select count(*) from picked);
 
 -- claim, then awake
-update "Sales"."out box_sleepers"
-set wake_at = now(), on_watch = on_watch and until > now(),
+update "Sales"."out box_sleepers" me
+set wake_at = now(),
+  on_watch = me.on_watch and me.until > clock_timestamp() and not exists (
+    select from "Sales"."out box_sleepers" s
+    where s.queue = ? and s.subscriber < ? and s.on_watch
+      and s.until > clock_timestamp()),
   until = clock_timestamp() + make_interval(secs => ?)
-where queue = ? and subscriber = ?;
+where me.queue = ? and me.subscriber = ?;
 
 -- claim, then look ahead
 select clock_timestamp(),
