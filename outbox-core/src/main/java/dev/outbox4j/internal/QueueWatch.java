@@ -137,7 +137,13 @@ final class QueueWatch {
   private Idle busy(long now) {
     return switch (place) {
       case ASLEEP -> awake(now);
-      case AWAKE -> now - saidAt > AWAKE_AGAIN ? awake(now) : Idle.UNCHANGED;
+      case AWAKE -> {
+        if (now - saidAt > AWAKE_AGAIN) {
+          yield awake(now);
+        }
+        // it may have lost the watch meanwhile, which keeping it does not tell
+        yield asked.mode() == Idle.Mode.AWAKE ? Idle.LOOK_AHEAD : Idle.UNCHANGED;
+      }
       case NONE -> now - saidAt > TAKE_AGAIN || saidAt == 0 ? sleep(now) : Idle.UNCHANGED;
       case RESERVE -> vacant ? sleep(now) : Idle.UNCHANGED;
     };

@@ -180,6 +180,20 @@ class QueueWatchTest {
   }
 
   @Test
+  void whoIsBusyOnWatchLearnsThatAnotherHasIt() {
+    emptyClaims(30);
+    others = Watch.TAKEN;
+    int reserve = 0;
+    for (int i = 0; i < 500; i++) { // five seconds
+      now += 10 * MILLI;
+      claim(QUICK, 5);
+      reserve += watch.inReserve() ? 1 : 0;
+    }
+    assertThat(reserve).isPositive();
+    assertThat(watch.onWatch()).isFalse();
+  }
+
+  @Test
   void claimsThatAllGiveRowsMakeBusyHoweverSlowTheServer() {
     emptyClaims(30);
     assertThat(watch.asleep()).isTrue();
