@@ -14,13 +14,16 @@ final class StoreSql {
    * second time. If the lock was got on a version that is newer than the statement's snapshot, the
    * row is not found there and left for the next claim. Queue and id tell apart equal places in two
    * partitions.
+   *
+   * <p>The end is said twice: beside another upper bound, a comparison of rows does not end the
+   * scan, which would pass all entries above.
    */
   static final String CLAIM =
       """
       with picked as materialized (
         select ctid, id
         from {outbox}
-        where queue = :queue and available_at <= now()
+        where queue = :queue and available_at <= least(now(), :up_to_at)
           and (available_at, id) > (:above_at, :above_id)
           and (available_at, id) <= (:up_to_at, :up_to_id)
           and (lease_until is null or lease_until < now())
@@ -43,7 +46,7 @@ final class StoreSql {
       with picked as materialized (
         select ctid, id, octet_length(payload) as size
         from {outbox}
-        where queue = :queue and available_at <= now()
+        where queue = :queue and available_at <= least(now(), :up_to_at)
           and (available_at, id) > (:above_at, :above_id)
           and (available_at, id) <= (:up_to_at, :up_to_id)
           and (lease_until is null or lease_until < now())
@@ -69,7 +72,7 @@ final class StoreSql {
       """
       select available_at, id
       from {outbox}
-      where queue = :queue and available_at <= now()
+      where queue = :queue and available_at <= least(now(), :up_to_at)
         and (available_at, id) > (:above_at, :above_id)
         and (available_at, id) <= (:up_to_at, :up_to_id)
         and (lease_until is null or lease_until < now())

@@ -101,6 +101,24 @@ class StatementPlanIT {
   }
 
   @Test
+  void aClaimOfAPartOfTheQueueReadsNothingAboveThatPart() {
+    database.update(
+        "insert into outbox (queue, payload, available_at)"
+            + " select 'orders', 'x', timestamptz '2026-01-01Z' + g * interval '1 ms'"
+            + " from generate_series(1, 100000) g");
+    Instant start = Instant.parse("2026-01-01T00:00:01Z");
+    Range part =
+        new Range(
+            new ScanBound(start, Long.MAX_VALUE),
+            new ScanBound(start.plusNanos(500_000), Long.MAX_VALUE));
+
+    assertThat(store.claim(Requests.claim("me", "orders", part, LIMIT, Idle.UNCHANGED)).rows())
+        .isEmpty();
+
+    assertThat(plans.write().buffers()).isBetween(1L, 10L);
+  }
+
+  @Test
   void aWriteFindsItsRowsByTheirIdsAtEveryStage() {
     database.update("vacuum analyze outbox");
     for (int i = 0; i < 10; i++) {

@@ -47,7 +47,7 @@ select now(),
 with picked as materialized (
   select ctid, id
   from "Sales"."out box"
-  where queue = ? and available_at <= now()
+  where queue = ? and available_at <= least(now(), ?)
     and (available_at, id) > (?, ?)
     and (available_at, id) <= (?, ?)
     and (lease_until is null or lease_until < now())
@@ -65,7 +65,7 @@ returning o.id, o.lease_token, o.type, o.ordering_key, o.timer_id, o.payload, o.
 -- claim by halves, see what is due
 select available_at, id
 from "Sales"."out box"
-where queue = ? and available_at <= now()
+where queue = ? and available_at <= least(now(), ?)
   and (available_at, id) > (?, ?)
   and (available_at, id) <= (?, ?)
   and (lease_until is null or lease_until < now())
@@ -75,7 +75,7 @@ order by available_at, id limit ?;
 with picked as materialized (
   select ctid, id, octet_length(payload) as size
   from "Sales"."out box"
-  where queue = ? and available_at <= now()
+  where queue = ? and available_at <= least(now(), ?)
     and (available_at, id) > (?, ?)
     and (available_at, id) <= (?, ?)
     and (lease_until is null or lease_until < now())
