@@ -94,10 +94,10 @@ final class FaultRunner {
   }
 
   private Recovery killSubscriber() throws IOException, InterruptedException, SQLException {
-    int slot = random.nextInt(fleet.size());
+    String from = watch.now();
+    int slot = slotThatHoldsRows();
     String victim = fleet.subscriber(slot).name();
     String held = "leased_by like '" + victim + "/%'";
-    String from = watch.now();
     List<String> rows = freezeWithRows(fleet.subscriber(slot), held);
     fleet.subscriber(slot).kill();
     Since killed = watch.since();
@@ -119,6 +119,21 @@ final class FaultRunner {
     ledger.hit(Fault.KILL_SUBSCRIBER.label(), victim, from, watch.now());
     fleet.startSubscriber(slot);
     return new Recovery(recovery, watch.untilAllAreWell(watch.since()));
+  }
+
+  /** Who is in reserve may hold none for long, so a process is chosen that holds some just now. */
+  private int slotThatHoldsRows() throws InterruptedException, SQLException {
+    long until = System.nanoTime() + TIME_TO_HOLD_ROWS.toNanos();
+    int slot;
+    do {
+      slot = random.nextInt(fleet.size());
+      String held = "leased_by like '" + fleet.subscriber(slot).name() + "/%'";
+      if (!Database.texts(direct, "select id::text from outbox where " + held).isEmpty()) {
+        return slot;
+      }
+      Watch.pause(Duration.ofMillis(20));
+    } while (System.nanoTime() < until);
+    return slot;
   }
 
   /** Stops a process at a moment at which it holds rows: to kill it at another proves nothing. */
