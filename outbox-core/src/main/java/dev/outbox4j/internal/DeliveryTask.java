@@ -113,16 +113,12 @@ final class DeliveryTask {
     try {
       result = call.run();
     } catch (Throwable thrown) { // an Error is this message's failure, not the subscriber's
-      handled(delivery, thrown);
-      end(delivery, outcomes.threw(delivery, thrown));
-      return true;
+      return settle(delivery, null, thrown);
     }
     if (result instanceof CompletionStage<?> stage) {
       return settleLater(delivery, stage, whenDone);
     }
-    handled(delivery, null);
-    end(delivery, outcomes.returned(delivery, result));
-    return true;
+    return settle(delivery, result, null);
   }
 
   private boolean settleLater(InFlight delivery, CompletionStage<?> stage, Runnable whenDone) {
@@ -133,9 +129,7 @@ final class DeliveryTask {
       pending.ended();
     }
     try {
-      stage.whenComplete(
-          (value, thrown) ->
-              HandlerThread.run(settings, () -> completed(delivery, value, thrown, pending)));
+      stage.whenComplete((value, thrown) -> completed(delivery, value, thrown, pending));
     } catch (Throwable refused) { // a stage of the user's own
       endInTrouble(delivery, refused);
       pending.ended();
@@ -143,18 +137,22 @@ final class DeliveryTask {
     return pending.leaveThread();
   }
 
-  private boolean completed(
+  private void completed(
       InFlight delivery, @Nullable Object value, @Nullable Throwable thrown, PendingStage pending) {
     try {
-      handled(delivery, thrown);
-      end(
-          delivery,
-          thrown == null ? outcomes.returned(delivery, value) : outcomes.threw(delivery, thrown));
+      HandlerThread.run(settings, () -> settle(delivery, value, thrown));
     } catch (Throwable unexpected) { // swallowed by the stage: the row must not hang
       endInTrouble(delivery, unexpected);
     } finally {
       pending.ended();
     }
+  }
+
+  private boolean settle(InFlight delivery, @Nullable Object value, @Nullable Throwable thrown) {
+    handled(delivery, thrown);
+    end(
+        delivery,
+        thrown == null ? outcomes.returned(delivery, value) : outcomes.threw(delivery, thrown));
     return true;
   }
 

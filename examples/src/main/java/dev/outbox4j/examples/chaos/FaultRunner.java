@@ -97,7 +97,7 @@ final class FaultRunner {
     String from = watch.now();
     int slot = slotThatHoldsRows();
     String victim = fleet.subscriber(slot).name();
-    String held = "leased_by like '" + victim + "/%'";
+    String held = heldBy(victim);
     List<String> rows = freezeWithRows(fleet.subscriber(slot), held);
     fleet.subscriber(slot).kill();
     Since killed = watch.since();
@@ -121,13 +121,17 @@ final class FaultRunner {
     return new Recovery(recovery, watch.untilAllAreWell(watch.since()));
   }
 
+  private static String heldBy(String subscriber) {
+    return "leased_by like '" + subscriber + "/%'";
+  }
+
   /** Who is in reserve may hold none for long, so a process is chosen that holds some just now. */
   private int slotThatHoldsRows() throws InterruptedException, SQLException {
     long until = System.nanoTime() + TIME_TO_HOLD_ROWS.toNanos();
     int slot;
     do {
       slot = random.nextInt(fleet.size());
-      String held = "leased_by like '" + fleet.subscriber(slot).name() + "/%'";
+      String held = heldBy(fleet.subscriber(slot).name());
       if (!Database.texts(direct, "select id::text from outbox where " + held).isEmpty()) {
         return slot;
       }
