@@ -24,13 +24,13 @@ import org.jspecify.annotations.Nullable;
  * would pass all of them again.
  *
  * <p>No sweep may keep claims above the bound waiting: the server ends it after {@link
- * #SWEEP_LIMIT}. Where that happens, the queue is swept in slices from the bound downwards, each as
- * wide as can be looked through in {@link #SLICE_LIMIT}, with claims above the bound in between.
- * The walk goes by due instant, since a scan over dead entries tells nothing of how far it came.
+ * #SWEEP_LIMIT}. Where that happens, the queue is looked through in slices from the bound
+ * downwards, with claims above the bound in between. One {@link SliceWalk} goes through all there
+ * is. Another one looks again and again at the youngest of it, where most that commits late turns
+ * up.
  */
 final class QueueScan {
   static final Duration SWEEP_LIMIT = Duration.ofSeconds(1);
-  static final Duration SLICE_LIMIT = Duration.ofMillis(250);
 
   private static final int TRAIL = 8;
   private static final long SWEEP_EVERY = TimeUnit.SECONDS.toNanos(1);
@@ -43,15 +43,14 @@ final class QueueScan {
   /** Who is in reserve takes a slice now and then: who is on watch may have died. */
   private static final long RARELY = TimeUnit.SECONDS.toNanos(5);
 
-  /** A slice may take more, so that a pass comes to an end. */
+  /** Slices may take more, so that a walk comes to its end. */
   private static final int SLICE_SHARE = 8;
+
+  private static final int YOUNGEST_SHARE = 16;
 
   /** What became due before that may be left to sweeps once a claim has found all there was. */
   private static final Duration RECENT = Duration.ofSeconds(10);
 
-  private static final Duration FIRST_SLICE = Duration.ofMinutes(1);
-  private static final Duration WIDEST_SLICE = Duration.ofDays(36_525);
-  private static final Duration NARROWEST_SLICE = Duration.ofNanos(1_000);
   private static final Duration LONGEST_LIMIT = Duration.ofSeconds(8);
 
   /** Above every row: a claim there finds nothing and costs nothing, but tells the time. */
@@ -67,11 +66,13 @@ final class QueueScan {
 
   private final Deque<ScanBound> trail = new ArrayDeque<>();
   private final Duration longestLimit;
+  private final SliceWalk all;
+  private final SliceWalk youngest;
   private @Nullable ScanBound recent;
   private Look look = Look.SWEEP;
   private boolean drained = true;
 
-  /** Where a sweep or a slice that found more goes on; null at its beginning. */
+  /** Where a sweep that found more goes on; null at its beginning. */
   private @Nullable ScanBound reached;
 
   private long sweepAnewAt;
@@ -82,18 +83,20 @@ final class QueueScan {
   private long sweepAllowedAt;
   private long lastCost;
 
-  // sweeping in slices
+  // in slices
   private boolean sliced;
-  private @Nullable ScanBound sliceTop;
+  private SliceWalk walk;
   private boolean lookedBelow;
   private boolean slicedBefore;
   private long slicedAt;
-  private Duration width = FIRST_SLICE;
-  private Duration sliceLimit = SLICE_LIMIT;
-  private long passCost;
 
   QueueScan(Duration networkTimeout) {
     this.longestLimit = min(LONGEST_LIMIT, networkTimeout.dividedBy(2));
+    this.all = new SliceWalk(null, SLICE_SHARE, SWEEP_EVERY, longestLimit);
+    this.youngest =
+        new SliceWalk(
+            SliceWalk.FIRST_SLICE, YOUNGEST_SHARE, SWEEP_EVERY, min(SWEEP_LIMIT, longestLimit));
+    this.walk = youngest;
   }
 
   /** A part of the queue to look at, and for how long. */
@@ -105,16 +108,14 @@ final class QueueScan {
    * @param inReserve another subscriber is on watch, and looks through what is dear to look through
    */
   Plan next(long now, boolean inReserve) {
-    boolean due = !started || now - nextSweepAt >= 0 || (drained && now - sweepAllowedAt >= 0);
-    boolean sweep =
-        due && !(sliced && (lookedBelow || (inReserve && slicedBefore && now - slicedAt < RARELY)));
+    boolean below = sliced ? sliceIsDue(now, inReserve) : sweepIsDue(now);
     ScanBound bound = bound();
     lookedBelow = false;
     if (clockUnknown) {
       look = Look.CLOCK;
       return new Plan(new Range(NOWHERE, null), null);
     }
-    if (!sweep) {
+    if (!below) {
       look = Look.ABOVE;
       return new Plan(new Range(bound, null), null);
     }
@@ -130,30 +131,33 @@ final class QueueScan {
     lookedBelow = true; // so that the next claim looks above the bound
     slicedBefore = true;
     slicedAt = now;
-    if (sliceTop == null) {
-      sliceTop = bound;
-      passCost = 0;
-    }
-    return new Plan(
-        new Range(later(sliceBottom(), reached), sliceTop), min(sliceLimit, longestLimit));
+    walk = nextWalk();
+    return walk.next(bound);
   }
 
-  private static @Nullable ScanBound later(@Nullable ScanBound a, @Nullable ScanBound b) {
+  private boolean sweepIsDue(long now) {
+    return !started || now - nextSweepAt >= 0 || (drained && now - sweepAllowedAt >= 0);
+  }
+
+  private boolean sliceIsDue(long now, boolean inReserve) {
+    boolean left = inReserve && slicedBefore && now - slicedAt < RARELY;
+    return !lookedBelow && !left && now - nextWalk().allowedAt() >= 0;
+  }
+
+  /** The one that waits longer. */
+  private SliceWalk nextWalk() {
+    return youngest.allowedAt() - all.allowedAt() <= 0 ? youngest : all;
+  }
+
+  static @Nullable ScanBound later(@Nullable ScanBound a, @Nullable ScanBound b) {
     if (a == null || b == null) {
       return a == null ? b : a;
     }
     return a.compareTo(b) >= 0 ? a : b;
   }
 
-  private static Duration min(Duration a, Duration b) {
+  static Duration min(Duration a, Duration b) {
     return a.compareTo(b) <= 0 ? a : b;
-  }
-
-  private @Nullable ScanBound sliceBottom() {
-    if (sliceTop == null || width.compareTo(WIDEST_SLICE) >= 0) {
-      return null;
-    }
-    return new ScanBound(sliceTop.availableAt().minus(width), Long.MAX_VALUE);
   }
 
   /** The place above which claims look, or null. */
@@ -183,8 +187,11 @@ final class QueueScan {
         reached = full ? later(reached, last) : null;
       }
       case SLICE -> {
-        reached = full ? later(reached, last) : reached;
-        sliceDone(full, cost, now);
+        if (full) {
+          walk.found(last, cost, now);
+        } else {
+          slicePassed(cost, now);
+        }
       }
       default -> throw new AssertionError(look);
     }
@@ -220,33 +227,12 @@ final class QueueScan {
         || rows.stream().map(QueueScan::place).noneMatch(place -> place.compareTo(bound) <= 0);
   }
 
-  private void sliceDone(boolean full, long cost, long now) {
-    passCost += cost;
-    sweepAllowedAt = now + (full ? 0 : cost * SLICE_SHARE);
-    nextSweepAt = sweepAllowedAt;
-    if (full) {
-      return; // there is more in it
-    }
-    ScanBound bottom = sliceBottom();
-    lower(bottom);
-    if (bottom == null) { // the pass is complete
-      width = FIRST_SLICE;
-      sliced = passCost > SWEEP_LIMIT.toNanos() / 4;
-      sweepAllowedAt = Math.max(sweepAllowedAt, now + SWEEP_EVERY);
+  private void slicePassed(long cost, long now) {
+    long total = walk.passed(cost, now);
+    if (walk == all && total >= 0 && total <= SWEEP_LIMIT.toNanos() / 4) {
+      sliced = false;
+      sweepAllowedAt = walk.allowedAt();
       nextSweepAt = sweepAllowedAt;
-      return;
-    }
-    sliceLimit = SLICE_LIMIT;
-    if (cost < SLICE_LIMIT.toNanos() / 4) {
-      width = min(width.multipliedBy(cost < SLICE_LIMIT.toNanos() / 16 ? 8 : 2), WIDEST_SLICE);
-    }
-  }
-
-  /** Goes on below; what is left to pass of a slice that was narrowed comes next. */
-  private void lower(@Nullable ScanBound bottom) {
-    sliceTop = bottom;
-    if (bottom == null || (reached != null && bottom.compareTo(reached) <= 0)) {
-      reached = null;
     }
   }
 
@@ -261,39 +247,20 @@ final class QueueScan {
       case SWEEP -> {
         started = true;
         sliced = true;
-        sliceTop = null;
         reached = null;
         clockUnknown = true; // what lies above the bound may be as much
-        sweepAllowedAt = now + cost * SLICE_SHARE;
-        nextSweepAt = sweepAllowedAt;
+        youngest.restart(now);
+        all.restart(now + cost * SLICE_SHARE);
         return true;
       }
       case SLICE -> {
-        passCost += cost;
-        sweepAllowedAt = now + cost * SLICE_SHARE;
-        nextSweepAt = sweepAllowedAt;
-        narrow();
+        walk.timedOut(cost, now);
         return true;
       }
       default -> {
         clockUnknown = look == Look.ABOVE;
         return false;
       }
-    }
-  }
-
-  private void narrow() {
-    if (width.compareTo(NARROWEST_SLICE) > 0) {
-      Duration narrower = width.compareTo(WIDEST_SLICE) >= 0 ? Duration.ofDays(1) : width;
-      width = narrower.dividedBy(8);
-      if (width.compareTo(NARROWEST_SLICE) < 0) {
-        width = NARROWEST_SLICE;
-      }
-    } else if (sliceLimit.compareTo(longestLimit) < 0) {
-      sliceLimit = sliceLimit.multipliedBy(4); // very many rows of one instant
-    } else {
-      lower(sliceBottom()); // not in this pass
-      sliceLimit = SLICE_LIMIT;
     }
   }
 
@@ -317,6 +284,9 @@ final class QueueScan {
 
   /** Returns how long until a sweep is allowed, or what is to be looked at before it. */
   long untilSweep(long now) {
-    return clockUnknown || lookedBelow ? 0 : Math.max(0, sweepAllowedAt - now);
+    if (clockUnknown || lookedBelow) {
+      return 0;
+    }
+    return Math.max(0, (sliced ? nextWalk().allowedAt() : sweepAllowedAt) - now);
   }
 }

@@ -1,0 +1,135 @@
+package dev.outbox4j.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.outbox4j.spi.ClaimRequest.Range;
+import dev.outbox4j.spi.ScanBound;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+
+/** Where a walk goes, and when it ends. */
+class SliceWalkTest {
+  private static final Duration LONGEST = Duration.ofSeconds(4);
+  private static final long LITTLE = TimeUnit.MILLISECONDS.toNanos(1);
+  private static final long MUCH = TimeUnit.MILLISECONDS.toNanos(200);
+  private static final long PAUSE = TimeUnit.SECONDS.toNanos(1);
+  private static final ScanBound BOUND = place(Duration.ZERO);
+
+  private final SliceWalk all = new SliceWalk(null, 8, PAUSE, LONGEST);
+  private final SliceWalk aMinute = new SliceWalk(Duration.ofMinutes(1), 8, PAUSE, LONGEST);
+
+  @Test
+  void eachSliceBeginsWhereTheLastOneEnded() {
+    assertThat(all.next(BOUND).range()).isEqualTo(range(Duration.ofMinutes(1), Duration.ZERO));
+    all.passed(MUCH, 0);
+    assertThat(all.next(place(Duration.ofMinutes(-3))).range())
+        .as("whatever the bound is now")
+        .isEqualTo(range(Duration.ofMinutes(2), Duration.ofMinutes(1)));
+  }
+
+  @Test
+  void slicesThatCostLittleAreFollowedByWiderOnesToTheVeryEnd() {
+    int slices = 0;
+    long cost;
+    Range slice;
+    do {
+      slice = all.next(BOUND).range();
+      cost = all.passed(LITTLE, 0);
+      slices++;
+    } while (cost < 0);
+    assertThat(slice.above()).isNull();
+    assertThat(slices).isLessThan(15);
+    assertThat(cost).isEqualTo(slices * LITTLE);
+    assertThat(all.allowedAt()).isEqualTo(PAUSE);
+    assertThat(all.next(BOUND).range()).isEqualTo(range(Duration.ofMinutes(1), Duration.ZERO));
+  }
+
+  @Test
+  void aSliceIsFollowedByAPauseOfItsShare() {
+    all.next(BOUND);
+    all.passed(MUCH, 100);
+    assertThat(all.allowedAt()).isEqualTo(100 + 8 * MUCH);
+  }
+
+  @Test
+  void aSliceThatFoundMoreGoesOnThereAtOnce() {
+    all.next(BOUND);
+    ScanBound last = new ScanBound(BOUND.availableAt().minusSeconds(30), 7);
+    all.found(last, MUCH, 100);
+    assertThat(all.allowedAt()).isEqualTo(100);
+    assertThat(all.next(BOUND).range()).isEqualTo(new Range(last, BOUND));
+    all.passed(MUCH, 200);
+    assertThat(all.next(BOUND).range().upTo()).isEqualTo(place(Duration.ofMinutes(1)));
+  }
+
+  @Test
+  void aSliceThatFoundMoreAndThenTookTooLongIsLeftOutNowhere() {
+    all.next(BOUND);
+    ScanBound last = new ScanBound(BOUND.availableAt().minusSeconds(30), 7);
+    all.found(last, MUCH, 0);
+    all.timedOut(MUCH, 0);
+    Range upper = all.next(BOUND).range();
+    assertThat(upper.upTo()).isEqualTo(BOUND);
+    assertThat(upper.above()).isGreaterThan(last);
+    all.passed(MUCH, 0);
+    Range lower = all.next(BOUND).range();
+    assertThat(lower.upTo()).isEqualTo(upper.above());
+    assertThat(lower.above()).isGreaterThanOrEqualTo(last);
+  }
+
+  @Test
+  void aWalkOfAMinuteEndsAMinuteBelowItsBeginning() {
+    assertThat(aMinute.next(BOUND).range()).isEqualTo(range(Duration.ofMinutes(1), Duration.ZERO));
+    assertThat(aMinute.passed(LITTLE, 0)).isEqualTo(LITTLE);
+    ScanBound later = place(Duration.ofMinutes(-5));
+    assertThat(aMinute.next(later).range().upTo()).isEqualTo(later);
+  }
+
+  @Test
+  void aWalkOfAMinuteInNarrowSlicesLeavesNothingOut() {
+    aMinute.next(BOUND);
+    aMinute.timedOut(MUCH, 0);
+    ScanBound top = BOUND;
+    long cost;
+    int slices = 0;
+    do {
+      Range slice = aMinute.next(BOUND).range();
+      assertThat(slice.upTo()).isEqualTo(top);
+      assertThat(slice.above()).isLessThan(top);
+      top = slice.above();
+      cost = aMinute.passed(MUCH, 0);
+      slices++;
+    } while (cost < 0);
+    assertThat(top).isEqualTo(place(Duration.ofMinutes(1)));
+    assertThat(slices).isEqualTo(32);
+    assertThat(cost).isEqualTo(33 * MUCH);
+  }
+
+  @Test
+  void aMicrosecondIsGivenMoreTimeAndThenLeftOut() {
+    all.next(BOUND);
+    List<Duration> limits = new ArrayList<>();
+    ScanBound top = BOUND;
+    for (int i = 0; i < 20 && BOUND.equals(top); i++) {
+      QueueScan.Plan plan = all.next(BOUND);
+      top = plan.range().upTo();
+      limits.add(plan.timeLimit());
+      all.timedOut(MUCH, 0);
+    }
+    assertThat(Collections.max(limits)).isEqualTo(LONGEST);
+    assertThat(top).isEqualTo(place(Duration.ofNanos(1_000)));
+  }
+
+  private static Range range(Duration from, Duration to) {
+    return new Range(place(from), to.isZero() ? BOUND : place(to));
+  }
+
+  private static ScanBound place(Duration below) {
+    return new ScanBound(Instant.parse("2026-01-01T00:00:00Z").minus(below), Long.MAX_VALUE);
+  }
+}
