@@ -43,10 +43,13 @@ final class QueueScan {
   /** Who is in reserve takes a slice now and then: who is on watch may have died. */
   private static final long RARELY = TimeUnit.SECONDS.toNanos(5);
 
-  /** Slices may take more, so that a walk comes to its end. */
-  private static final int SLICE_SHARE = 8;
+  /** A sweep that was ended, or found something, may take more. */
+  private static final int LARGER_SHARE = 8;
 
-  private static final int YOUNGEST_SHARE = 16;
+  private static final Duration SLICE_LIMIT = Duration.ofMillis(250);
+
+  /** Short, so that a slice that holds too much is soon followed by a narrower one. */
+  private static final Duration YOUNGEST_LIMIT = Duration.ofMillis(100);
 
   /** What became due before that may be left to sweeps once a claim has found all there was. */
   private static final Duration RECENT = Duration.ofSeconds(10);
@@ -92,10 +95,13 @@ final class QueueScan {
 
   QueueScan(Duration networkTimeout) {
     this.longestLimit = min(LONGEST_LIMIT, networkTimeout.dividedBy(2));
-    this.all = new SliceWalk(null, SLICE_SHARE, SWEEP_EVERY, longestLimit);
+    this.all = new SliceWalk(null, SWEEP_EVERY, SLICE_LIMIT, longestLimit);
     this.youngest =
         new SliceWalk(
-            SliceWalk.FIRST_SLICE, YOUNGEST_SHARE, SWEEP_EVERY, min(SWEEP_LIMIT, longestLimit));
+            SliceWalk.FIRST_SLICE,
+            SWEEP_EVERY,
+            min(YOUNGEST_LIMIT, longestLimit),
+            min(YOUNGEST_LIMIT, longestLimit));
     this.walk = youngest;
   }
 
@@ -182,7 +188,7 @@ final class QueueScan {
           nextSweepAt = now + SWEEP_EVERY;
         } else {
           pauseSweeps(result.rows(), usualCost(cost), now);
-          sweepAnewAt = now + Math.max(SWEEP_EVERY, cost * SLICE_SHARE);
+          sweepAnewAt = now + Math.max(SWEEP_EVERY, cost * LARGER_SHARE);
         }
         reached = full ? later(reached, last) : null;
       }
@@ -250,7 +256,7 @@ final class QueueScan {
         reached = null;
         clockUnknown = true; // what lies above the bound may be as much
         youngest.restart(now);
-        all.restart(now + cost * SLICE_SHARE);
+        all.restart(now + cost * LARGER_SHARE);
         return true;
       }
       case SLICE -> {

@@ -11,7 +11,6 @@ import org.jspecify.annotations.Nullable;
  * of how far it came. After its end it begins anew. Confined to the fetcher.
  */
 final class SliceWalk {
-  static final Duration SLICE_LIMIT = Duration.ofMillis(250);
   static final Duration FIRST_SLICE = Duration.ofMinutes(1);
 
   private static final Duration WIDEST_SLICE = Duration.ofDays(36_525);
@@ -20,9 +19,12 @@ final class SliceWalk {
   /** By how much a slice becomes narrower: a single instant may hold what fills the limit. */
   private static final int NARROWER = 32;
 
+  /** A slice is followed by a pause of so many times its cost, so that claims above go on. */
+  private static final int SHARE = 8;
+
   private final @Nullable Duration depth;
-  private final int share;
   private final long pause;
+  private final Duration usualLimit;
   private final Duration longestLimit;
 
   private @Nullable ScanBound top;
@@ -33,7 +35,7 @@ final class SliceWalk {
 
   private boolean begun;
   private Duration width = FIRST_SLICE;
-  private Duration limit = SLICE_LIMIT;
+  private Duration limit;
   private long cost;
   private long allowedAt;
 
@@ -41,14 +43,16 @@ final class SliceWalk {
    * Creates a walk.
    *
    * @param depth how far below the bound it goes; null for all there is
-   * @param share it may take one part of the time in so many
    * @param pause nanoseconds from its end to its next beginning, at least
+   * @param usualLimit the time for a slice
+   * @param longestLimit the time for the narrowest slice, where the usual one is too short
    */
-  SliceWalk(@Nullable Duration depth, int share, long pause, Duration longestLimit) {
+  SliceWalk(@Nullable Duration depth, long pause, Duration usualLimit, Duration longestLimit) {
     this.depth = depth;
-    this.share = share;
     this.pause = pause;
+    this.usualLimit = QueueScan.min(usualLimit, longestLimit);
     this.longestLimit = longestLimit;
+    this.limit = this.usualLimit;
   }
 
   /** Begins anew, not before an instant. */
@@ -56,7 +60,7 @@ final class SliceWalk {
     begun = false;
     reached = null;
     width = QueueScan.min(width, FIRST_SLICE);
-    limit = SLICE_LIMIT;
+    limit = usualLimit;
     allowedAt = at;
   }
 
@@ -100,14 +104,14 @@ final class SliceWalk {
     cost += took;
     ScanBound bottom = bottom();
     if (isEnd(bottom)) {
-      restart(now + Math.max(pause, took * share));
+      restart(now + Math.max(pause, took * SHARE));
       return cost;
     }
     lower(bottom);
-    allowedAt = now + took * share;
-    limit = SLICE_LIMIT;
-    if (took < SLICE_LIMIT.toNanos() / 4) {
-      int wider = took < SLICE_LIMIT.toNanos() / 16 ? 8 : 2;
+    allowedAt = now + took * SHARE;
+    limit = usualLimit;
+    if (took < usualLimit.toNanos() / 4) {
+      int wider = took < usualLimit.toNanos() / 16 ? 8 : 2;
       width = QueueScan.min(width.multipliedBy(wider), WIDEST_SLICE);
     }
     return -1;
@@ -128,7 +132,7 @@ final class SliceWalk {
   /** Learns that the server ended a slice for its time limit. */
   void timedOut(long took, long now) {
     cost += took;
-    allowedAt = now + took * share;
+    allowedAt = now + took * SHARE;
     if (width.compareTo(NARROWEST_SLICE) > 0) {
       Duration narrower = width.compareTo(WIDEST_SLICE) >= 0 ? Duration.ofDays(1) : width;
       width = narrower.dividedBy(NARROWER);
@@ -149,7 +153,7 @@ final class SliceWalk {
       restart(Math.max(allowedAt, now + pause));
     } else {
       lower(bottom);
-      limit = SLICE_LIMIT;
+      limit = usualLimit;
     }
   }
 }

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
  */
 class DeadRowsTest {
   private static final Instant START = Instant.parse("2026-01-01T00:00:00Z");
-  private static final long NANOS_A_ROW = 500;
+  private static final long NANOS_A_ROW = 1_700;
   private static final long NANOS_A_CLAIM = 300_000;
 
   private final QueueScan scan = new QueueScan(Duration.ofSeconds(15));
@@ -36,6 +36,17 @@ class DeadRowsTest {
     for (int second = 20; second < 200; second += 10) {
       runUntil(second);
       assertThat(secondsUntilFound(Duration.ofSeconds(15))).isLessThan(3);
+    }
+  }
+
+  @Test
+  void aBacklogThatCommitsLateIsFoundInSecondsThoughItsRowsWereLookedAtBefore() {
+    deadRows(3_000_000, Duration.ofHours(2), Duration.ofHours(1));
+    runUntil(20);
+    deadUpTo.put(START.plusSeconds(20), 4_000_000L); // as dear to pass as dead ones
+    for (int second = 32; second < 70; second++) {
+      runUntil(second);
+      assertThat(secondsUntilFound(Duration.ofNanos(now).minusSeconds(20))).isLessThan(4);
     }
   }
 
@@ -107,16 +118,16 @@ class DeadRowsTest {
     Range range = plan.range();
     Instant from = range.above() == null ? Instant.EPOCH : range.above().availableAt();
     Instant to = range.upTo() == null ? server() : range.upTo().availableAt();
-    long cost = NANOS_A_CLAIM + NANOS_A_ROW * Math.max(0, deadUpTo(to) - deadUpTo(from));
+    boolean found = late != null && late.isAfter(from) && !late.isAfter(to);
+    long passed = deadUpTo(found ? late.minusNanos(1) : to) - deadUpTo(from);
+    long cost = NANOS_A_CLAIM + NANOS_A_ROW * Math.max(0, passed);
     long limit = plan.timeLimit() == null ? Long.MAX_VALUE : plan.timeLimit().toNanos();
     long sentAt = now;
     now += Math.min(cost, limit);
     if (cost > limit) {
       assertThat(scan.timedOut(sentAt, now)).isTrue();
     } else {
-      if (late != null && late.isAfter(from) && !late.isAfter(to)) {
-        late = null;
-      }
+      late = found ? null : late;
       scan.claimed(new ClaimResult(List.of(), false, null, server(), Set.of()), sentAt, now);
     }
     ScanBound upTo = range.upTo();

@@ -14,14 +14,15 @@ import org.junit.jupiter.api.Test;
 
 /** Where a walk goes, and when it ends. */
 class SliceWalkTest {
+  private static final Duration LIMIT = Duration.ofMillis(250);
   private static final Duration LONGEST = Duration.ofSeconds(4);
   private static final long LITTLE = TimeUnit.MILLISECONDS.toNanos(1);
   private static final long MUCH = TimeUnit.MILLISECONDS.toNanos(200);
   private static final long PAUSE = TimeUnit.SECONDS.toNanos(1);
   private static final ScanBound BOUND = place(Duration.ZERO);
 
-  private final SliceWalk all = new SliceWalk(null, 8, PAUSE, LONGEST);
-  private final SliceWalk aMinute = new SliceWalk(Duration.ofMinutes(1), 8, PAUSE, LONGEST);
+  private final SliceWalk all = new SliceWalk(null, PAUSE, LIMIT, LONGEST);
+  private final SliceWalk aMinute = new SliceWalk(Duration.ofMinutes(1), PAUSE, LIMIT, LIMIT);
 
   @Test
   void eachSliceBeginsWhereTheLastOneEnded() {
