@@ -84,7 +84,7 @@ public interface OutboxSubscriber extends AutoCloseable {
     public static final int DEFAULT_WORKERS = 4;
 
     /** The most rows one claim takes: {@value}. */
-    public static final int DEFAULT_BATCH_SIZE = 500;
+    public static final int DEFAULT_BATCH_SIZE = 1_000;
 
     /** How long a row is promised to its claimer: 60 s, renewed at half of it. */
     public static final Duration DEFAULT_LEASE = Duration.ofSeconds(60);
