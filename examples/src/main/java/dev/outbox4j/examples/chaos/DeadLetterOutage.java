@@ -1,6 +1,5 @@
 package dev.outbox4j.examples.chaos;
 
-import dev.outbox4j.examples.chaos.Watch.Since;
 import java.io.IOException;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -16,40 +15,37 @@ final class DeadLetterOutage {
   private static final Duration USUAL_TIME = Duration.ofSeconds(2);
   private static final Duration ALL_SAY_SO = Duration.ofSeconds(30);
 
-  private final Fleet fleet;
+  private final Scene scene;
   private final Ledger ledger;
-  private final LedgerSchema schema;
   private final Watch watch;
   private final Report report;
   private final int rate;
 
-  DeadLetterOutage(
-      Fleet fleet, Ledger ledger, LedgerSchema schema, Watch watch, Report report, int rate) {
-    this.fleet = fleet;
-    this.ledger = ledger;
-    this.schema = schema;
-    this.watch = watch;
-    this.report = report;
-    this.rate = rate;
+  DeadLetterOutage(Scene scene) {
+    this.scene = scene;
+    this.ledger = scene.ledger();
+    this.watch = scene.watch();
+    this.report = scene.report();
+    this.rate = scene.settings().rate();
   }
 
   /** Returns how long all took to be well again. */
-  Recovery last(Duration time) throws IOException, SQLException {
+  Recovery last() throws IOException, SQLException {
+    Duration time = scene.settings().deadLetterOutage();
     // from the fault before, a low rate could be left that half is easily had of
     watch.until(
         this::flowsAsUsual, "a rate of " + USUAL_SHARE + " of what is asked for", watch.since());
     String broken = watch.now();
-    schema.dropDeadLetters();
+    scene.deeds().step(scene.schema()::dropDeadLetters);
     List<String> health;
     String mended;
     try {
       Watch.pause(time);
-      health = fleet.health();
+      health = scene.fleet().health();
       mended = watch.now();
     } finally {
-      schema.createDeadLetters();
+      scene.deeds().step(scene.schema()::createDeadLetters);
     }
-    Since healed = watch.since();
     if (!said(health, time)) {
       report.breach("health did not say that the dead letters are broken: " + health);
     }
@@ -58,7 +54,7 @@ final class DeadLetterOutage {
     if (share < LEAST_SHARE) {
       report.breach("with broken dead letters only %.2f of the rate were handled".formatted(share));
     }
-    return new Recovery(watch.untilHandled(healed), watch.untilAllAreWell(healed));
+    return scene.recovery();
   }
 
   private boolean flowsAsUsual() throws SQLException {

@@ -1,8 +1,12 @@
 package dev.outbox4j.examples.chaos;
 
 import java.sql.SQLException;
+import java.util.Arrays;
+import java.util.Collections;
 import java.util.EnumMap;
 import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
 import javax.sql.DataSource;
 
 /** Second effects of messages, each by the reason that allows it, if any does. */
@@ -26,7 +30,7 @@ final class Duplicates {
    * failure or lost its lease: to time, or already when it wrote its effect (then the row was
    * another's, not only without a lease), or with the column that holds leases.
    */
-  private static final String BY_REASON =
+  private static final String PAIRS =
       """
       with runs as (
         select no, outbox_id, token, row_token, owner, lease_until, at,
@@ -44,9 +48,8 @@ final class Duplicates {
         left join (select distinct outbox_id, token from retried) t
           on t.outbox_id = r.outbox_id and t.token = r.token
         where r.next_token is not null
-      )
-      select reason || ' ' || count(*) from (
-        select case
+      ), reasons as (
+        select faults, case
           when token = next_token or cardinality(faults) = 0 then 'UNEXPLAINED'
           when reported then 'UNHEARD_EFFECT'
           when not 'drop-column' = any(faults) and not case
@@ -54,21 +57,63 @@ final class Duplicates {
             else next_at >= lease_until end then 'UNEXPLAINED'
           when 'kill-subscriber' = any(faults) then 'KILL'
           else 'LEASE' end as reason
-        from pairs) x
-      group by reason""";
+        from pairs
+      )
+      """;
+
+  private static final String BY_REASON =
+      PAIRS + "select reason || ' ' || count(*) from reasons group by reason";
+
+  /** A pair that meets several faults counts for each. */
+  private static final String BY_FAULT =
+      PAIRS
+          + "select fault || ' ' || count(*) from reasons, unnest(faults) as fault"
+          + " group by fault order by fault";
+
+  private static final String AFTER_BRIEF_FAULTS =
+      PAIRS + "select count(*) from reasons where reason = 'LEASE' and faults <@ ?::text[]";
 
   private final Map<Reason, Long> counts = new EnumMap<>(Reason.class);
+  private final Map<String, Long> byFault = new TreeMap<>();
+  private final long afterBriefFaults;
 
-  private Duplicates() {}
+  private Duplicates(long afterBriefFaults) {
+    this.afterBriefFaults = afterBriefFaults;
+  }
 
   static Duplicates of(DataSource direct) throws SQLException {
-    Duplicates duplicates = new Duplicates();
+    Duplicates duplicates =
+        new Duplicates(Database.number(direct, AFTER_BRIEF_FAULTS, "{" + briefFaults() + "}"));
     for (String line : Database.texts(direct, BY_REASON)) {
       int gap = line.indexOf(' ');
       duplicates.counts.put(
           Reason.valueOf(line.substring(0, gap)), Long.valueOf(line.substring(gap + 1)));
     }
+    for (String line : Database.texts(direct, BY_FAULT)) {
+      int gap = line.lastIndexOf(' ');
+      duplicates.byFault.put(line.substring(0, gap), Long.valueOf(line.substring(gap + 1)));
+    }
     return duplicates;
+  }
+
+  private static String briefFaults() {
+    return Arrays.stream(Fault.values())
+        .filter(Fault::brief)
+        .map(Fault::label)
+        .collect(Collectors.joining(","));
+  }
+
+  /**
+   * Second effects of which only faults shorter than half a lease tell, though each lease is
+   * renewed at its half, and each outcome written again until it is there: none is due to those.
+   */
+  long afterBriefFaults() {
+    return afterBriefFaults;
+  }
+
+  /** How many there are of each fault. */
+  Map<String, Long> byFault() {
+    return Collections.unmodifiableMap(byFault);
   }
 
   long count(Reason reason) {

@@ -11,6 +11,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
 
 /**
@@ -36,6 +37,11 @@ final class FaultyProxy implements AutoCloseable {
     BOTH
   }
 
+  /**
+   * What the weather did since it turned: connections it closed, bytes it held, packets it slowed.
+   */
+  record Toll(long linksCut, long bytesHeld, long packetsSlowed) {}
+
   /** A client's connection and its continuation to the server. */
   private record Link(Socket client, Socket server) {
     void close() {
@@ -58,6 +64,9 @@ final class FaultyProxy implements AutoCloseable {
             thread.setDaemon(true);
             return thread;
           });
+  private final LongAdder linksCut = new LongAdder();
+  private final LongAdder bytesHeld = new LongAdder();
+  private final LongAdder packetsSlowed = new LongAdder();
   private volatile Weather weather = Weather.FINE;
   private volatile Way way = Way.BOTH;
   private volatile boolean closed;
@@ -72,19 +81,29 @@ final class FaultyProxy implements AutoCloseable {
     return listener.getLocalPort();
   }
 
-  /** Turns the weather; when it is fine again, what a cut left half open is closed. */
+  /** Turns the weather, and begins to count what it does. */
   void turn(Weather next, Way nextWay) {
+    linksCut.reset();
+    bytesHeld.reset();
+    packetsSlowed.reset();
     way = nextWay;
     weather = next;
     if (next == Weather.CUT) {
       links.forEach(this::cut);
-    } else if (next == Weather.FINE) {
-      halves.forEach(Link::close);
-      halves.clear();
     }
   }
 
+  /** Makes the weather fine; what a cut left half open is closed. Returns what it did. */
+  Toll heal() {
+    weather = Weather.FINE;
+    way = Way.BOTH;
+    halves.forEach(Link::close);
+    halves.clear();
+    return new Toll(linksCut.sum(), bytesHeld.sum(), packetsSlowed.sum());
+  }
+
   private void cut(Link link) {
+    linksCut.increment();
     if (way == Way.BOTH) {
       link.close();
       return;
@@ -108,7 +127,7 @@ final class FaultyProxy implements AutoCloseable {
 
   private void join(Socket client) {
     try {
-      awaitPassage(way); // the handshake takes both ways
+      awaitPassage(way, 0); // the handshake takes both ways
       if (weather == Weather.CUT) {
         client.close();
         return;
@@ -133,7 +152,7 @@ final class FaultyProxy implements AutoCloseable {
       InputStream in = from.getInputStream();
       OutputStream out = to.getOutputStream();
       for (int n = in.read(bytes); n >= 0; n = in.read(bytes)) {
-        awaitPassage(direction);
+        awaitPassage(direction, n);
         out.write(bytes, 0, n);
         out.flush();
       }
@@ -147,9 +166,13 @@ final class FaultyProxy implements AutoCloseable {
     }
   }
 
-  private void awaitPassage(Way direction) {
+  private void awaitPassage(Way direction, int bytes) {
     if (weather == Weather.SLOW && concerns(direction)) {
+      packetsSlowed.increment();
       LockSupport.parkNanos(SLOWNESS);
+    }
+    if (weather == Weather.BLACK_HOLE && concerns(direction)) {
+      bytesHeld.add(bytes);
     }
     while (weather == Weather.BLACK_HOLE && concerns(direction) && !closed) {
       LockSupport.parkNanos(LOOK_AGAIN);

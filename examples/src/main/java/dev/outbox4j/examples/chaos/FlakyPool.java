@@ -14,10 +14,12 @@ import org.postgresql.PGConnection;
 final class FlakyPool implements DataSource {
   private final HikariDataSource pool;
   private final AtomicInteger given = new AtomicInteger();
+  private final Tally tally;
   private volatile boolean dead;
 
-  FlakyPool(HikariDataSource pool) {
+  FlakyPool(HikariDataSource pool, Tally tally) {
     this.pool = pool;
+    this.tally = tally;
   }
 
   void handOutDead(boolean on) {
@@ -28,6 +30,7 @@ final class FlakyPool implements DataSource {
   public Connection getConnection() throws SQLException {
     Connection connection = pool.getConnection();
     if (dead) {
+      tally.add(Tally.Count.DEAD_CONNECTIONS);
       if (given.getAndIncrement() % 2 == 0) {
         connection.close(); // the handle is closed
       } else {

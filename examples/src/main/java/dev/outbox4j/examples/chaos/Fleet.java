@@ -6,6 +6,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -20,7 +21,7 @@ final class Fleet {
   private static final int PUBLISHERS = 2;
   private static final long SKEW_SECONDS = 600;
   private static final long LONGEST_START_SECONDS = 60;
-  private static final long LONGEST_STOP_SECONDS = 30;
+  private static final long LONGEST_STOP_SECONDS = 45;
   private static final Duration LOOK_AGAIN = Duration.ofMillis(20);
 
   private final Path logs;
@@ -30,6 +31,7 @@ final class Fleet {
   private final Optional<Path> fakeClocks;
   private final Worker[] subscribers = new Worker[SUBSCRIBERS];
   private final Worker[] publishers = new Worker[PUBLISHERS];
+  private final List<Worker> replaced = new ArrayList<>();
   private final List<String> problems = new ArrayList<>();
   private final Map<String, Long> clockOffsets = new TreeMap<>();
   private int threadsLeft;
@@ -72,6 +74,9 @@ final class Fleet {
 
   void startSubscriber(int slot) throws IOException {
     String name = "s" + slot + "." + ++incarnation;
+    if (subscribers[slot] != null) {
+      replaced.add(subscribers[slot]);
+    }
     subscribers[slot] =
         Worker.start(
             name,
@@ -84,7 +89,8 @@ final class Fleet {
             Integer.toString(routes.effects()),
             Long.toString(leaseSeconds),
             Boolean.toString(pooled(slot)),
-            listener(slot));
+            listener(slot),
+            Integer.toString(routes.pools()));
   }
 
   /** The user by which a subscriber's LISTEN session is known on the server. */
@@ -174,6 +180,26 @@ final class Fleet {
     return said;
   }
 
+  /** What all subscribers have counted since the start of the run, those included that ended. */
+  Map<Tally.Count, Long> tally() throws IOException {
+    Map<Tally.Count, Long> all = new EnumMap<>(Tally.Count.class);
+    List<Worker> every = new ArrayList<>(replaced);
+    every.addAll(Arrays.asList(subscribers));
+    for (Worker subscriber : every) {
+      subscriber.tally().forEach((count, number) -> all.merge(count, number, Long::sum));
+    }
+    return all;
+  }
+
+  /** How many times the subscribers that run now have counted it, each by itself. */
+  List<Long> tallyOfEach(Tally.Count count) throws IOException {
+    List<Long> each = new ArrayList<>();
+    for (Worker subscriber : subscribers) {
+      each.add(subscriber.tally().getOrDefault(count, 0L));
+    }
+    return each;
+  }
+
   /** What is wrong with subscribers by their own words, or with their clocks. */
   List<String> ailing() throws IOException {
     List<String> ailing = new ArrayList<>();
@@ -202,9 +228,10 @@ final class Fleet {
   Map<String, Integer> sessionLimits() {
     Map<String, Integer> limits = new HashMap<>();
     for (int slot = 0; slot < SUBSCRIBERS; slot++) {
-      limits.put(listener(slot), 1);
+      limits.put(listener(slot), 2);
       limits.put(subscribers[slot].name(), Subscriber.POOL);
       limits.put(subscribers[slot].name() + "-effects", Subscriber.WORKERS);
+      limits.put(Subscriber.quiet(subscribers[slot].name()), Subscriber.QUIET_CONNECTIONS);
     }
     for (Worker publisher : publishers) {
       limits.put(publisher.name(), Publisher.POOL);
@@ -235,8 +262,11 @@ final class Fleet {
     }
   }
 
-  /** Stops one gracefully, once it runs: before, it has nothing to stop by. */
-  void stopSubscriber(int slot) throws IOException, InterruptedException {
+  /**
+   * Stops one gracefully, once it runs: before, it has nothing to stop by. Tells whether it came to
+   * its end.
+   */
+  boolean stopSubscriber(int slot) throws IOException, InterruptedException {
     Worker subscriber = subscribers[slot];
     long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(LONGEST_STOP_SECONDS);
     while (subscriber.health().isEmpty() && System.nanoTime() < until) {
@@ -250,6 +280,7 @@ final class Fleet {
       threadsLeft += left.get().threads() > 0 ? 1 : 0;
       connectionsLeft += left.get().connections();
     }
+    return left.isPresent();
   }
 
   void killAll() throws InterruptedException {

@@ -27,12 +27,18 @@ final class Ledger {
     /** Takes a while. */
     SLOW(100),
     /** Hangs once, until it is interrupted. */
-    HANGING(2),
+    HANGING(1),
     /** Runs past its timeout once and ignores the interrupt. */
-    STUBBORN(2),
+    STUBBORN(1),
+    /** Runs three leases long. */
+    LONG(2),
+    /** Carries a large payload. */
+    BIG(20),
     /** Is due later. */
     DELAYED(100),
-    NORMAL(9_446);
+    /** Comes rarely, in a queue of its own whose subscribers sleep. */
+    QUIET(0),
+    NORMAL(9_426);
 
     private final int share;
 
@@ -56,6 +62,9 @@ final class Ledger {
   private static final String ALL_DEAD_LETTERS =
       "(select original_id, failure_reason from outbox_dlq"
           + " union all select original_id, failure_reason from dead_letters_kept)";
+
+  /** Well above what a notification takes on a busy machine, well below the wait for a poll. */
+  static final Duration LATE = Duration.ofMillis(1_500);
 
   private final DataSource direct;
 
@@ -202,6 +211,37 @@ final class Ledger {
             from,
             to)
         / 1e3;
+  }
+
+  /** Notes an episode: what is done to no message is done to the rest all the same. */
+  void episode(String fault, String from, String to) throws SQLException {
+    Database.update(
+        direct, "insert into episodes values (?, ?::timestamptz, ?::timestamptz)", fault, from, to);
+  }
+
+  /** How many quiet messages were committed and handled between two instants. */
+  long quietMessages(String from, String to) throws SQLException {
+    return Database.number(
+        direct,
+        "select count(*) from committed c join handled h using (no)"
+            + " where c.kind = 'QUIET' and c.due_at >= ?::timestamptz and h.at <= ?::timestamptz",
+        from,
+        to);
+  }
+
+  /**
+   * Quiet messages that were handled late though no fault was done between their commit and then:
+   * not by the notification, but by a poll.
+   */
+  long quietMessagesLate() throws SQLException {
+    return Database.number(
+        direct,
+        """
+        select count(*) from committed c join handled h using (no)
+        where c.kind = 'QUIET' and h.at > c.due_at + make_interval(secs => ?)
+          and not exists (
+            select from episodes e where e.fault <> 'calm' and e.began <= h.at and e.ended >= c.due_at)""",
+        LATE.toMillis() / 1e3);
   }
 
   Duplicates duplicates() throws SQLException {

@@ -32,6 +32,8 @@ final class LedgerSchema {
           "create table misdated (outbox_id bigint not null)",
           "create table faults (fault text not null, owner text, hit_from timestamptz not null,"
               + " hit_to timestamptz not null)",
+          "create table episodes (fault text not null, began timestamptz not null,"
+              + " ended timestamptz not null)",
           "create table pulse (at timestamptz not null)",
           "insert into pulse values (now())",
           "create table dead_letters_kept (original_id bigint not null, failure_reason text not null)",

@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 
 /**
  * What a run is asked to do, from system properties. A blank one counts as not given.
@@ -12,6 +13,8 @@ import java.util.Optional;
  * @param seconds for how long faults are begun
  * @param rate messages committed a second
  * @param faults which ones
+ * @param shams which of them are not done, so that it shows whether the run notices
+ * @param once whether each fault is done once, however long that takes
  * @param seed fixes their order and victims
  * @param slack what bounds on time are stretched by, for machines that are busy with other things
  * @param pooler what goes through PgBouncer: {@code half} of the processes, or {@code none}
@@ -23,6 +26,8 @@ record Options(
     long seconds,
     int rate,
     List<Fault> faults,
+    Set<Fault> shams,
+    boolean once,
     long seed,
     Duration slack,
     String pooler,
@@ -34,7 +39,9 @@ record Options(
     return new Options(
         Long.parseLong(property("seconds", "60")),
         Integer.parseInt(property("rate", "1000")),
-        faults(property("faults", "")),
+        faults(property("faults", "all")),
+        Set.copyOf(faults(property("sham", "none"))),
+        Boolean.parseBoolean(property("once", "false")),
         Long.parseLong(property("seed", Long.toString(System.nanoTime()))),
         Duration.ofSeconds(Long.parseLong(property("slack", "0"))),
         oneOf("pooler", "half", "none"),
@@ -49,9 +56,11 @@ record Options(
   }
 
   private static List<Fault> faults(String names) {
-    return names.isEmpty()
-        ? List.of(Fault.values())
-        : Arrays.stream(names.split(",")).map(Fault::named).toList();
+    return switch (names) {
+      case "all" -> List.of(Fault.values());
+      case "none" -> List.of();
+      default -> Arrays.stream(names.split(",")).map(Fault::named).toList();
+    };
   }
 
   private static String oneOf(String name, String usual, String other) {

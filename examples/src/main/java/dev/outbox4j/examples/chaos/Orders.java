@@ -4,12 +4,17 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.function.Consumer;
 
 /** What the harness tells a process, line by line through its standard input. */
 final class Orders implements Runnable {
   static final String DEAD_POOL = "dead-pool";
-  static final String SOUND_POOL = "sound-pool";
+  static final String SLOW_HANDLERS = "slow-handlers";
+  static final String AS_USUAL = "as-usual";
+
+  /** How long each handler takes while they are slow. */
+  static final Duration SLOWNESS = Duration.ofSeconds(4);
 
   private final Consumer<String> obey;
 

@@ -16,6 +16,8 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -28,6 +30,9 @@ final class Publisher {
   private static final Logger log = LoggerFactory.getLogger(Publisher.class);
   private static final int BATCH = 20;
   private static final Duration DELAY = Duration.ofSeconds(2);
+  private static final Duration SHORTEST_QUIET = Duration.ofSeconds(5);
+  private static final Duration LONGEST_QUIET = Duration.ofSeconds(10);
+  private static final Duration LONGEST_LATE = Duration.ofSeconds(30);
 
   /** How many times as fast as asked it goes to catch up. */
   private static final double HURRY = 2;
@@ -43,6 +48,9 @@ final class Publisher {
   private final int perSecond;
   private final long startedAt;
   private final Random random = new Random();
+  private long quietAt = System.nanoTime();
+  private long lateAt = System.nanoTime();
+  private @Nullable Connection late;
 
   private Publisher(HikariDataSource pool, int slot, int perSecond, long startedAt) {
     this.pool = pool;
@@ -81,7 +89,7 @@ final class Publisher {
       long begun = System.nanoTime();
       try (Connection connection = pool.getConnection()) {
         connection.setAutoCommit(false);
-        publish(connection, no);
+        publish(connection, no, drawnKinds());
         if (random.nextInt(10) == 0) {
           connection.rollback();
         } else {
@@ -92,9 +100,78 @@ final class Publisher {
         log.info("a transaction failed: {}", outage.getMessage());
         LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(100));
       }
+      if (begun - quietAt >= 0) {
+        no += BATCH;
+        publishQuietMessage(no);
+        quietAt = begun + between(SHORTEST_QUIET, LONGEST_QUIET);
+      }
+      if (begun - lateAt >= 0) {
+        no += BATCH;
+        done += late == null ? beginLate(no) : commitLate();
+        lateAt = begun + between(Duration.ZERO, late == null ? LONGEST_QUIET : LONGEST_LATE);
+      }
       long early = (done - due()) * TimeUnit.SECONDS.toNanos(1) / perSecond;
       LockSupport.parkNanos(Math.max(early, pace - (System.nanoTime() - begun)));
     }
+  }
+
+  private long between(Duration least, Duration most) {
+    return least.toNanos() + (long) (random.nextDouble() * most.minus(least).toNanos());
+  }
+
+  private void publishQuietMessage(long no) {
+    try (Connection connection = pool.getConnection()) {
+      connection.setAutoCommit(false);
+      publish(connection, no, List.of(Kind.QUIET));
+      connection.commit();
+    } catch (SQLException | RuntimeException outage) {
+      log.info("a quiet message failed: {}", outage.getMessage());
+    }
+  }
+
+  /** Publishes now what is committed long after: below what subscribers have handled by then. */
+  private long beginLate(long no) {
+    Connection connection = null;
+    try {
+      connection = pool.getConnection();
+      connection.setAutoCommit(false);
+      publish(connection, no, drawnKinds());
+      late = connection;
+    } catch (SQLException | RuntimeException outage) {
+      log.info("a late transaction failed to begin: {}", outage.getMessage());
+      close(connection);
+    }
+    return 0;
+  }
+
+  private long commitLate() {
+    Connection connection = late;
+    late = null;
+    try {
+      if (connection != null) {
+        connection.commit();
+      }
+      return BATCH;
+    } catch (SQLException outage) {
+      log.info("a late transaction failed: {}", outage.getMessage());
+      return 0;
+    } finally {
+      close(connection);
+    }
+  }
+
+  private static void close(@Nullable Connection connection) {
+    try {
+      if (connection != null) {
+        connection.close();
+      }
+    } catch (SQLException gone) {
+      log.info("a connection could not be closed: {}", gone.getMessage());
+    }
+  }
+
+  private List<Kind> drawnKinds() {
+    return Stream.generate(() -> Kind.drawn(random)).limit(BATCH).toList();
   }
 
   private long due() {
@@ -117,18 +194,21 @@ final class Publisher {
     }
   }
 
-  private void publish(Connection connection, long no) throws SQLException {
-    Long[] numbers = new Long[BATCH];
-    String[] kinds = new String[BATCH];
-    Double[] delays = new Double[BATCH];
+  private void publish(Connection connection, long no, List<Kind> drawn) throws SQLException {
+    int count = drawn.size();
+    Long[] numbers = new Long[count];
+    String[] kinds = new String[count];
+    Double[] delays = new Double[count];
     List<OutboxMessage> messages = new ArrayList<>();
-    for (int i = 0; i < BATCH; i++) {
-      Kind kind = Kind.drawn(random);
+    for (int i = 0; i < count; i++) {
+      Kind kind = drawn.get(i);
       numbers[i] = no + i;
       kinds[i] = kind.name();
       delays[i] = kind == Kind.DELAYED ? DELAY.toMillis() / 1e3 : 0;
       OutboxMessage.Builder message =
-          OutboxMessage.to("chaos").type(kind.name()).body(Long.toString(no + i));
+          OutboxMessage.to(kind == Kind.QUIET ? Subscriber.QUIET_QUEUE : "chaos")
+              .type(kind.name())
+              .body(body(kind, no + i));
       messages.add(kind == Kind.DELAYED ? message.deliverIn(DELAY).build() : message.build());
     }
     Long[] rows =
@@ -144,6 +224,11 @@ final class Publisher {
       domain.setArray(4, connection.createArrayOf("float8", delays));
       domain.executeUpdate();
     }
+  }
+
+  private static String body(Kind kind, long no) {
+    String text = Long.toString(no);
+    return kind == Kind.BIG ? text + " ".repeat(Subscriber.BIG - text.length()) : text;
   }
 
   private static Long rowId(Published published) {

@@ -11,10 +11,11 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.ToDoubleFunction;
+import java.util.stream.Collectors;
 
 /** What a run found. */
 final class Report {
-  private final Map<Fault, List<Recovery>> faults = new EnumMap<>(Fault.class);
+  private final Map<Fault, List<Episode>> faults = new EnumMap<>(Fault.class);
   private final List<String> breaches = new ArrayList<>();
   private final Map<String, Object> figures = new LinkedHashMap<>();
   private double worstAfterKill;
@@ -23,11 +24,17 @@ final class Report {
   private int kills;
   private int leastHeldAtKill = Integer.MAX_VALUE;
 
-  void fault(Fault fault, Recovery recovery, double whole) {
-    faults.computeIfAbsent(fault, any -> new ArrayList<>()).add(recovery);
+  void fault(Fault fault, Episode episode, double whole) {
+    faults.computeIfAbsent(fault, any -> new ArrayList<>()).add(episode);
+    Recovery recovery = episode.recovery();
     say(
         "  %-22s recovered after %5.1f s, all well after %5.1f s (episode %5.1f s)"
             .formatted(fault.label(), recovery.seconds(), recovery.allWellSeconds(), whole));
+    Evidence evidence = episode.evidence();
+    say("  %-22s %s".formatted("", evidence.counts()));
+    if (!evidence.gaps().isEmpty()) {
+      breach("nothing shows that " + fault.label() + " happened: " + evidence.gaps());
+    }
   }
 
   void rowsHeldAtKill(int rows) {
@@ -97,8 +104,9 @@ final class Report {
     Map<String, Object> all = new LinkedHashMap<>(figures);
     Map<String, Object> byFault = new LinkedHashMap<>();
     faults.forEach(
-        (fault, recoveries) -> byFault.put(fault.label(), new Recoveries(recoveries).figures()));
+        (fault, episodes) -> byFault.put(fault.label(), Recoveries.of(episodes).figures()));
     all.put("faults", byFault);
+    all.put("evidence", evidence());
     all.put("breaches", breaches);
     new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT).writeValue(file.toFile(), all);
     String name = file.getFileName().toString();
@@ -125,11 +133,38 @@ final class Report {
         | fault | times | recovered after, s: median | worst | all well after, s: median | worst |
         |---|---|---|---|---|---|
         """);
-    faults.forEach(
-        (fault, recoveries) -> text.append(new Recoveries(recoveries).row(fault.label())));
+    faults.forEach((fault, episodes) -> text.append(Recoveries.of(episodes).row(fault.label())));
+    text.append("\n| fault | what shows that it happened, of all times |\n|---|---|\n");
+    evidence()
+        .forEach(
+            (fault, counts) ->
+                text.append(
+                    "| `%s` | %s |%n"
+                        .formatted(
+                            fault,
+                            counts.entrySet().stream()
+                                .map(sign -> "%s %d".formatted(sign.getKey(), sign.getValue()))
+                                .collect(Collectors.joining(", ")))));
     text.append(clean() ? "\nNo breach.\n" : "\nBreaches:\n\n");
     breaches.forEach(breach -> text.append("- ").append(breach).append('\n'));
     return text.toString();
+  }
+
+  /** The signs of each fault, added up. */
+  private Map<String, Map<String, Long>> evidence() {
+    Map<String, Map<String, Long>> all = new LinkedHashMap<>();
+    faults.forEach(
+        (fault, episodes) -> {
+          Map<String, Long> sum = new LinkedHashMap<>();
+          episodes.forEach(
+              episode ->
+                  episode
+                      .evidence()
+                      .counts()
+                      .forEach((name, count) -> sum.merge(name, count, Long::sum)));
+          all.put(fault.label(), sum);
+        });
+    return all;
   }
 
   void print() {
@@ -148,6 +183,10 @@ final class Report {
 
   /** How long the recoveries from one fault took, in seconds. */
   private record Recoveries(List<Recovery> all) {
+    static Recoveries of(List<Episode> episodes) {
+      return new Recoveries(episodes.stream().map(Episode::recovery).toList());
+    }
+
     private double worst(ToDoubleFunction<Recovery> seconds) {
       return round(all.stream().mapToDouble(seconds).max().orElse(0));
     }

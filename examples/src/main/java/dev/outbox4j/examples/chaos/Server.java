@@ -5,6 +5,7 @@ import io.zonky.test.db.postgres.embedded.EmbeddedPostgres;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -41,6 +42,10 @@ final class Server implements AutoCloseable {
 
   int port() {
     return postgres.getPort();
+  }
+
+  String version() throws SQLException {
+    return Database.texts(direct, "show server_version").get(0);
   }
 
   /** Connections past the proxy, for the harness itself. */

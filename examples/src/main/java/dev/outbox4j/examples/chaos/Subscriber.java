@@ -3,6 +3,7 @@ package dev.outbox4j.examples.chaos;
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.OutboxSubscribers;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.SubscriberState;
@@ -20,6 +21,8 @@ import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import javax.sql.DataSource;
+import org.postgresql.ds.PGSimpleDataSource;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -29,14 +32,22 @@ import org.slf4j.LoggerFactory;
  */
 final class Subscriber {
   private static final Logger log = LoggerFactory.getLogger(Subscriber.class);
-  static final Duration HANDLER_TIMEOUT = Duration.ofSeconds(4);
+  static final int LEASES_OF_A_LONG_RUN = 3;
+  static final int BIG = 100_000;
+  static final String QUIET_QUEUE = "quiet";
   static final Duration RETRY_DELAY = Duration.ofMillis(200);
   static final String STOPPED = "STOPPED WITH ";
   static final String HEALTH = "HEALTH ";
   static final String CLOCK = "CLOCK ";
+  static final String TALLY = "TALLY ";
 
   static final int WORKERS = 8;
   static final int POOL = 3;
+
+  /** Each statement of the quiet one has a connection of its own. */
+  static final int QUIET_CONNECTIONS = 3;
+
+  private static final Duration QUIET_POLL = Duration.ofSeconds(10);
 
   /** Notes beside the effect whose the row is at this instant. */
   private static final String EFFECT =
@@ -46,15 +57,20 @@ final class Subscriber {
 
   private final String name;
   private final HikariDataSource effects;
+  private final Duration lease;
+  private final Tally tally;
+  private volatile boolean slow;
 
-  private Subscriber(String name, HikariDataSource effects) {
+  private Subscriber(String name, HikariDataSource effects, Duration lease, Tally tally) {
     this.name = name;
     this.effects = effects;
+    this.lease = lease;
+    this.tally = tally;
   }
 
   /**
    * Arguments: name, ports of the pool, of LISTEN and of the effects, lease in seconds, whether the
-   * pool's port is a pooler's, and who listens.
+   * pool's port is a pooler's, who listens, and the port of the quiet subscriber.
    */
   public static void main(String[] arguments) {
     log.info("{}{}", CLOCK, System.currentTimeMillis());
@@ -66,17 +82,42 @@ final class Subscriber {
             Integer.parseInt(arguments[1]), POOL, name, Boolean.parseBoolean(arguments[5]));
     HikariDataSource effects =
         Database.pool(Integer.parseInt(arguments[3]), WORKERS, name + "-effects", false);
-    FlakyPool flaky = new FlakyPool(pool);
-    OutboxSubscriber subscriber =
-        new Subscriber(name, effects)
-            .build(flaky, listenPort, listener, Duration.ofSeconds(Long.parseLong(arguments[4])));
+    Tally tally = new Tally();
+    FlakyPool flaky = new FlakyPool(pool, tally);
+    Duration lease = Duration.ofSeconds(Long.parseLong(arguments[4]));
+    Subscriber process = new Subscriber(name, effects, lease, tally);
+    OutboxSubscriber busy = process.busy(flaky, R2dbcListen.on(listen(name, listenPort, listener)));
+    PGSimpleDataSource single = Database.retrying(Integer.parseInt(arguments[7]));
+    single.setApplicationName(quiet(name));
+    OutboxSubscriber rare =
+        process.quiet(single, R2dbcListen.on(listen(quiet(name), listenPort, listener)));
+    OutboxSubscribers both = OutboxSubscribers.of(busy, rare);
     Runtime.getRuntime()
-        .addShutdownHook(new Thread(() -> stop(subscriber, pool, effects, listener), "chaos-stop"));
-    Orders.follow(order -> flaky.handOutDead(order.equals(Orders.DEAD_POOL)));
-    subscriber.start();
+        .addShutdownHook(
+            new Thread(
+                () -> {
+                  stop(both, pool, effects, listener);
+                  log.info("{}{}", TALLY, tally);
+                },
+                "chaos-stop"));
+    Orders.follow(
+        order -> {
+          flaky.handOutDead(order.equals(Orders.DEAD_POOL));
+          process.slow = order.equals(Orders.SLOW_HANDLERS);
+        });
+    both.start();
     String said = "";
-    while (subscriber.health().state() == SubscriberState.RUNNING) {
-      String health = describe(subscriber.health());
+    String counted = "";
+    while (busy.health().state() == SubscriberState.RUNNING) {
+      String counts = tally.toString();
+      if (!counts.equals(counted)) {
+        log.info("{}{}", TALLY, counts);
+        counted = counts;
+      }
+      String health = describe(busy.health());
+      if (health.equals("up")) {
+        health = describe(rare.health());
+      }
       if (!health.equals(said)) {
         log.info("{}{}", HEALTH, health);
         said = health;
@@ -95,54 +136,88 @@ final class Subscriber {
             + health.lastFailure().orElse("no failure");
   }
 
-  private OutboxSubscriber build(FlakyPool pool, int listenPort, String listener, Duration lease) {
+  /** Longer than the longest handler that is well. */
+  private Duration handlerTimeout() {
+    return lease.multipliedBy(LEASES_OF_A_LONG_RUN).plusSeconds(2);
+  }
+
+  /** The name of the subscriber of the queue in which messages are rare. */
+  static String quiet(String name) {
+    return name + "q";
+  }
+
+  private static PostgresqlConnectionFactory listen(String name, int port, String listener) {
+    return new PostgresqlConnectionFactory(
+        PostgresqlConnectionConfiguration.builder()
+            .host("localhost")
+            .port(port)
+            .database("postgres")
+            .username(listener) // by which the server tells whose session it is
+            .connectTimeout(Duration.ofSeconds(5))
+            .applicationName(name + "-listen")
+            .build());
+  }
+
+  private OutboxSubscriber busy(DataSource pool, R2dbcListen listen) {
+    return build("chaos", name, pool, listen)
+        .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+        .workers(WORKERS)
+        .poll(Duration.ofMillis(10), Duration.ofSeconds(2))
+        .build();
+  }
+
+  /** Polls rarely, so that only a notification brings a message in time. */
+  private OutboxSubscriber quiet(DataSource connections, R2dbcListen listen) {
+    return build(QUIET_QUEUE, quiet(name), connections, listen)
+        .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+        .workers(1)
+        .poll(Duration.ofMillis(10), QUIET_POLL)
+        .pollWithoutListener(QUIET_POLL)
+        .build();
+  }
+
+  private OutboxSubscriber.Builder build(
+      String queue, String subscriber, DataSource connections, R2dbcListen listen) {
     OutboxSubscriber.Builder builder =
-        OutboxSubscriber.builder("chaos")
-            .name(name)
+        OutboxSubscriber.builder(queue)
+            .name(subscriber)
             .store(
-                PostgresOutbox.on(pool, OutboxTable.named("outbox")).store(Duration.ofSeconds(5)))
-            .listen(
-                R2dbcListen.on(
-                        new PostgresqlConnectionFactory(
-                            PostgresqlConnectionConfiguration.builder()
-                                .host("localhost")
-                                .port(listenPort)
-                                .database("postgres")
-                                .username(listener) // by which the server tells whose session it is
-                                .connectTimeout(Duration.ofSeconds(5))
-                                .applicationName(name + "-listen")
-                                .build()))
-                    .probe(Duration.ofSeconds(2), Duration.ofSeconds(2)))
-            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
-            .workers(WORKERS)
+                PostgresOutbox.on(connections, OutboxTable.named("outbox"))
+                    .store(Duration.ofSeconds(5)))
+            .listen(listen.probe(Duration.ofSeconds(2), Duration.ofSeconds(2)))
             .lease(lease)
-            .poll(Duration.ofMillis(10), Duration.ofSeconds(2))
-            .handlerTimeout(HANDLER_TIMEOUT)
-            .gracefulTimeout(Duration.ofSeconds(10))
-            .maxDeliveries(1_000_000);
+            .handlerTimeout(handlerTimeout())
+            .gracefulTimeout(handlerTimeout().plusSeconds(5))
+            .maxDeliveries(1_000_000)
+            .retry(RetryPolicy.constant(RETRY_DELAY).attempts(1_000_000).giveUpOn(Poison.class))
+            .observe(tally);
     for (Kind kind : Kind.values()) {
       builder.on(
           kind.name(),
           String.class,
           (text, delivery) -> {
-            handle(kind, Long.parseLong(text), delivery);
+            if (kind == Kind.BIG && text.length() != BIG) {
+              throw new Poison("of a large payload %d characters came".formatted(text.length()));
+            }
+            handle(kind, Long.parseLong(text.strip()), delivery);
           });
     }
-    return builder
-        .retry(RetryPolicy.constant(RETRY_DELAY).attempts(1_000_000).giveUpOn(Poison.class))
-        .build();
+    return builder;
   }
 
   private void handle(Kind kind, long no, Delivery delivery)
       throws SQLException, InterruptedException {
     boolean first = delivery.attempt() == 1;
+    if (slow) {
+      LockSupport.parkNanos(Orders.SLOWNESS.toNanos());
+    }
     switch (kind) {
       case FLAKY -> {
         if (delivery.attempt() < 3) {
           throw new IllegalStateException("not yet");
         }
       }
-      case POISON -> throw new Poison();
+      case POISON -> throw new Poison("poison");
       case ERROR -> {
         if (first) {
           throw new StackOverflowError("once");
@@ -156,11 +231,12 @@ final class Subscriber {
       }
       case STUBBORN -> {
         if (first) {
-          ignoreInterrupts(HANDLER_TIMEOUT.plusSeconds(1));
+          ignoreInterrupts(handlerTimeout().plusSeconds(1));
           throw new IllegalStateException("much too late");
         }
       }
-      case NORMAL, DELAYED -> {}
+      case LONG -> Thread.sleep(lease.multipliedBy(LEASES_OF_A_LONG_RUN).toMillis());
+      case NORMAL, DELAYED, BIG, QUIET -> {}
     }
     effect(no, delivery);
   }
@@ -187,11 +263,11 @@ final class Subscriber {
   }
 
   private static void stop(
-      OutboxSubscriber subscriber,
+      OutboxSubscribers subscribers,
       HikariDataSource pool,
       HikariDataSource effects,
       String listener) {
-    subscriber.stop();
+    subscribers.stop();
     Leftovers left = Leftovers.find(pool, effects, listener); // before a pool ends what is borrowed
     pool.close();
     effects.close();
@@ -202,8 +278,8 @@ final class Subscriber {
   static final class Poison extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
-    Poison() {
-      super("poison");
+    Poison(String why) {
+      super(why);
     }
   }
 }

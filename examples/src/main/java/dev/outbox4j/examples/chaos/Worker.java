@@ -12,6 +12,8 @@ import java.util.concurrent.TimeUnit;
 
 /** A process of the harness, in a JVM of its own. */
 final class Worker {
+  private static final int SIGKILL = 9;
+
   private final String name;
   private final Process process;
   private final LogTail log;
@@ -20,7 +22,8 @@ final class Worker {
   private Worker(String name, Process process, Path log) {
     this.name = name;
     this.process = process;
-    this.log = new LogTail(log, Subscriber.HEALTH, Subscriber.CLOCK, Subscriber.STOPPED);
+    this.log =
+        new LogTail(log, Subscriber.HEALTH, Subscriber.CLOCK, Subscriber.TALLY, Subscriber.STOPPED);
   }
 
   static Worker start(
@@ -56,8 +59,17 @@ final class Worker {
     process.destroyForcibly().waitFor();
   }
 
+  /** Tells whether the process was ended by the signal that cannot be caught. */
+  boolean killed() {
+    return !process.isAlive() && process.exitValue() == 128 + SIGKILL;
+  }
+
   void signal(String signal) throws IOException, InterruptedException {
-    new ProcessBuilder("kill", "-" + signal, Long.toString(process.pid())).start().waitFor();
+    int status =
+        new ProcessBuilder("kill", "-" + signal, Long.toString(process.pid())).start().waitFor();
+    if (status != 0) {
+      throw new IOException("kill -" + signal + " of " + name + " ended with " + status);
+    }
   }
 
   void order(String order) throws IOException {
@@ -82,6 +94,11 @@ final class Worker {
   /** What the subscriber last said of its health, if anything. */
   Optional<String> health() throws IOException {
     return log.lastAfter(Subscriber.HEALTH);
+  }
+
+  /** What the subscriber last counted; nothing before it first said so. */
+  Map<Tally.Count, Long> tally() throws IOException {
+    return log.lastAfter(Subscriber.TALLY).map(Tally::parse).orElse(Map.of());
   }
 
   /** By how many seconds the process's clock was off when it started, give or take its start. */

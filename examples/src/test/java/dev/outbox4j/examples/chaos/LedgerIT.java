@@ -42,7 +42,7 @@ class LedgerIT {
   void oneCommittedMessageUnderTheOwnersLease() {
     database.update(
         "truncate outbox, outbox_dlq, committed, handled, deleted, retried, stale, stolen, misdated,"
-            + " faults, dead_letters_kept");
+            + " faults, episodes, dead_letters_kept");
     commit(1, ROW, "NORMAL");
     insertRow(ROW);
     claim(OWNER);
@@ -257,6 +257,49 @@ class LedgerIT {
     fault("kill-subscriber", OWNER);
 
     assertThat(ledger.duplicates().count(Reason.UNEXPLAINED)).isEqualTo(1);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "cut-network, , 1",
+    "black-hole-network, , 0",
+    "cut-network, black-hole-network, 0", // which of them it was cannot be told
+    "cut-network, dead-pool, 1"
+  })
+  void findsASecondEffectAfterTheEndOfALeaseThatOnlyBriefFaultsHit(
+      String fault, String other, long expected) throws SQLException {
+    insertEffect(OWNER, 1, -10, 5000, 1);
+    insertEffect(OTHER, 2, 5200, 5000, 2);
+    fault(fault, null);
+    if (other != null) {
+      fault(other, null);
+    }
+
+    assertThat(ledger.duplicates().afterBriefFaults()).isEqualTo(expected);
+    assertThat(ledger.duplicates().byFault()).containsEntry(fault, 1L);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "1400, , 0",
+    "1700, , 1",
+    "1700, cut-listen, 0",
+    "1700, calm, 1" // no excuse
+  })
+  void findsAQuietMessageThatWasHandledLateThoughNothingWasDone(
+      int millis, String episode, long expected) throws SQLException {
+    commit(2, 8, "QUIET");
+    database.update("update committed set due_at = '2030-01-01' where no = 2");
+    effectOf(2, 8, OWNER, 1, 0);
+    database.update(
+        "update handled set at = timestamptz '2030-01-01' + ? * interval '1 ms' where no = 2",
+        millis);
+    if (episode != null) {
+      ledger.episode(episode, "2029-12-31 23:59:59", "2030-01-01 00:00:01");
+    }
+
+    assertThat(ledger.quietMessagesLate()).isEqualTo(expected);
+    assertThat(ledger.quietMessages("2030-01-01", "2030-01-02")).isEqualTo(1);
   }
 
   private Map<String, Long> breaches() throws SQLException {

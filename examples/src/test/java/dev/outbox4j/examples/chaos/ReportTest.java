@@ -46,8 +46,8 @@ class ReportTest {
   @Test
   void writesFiguresFaultsAndBreaches() throws IOException {
     report.figure("messages", 12);
-    report.fault(Fault.CRASH_SERVER, new Recovery(1.04, 2), 5);
-    report.fault(Fault.CRASH_SERVER, new Recovery(2.2, 3.4), 5);
+    report.fault(Fault.CRASH_SERVER, crash(new Recovery(1.04, 2)), 5);
+    report.fault(Fault.CRASH_SERVER, crash(new Recovery(2.2, 3.4)), 5);
     report.rowsHeldAtKill(4);
     report.rowsHeldAtKill(2);
     report.judgeRecoveries(7, 3);
@@ -64,8 +64,33 @@ class ReportTest {
     assertThat(written.at("/faults/crash-server/times").asInt()).isEqualTo(2);
     assertThat(written.at("/faults/crash-server/worst_recovery_s").asDouble()).isEqualTo(2.2);
     assertThat(written.at("/faults/crash-server/worst_all_well_s").asDouble()).isEqualTo(3.4);
+    assertThat(written.at("/evidence/crash-server/servers_started").asInt()).isEqualTo(2);
     assertThat(Files.readString(directory.resolve("chaos-report.md")))
         .contains("| `crash-server` | 2 | 2.2 | 2.2 | 3.4 | 3.4 |")
+        .contains("| `crash-server` | servers_started 2 |")
         .contains("- something else");
+  }
+
+  @Test
+  void isCleanAfterAFaultThatLeftItsSign() {
+    report.fault(Fault.CRASH_SERVER, crash(new Recovery(1, 2)), 5);
+
+    assertThat(report.clean()).isTrue();
+  }
+
+  @Test
+  void namesAFaultThatLeftNoSign() throws IOException {
+    Evidence none = new Evidence().sign("links_cut", 0).sign("statements_failed", 3);
+    report.fault(Fault.CUT_NETWORK, new Episode(new Recovery(1, 2), none), 5);
+    report.write(directory.resolve("chaos-report.json"));
+
+    assertThat(report.clean()).isFalse();
+    JsonNode written = new ObjectMapper().readTree(directory.resolve("chaos-report.json").toFile());
+    assertThat(written.get("breaches").get(0).asText())
+        .isEqualTo("nothing shows that cut-network happened: [links_cut is 0]");
+  }
+
+  private static Episode crash(Recovery recovery) {
+    return new Episode(recovery, new Evidence().sign("servers_started", 1));
   }
 }

@@ -1,0 +1,63 @@
+package dev.outbox4j.examples.chaos;
+
+import dev.outbox4j.examples.chaos.Fault.Disturbance;
+import dev.outbox4j.examples.chaos.FaultyProxy.Toll;
+import dev.outbox4j.examples.chaos.FaultyProxy.Way;
+import dev.outbox4j.examples.chaos.FaultyProxy.Weather;
+import dev.outbox4j.examples.chaos.Tally.Count;
+import java.io.IOException;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.Map;
+
+/** Faults of the network between the processes and the server. */
+final class NetworkFaults {
+  /** What the server had received before the fault is carried out. */
+  private static final Duration UNDER_WAY = Duration.ofMillis(500);
+
+  private final Scene scene;
+
+  NetworkFaults(Scene scene) {
+    this.scene = scene;
+  }
+
+  /** On the way of the publishers and of the subscribers' pools. */
+  Episode ofPools(Disturbance how) throws IOException, SQLException {
+    Map<Count, Long> before = scene.fleet().tally();
+    Evidence evidence = new Evidence();
+    scene.deeds().turn(scene.network(), how.weather(), how.way());
+    Watch.pause(UNDER_WAY);
+    String from = scene.watch().now();
+    Watch.pause(how.time().minus(UNDER_WAY));
+    if (how.weather() != Weather.SLOW && how.way() != Way.FROM_SERVER) {
+      evidence.countersign("deletions_meanwhile", scene.deletionsSince(from));
+    }
+    addToll(evidence, how.weather(), scene.deeds().heal(scene.network()));
+    Recovery recovery = scene.recovery();
+    if (how.weather() != Weather.SLOW) {
+      scene.addCounts(evidence, before, Count.STATEMENTS_FAILED);
+    }
+    return new Episode(recovery, evidence);
+  }
+
+  /** On the way of LISTEN alone. */
+  Episode ofListen(Disturbance how) throws IOException {
+    Map<Count, Long> before = scene.fleet().tally();
+    Evidence evidence = new Evidence();
+    scene.deeds().turn(scene.listenNetwork(), how.weather(), how.way());
+    Watch.pause(how.time());
+    addToll(evidence, how.weather(), scene.deeds().heal(scene.listenNetwork()));
+    Recovery recovery = scene.recovery();
+    scene.addCounts(evidence, before, Count.LISTENS_LOST);
+    return new Episode(recovery, evidence);
+  }
+
+  private static void addToll(Evidence evidence, Weather weather, Toll toll) {
+    switch (weather) {
+      case CUT -> evidence.sign("links_cut", toll.linksCut());
+      case BLACK_HOLE -> evidence.sign("bytes_held", toll.bytesHeld());
+      case SLOW -> evidence.sign("packets_slowed", toll.packetsSlowed());
+      default -> throw new AssertionError(weather);
+    }
+  }
+}

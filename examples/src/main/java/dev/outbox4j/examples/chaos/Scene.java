@@ -1,0 +1,77 @@
+package dev.outbox4j.examples.chaos;
+
+import dev.outbox4j.examples.chaos.Tally.Count;
+import dev.outbox4j.examples.chaos.Watch.Since;
+import java.io.IOException;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import javax.sql.DataSource;
+
+/** What faults are done to, and what their effects are read from. */
+record Scene(
+    Server server,
+    FaultyProxy network,
+    FaultyProxy listenNetwork,
+    Fleet fleet,
+    Ledger ledger,
+    LedgerSchema schema,
+    Watch watch,
+    Report report,
+    Deeds deeds,
+    Random random,
+    Settings settings) {
+
+  /** The bounds and the pace of a run. */
+  record Settings(Duration lease, Duration deadLetterOutage, int rate) {}
+
+  /** Processes tell what they counted twice a second. */
+  private static final Duration TIME_TO_TELL = Duration.ofSeconds(2);
+
+  DataSource direct() {
+    return server.direct();
+  }
+
+  /** Waits until a message is handled again and all are well. */
+  Recovery recovery() {
+    Since healed = watch.since();
+    return new Recovery(watch.untilHandled(healed), watch.untilAllAreWell(healed));
+  }
+
+  long number(String sql, Object... parameters) throws SQLException {
+    return Database.number(direct(), sql, parameters);
+  }
+
+  List<String> texts(String sql, Object... parameters) throws SQLException {
+    return Database.texts(direct(), sql, parameters);
+  }
+
+  /** How many outbox rows were deleted since an instant: none, if no statement comes through. */
+  long deletionsSince(String instant) throws SQLException {
+    return number("select count(*) from deleted where at > ?::timestamptz", instant);
+  }
+
+  /** Adds what the subscribers counted since then as signs; gives them time to tell. */
+  void addCounts(Evidence evidence, Map<Count, Long> before, Count... counts) throws IOException {
+    long until = System.nanoTime() + TIME_TO_TELL.toNanos();
+    while (!allGrew(before, counts) && System.nanoTime() < until) {
+      Watch.pause(Duration.ofMillis(50));
+    }
+    Map<Count, Long> now = fleet.tally();
+    for (Count count : counts) {
+      evidence.sign(count.label(), now.getOrDefault(count, 0L) - before.getOrDefault(count, 0L));
+    }
+  }
+
+  private boolean allGrew(Map<Count, Long> before, Count... counts) throws IOException {
+    Map<Count, Long> now = fleet.tally();
+    for (Count count : counts) {
+      if (now.getOrDefault(count, 0L) <= before.getOrDefault(count, 0L)) {
+        return false;
+      }
+    }
+    return true;
+  }
+}

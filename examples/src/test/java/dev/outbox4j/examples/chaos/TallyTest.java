@@ -1,0 +1,38 @@
+package dev.outbox4j.examples.chaos;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.outbox4j.examples.chaos.Tally.Count;
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+/** What a subscriber's process tells the harness. */
+class TallyTest {
+  private final Tally tally = new Tally();
+
+  @Test
+  void isReadAsItIsWritten() {
+    tally.add(Count.DEAD_CONNECTIONS);
+    tally.add(Count.DEAD_CONNECTIONS);
+    tally.listenerDisconnected("s1", new IOException());
+    tally.storeFailed("s1", "claim", new IOException());
+    tally.storeFailed("s1", "dead_letter", new IOException());
+
+    tally.released("s1", 4);
+
+    Map<Count, Long> read = Tally.parse(tally.toString());
+
+    assertThat(read)
+        .isEqualTo(
+            Map.of(
+                Count.DEAD_CONNECTIONS, 2L,
+                Count.STATEMENTS_FAILED, 2L,
+                Count.MOVES_FAILED, 1L,
+                Count.LISTENS_LOST, 1L,
+                Count.ROWS_GIVEN_BACK, 4L,
+                Count.LATE_WRITES_REFUSED, 0L));
+    assertThat(read.keySet()).containsExactlyElementsOf(Arrays.asList(Count.values()));
+  }
+}
