@@ -1,0 +1,221 @@
+package dev.outbox4j.examples.chaos;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.SerializationFeature;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.LocalDate;
+import java.time.ZoneOffset;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.Stream;
+
+/**
+ * Shows that the harness finds what it is to find: it runs it against engines that were broken on
+ * purpose, and with faults that are not done. Each of those runs must fail, and name what is wrong;
+ * a run of the sound engine must pass. {@code docs/operations/fault-harness.md} has its options.
+ */
+public final class Gate {
+  private static final Path PATCHES = Path.of("examples/src/test/broken-engines");
+  private static final String SOUND = "sound";
+  private static final String SHAMS = "shams";
+
+  private final Path directory;
+  private final Path report;
+  private final List<Map<String, Object>> results = new ArrayList<>();
+  private boolean passed = true;
+
+  private Gate(Path directory, Path report) {
+    this.directory = directory;
+    this.report = report;
+  }
+
+  /** An engine, the faults that bring its fault to light, and the breach that must be named. */
+  private record Engine(String name, String faults, int seconds, String breach) {}
+
+  private static final List<Engine> ENGINES =
+      List.of(
+          new Engine("no-fence", "freeze-subscriber,black-hole-network", 60, "stale_acks"),
+          new Engine("no-token", "freeze-subscriber,black-hole-network", 60, "stale_acks"),
+          new Engine("never-renews", "calm", 40, "unexplained_duplicates"),
+          new Engine(
+              "forgets-acks-in-an-outage",
+              "cut-network,cut-from-server,terminate-connections",
+              60,
+              "duplicates_after_lease_of_brief_faults"),
+          new Engine("deaf", "calm", 60, "quiet_messages_late"),
+          new Engine("never-sweeps", "calm", 40, "stuck_rows"),
+          new Engine("releases-what-runs", "calm", 40, "unexplained_duplicates"),
+          new Engine("forgets-the-drain", "rolling-restart", 20, "after a graceful stop"));
+
+  /** Arguments: the names of the runs that are wanted; all without any. */
+  public static void main(String[] arguments) throws IOException, InterruptedException {
+    Path directory = Files.createTempDirectory("outbox-gate");
+    String report = System.getProperty("chaos.report", "").strip();
+    Gate gate = new Gate(directory, Path.of(report.isEmpty() ? "docs/chaos-gate.json" : report));
+    List<String> wanted =
+        Arrays.stream(System.getProperty("chaos.gate", "").split(","))
+            .map(String::strip)
+            .filter(name -> !name.isEmpty() && !name.equals("true"))
+            .toList();
+    gate.run(wanted);
+    System.exit(gate.passed ? 0 : 1);
+  }
+
+  private void run(List<String> wanted) throws IOException, InterruptedException {
+    if (asked(wanted, SOUND)) {
+      require(SOUND, harness(SOUND, List.of(), Map.of("seconds", "60")), List.of());
+    }
+    if (asked(wanted, SHAMS)) {
+      shams();
+    }
+    for (Engine engine : ENGINES) {
+      if (asked(wanted, engine.name())) {
+        Map<String, String> options =
+            Map.of(
+                "faults", engine.faults(),
+                "seconds", Integer.toString(engine.seconds()));
+        Verdict verdict = harness(engine.name(), List.of(broken(engine.name())), options);
+        require(engine.name(), verdict, List.of(engine.breach()));
+      }
+    }
+    if (wanted.isEmpty()) {
+      write();
+    }
+    Report.say(passed ? "GATE PASSED" : "GATE FAILED");
+  }
+
+  private static boolean asked(List<String> wanted, String name) {
+    return wanted.isEmpty() || wanted.contains(name);
+  }
+
+  /** Each fault is announced and not done. */
+  private void shams() throws IOException, InterruptedException {
+    Verdict verdict =
+        harness(SHAMS, List.of(), Map.of("sham", "all", "seconds", "1", "once", "true"));
+    List<String> all =
+        Arrays.stream(Fault.values())
+            .filter(fault -> fault != Fault.CALM) // there is nothing to do for it
+            .map(fault -> "nothing shows that " + fault.label() + " happened")
+            .toList();
+    require(SHAMS, verdict, all);
+  }
+
+  /** How a run of the harness ended. */
+  private record Verdict(int status, List<String> breaches) {
+    Optional<String> breach(String words) {
+      return breaches.stream().filter(breach -> breach.contains(words)).findFirst();
+    }
+  }
+
+  /** A run that must name breaches, or must have none. */
+  private void require(String name, Verdict verdict, List<String> breaches) {
+    List<String> missing =
+        breaches.stream().filter(breach -> verdict.breach(breach).isEmpty()).toList();
+    boolean failed = verdict.status() != 0;
+    boolean asItShould = missing.isEmpty() && failed == !breaches.isEmpty();
+    passed &= asItShould;
+    Map<String, Object> result = new LinkedHashMap<>();
+    result.put("name", name);
+    result.put("verdict", failed ? "FAILED" : "PASSED");
+    result.put(
+        breaches.size() > 1 ? "breaches" : "breach",
+        breaches.size() > 1
+            ? breaches.stream().flatMap(breach -> verdict.breach(breach).stream()).toList()
+            : breaches.isEmpty() ? "" : verdict.breach(breaches.get(0)).orElse(""));
+    results.add(result);
+    Report.say(
+        "%s: %s, %s"
+            .formatted(
+                name,
+                failed ? "FAILED" : "PASSED",
+                asItShould ? "as it should" : "WRONG; not named: " + missing));
+  }
+
+  /** Compiles what a patch changes, to be put before the engine's classes. */
+  private Path broken(String engine) throws IOException, InterruptedException {
+    Path sources = Files.createDirectories(directory.resolve(engine).resolve("sources"));
+    Path classes = Files.createDirectories(directory.resolve(engine).resolve("classes"));
+    Path patch = PATCHES.resolve(engine + ".patch").toAbsolutePath();
+    List<String> changed =
+        Files.readAllLines(patch).stream()
+            .filter(line -> line.startsWith("+++ b/"))
+            .map(line -> line.substring("+++ b/".length()))
+            .toList();
+    for (String file : changed) {
+      Path copy = sources.resolve(file);
+      Files.createDirectories(copy.getParent());
+      Files.copy(Path.of(file), copy);
+    }
+    command(sources, List.of("git", "apply", patch.toString()));
+    List<String> compile = new ArrayList<>();
+    compile.add(Path.of(System.getProperty("java.home"), "bin", "javac").toString());
+    compile.addAll(List.of("-proc:none", "-nowarn", "-cp", System.getProperty("java.class.path")));
+    compile.addAll(List.of("-d", classes.toString()));
+    changed.forEach(file -> compile.add(sources.resolve(file).toString()));
+    command(sources, compile);
+    return classes;
+  }
+
+  private void command(Path where, List<String> command) throws IOException, InterruptedException {
+    Process process = new ProcessBuilder(command).directory(where.toFile()).inheritIO().start();
+    if (process.waitFor() != 0) {
+      throw new IOException(command.get(0) + " failed with " + process.exitValue());
+    }
+  }
+
+  private Verdict harness(String name, List<Path> before, Map<String, String> options)
+      throws IOException, InterruptedException {
+    Report.say("%n== %s".formatted(name));
+    Path result = directory.resolve(name + ".json");
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    Map<String, String> all = new LinkedHashMap<>(given());
+    all.putAll(options);
+    all.put("report", result.toString());
+    all.forEach((option, value) -> command.add("-Dchaos." + option + "=" + value));
+    String path =
+        Stream.concat(
+                before.stream().map(Path::toString),
+                Stream.of(System.getProperty("java.class.path")))
+            .reduce((a, b) -> a + File.pathSeparator + b)
+            .orElseThrow();
+    command.addAll(List.of("-cp", path, Chaos.class.getName()));
+    int status = new ProcessBuilder(command).inheritIO().start().waitFor();
+    List<String> breaches = new ArrayList<>();
+    if (Files.exists(result)) {
+      JsonNode written = new ObjectMapper().readTree(result.toFile());
+      written.get("breaches").forEach(breach -> breaches.add(breach.asText()));
+    }
+    return new Verdict(status, breaches);
+  }
+
+  /** Options for all runs. */
+  private static Map<String, String> given() {
+    Map<String, String> given = new LinkedHashMap<>();
+    for (String option : List.of("rate", "seed", "slack", "pooler", "clocks")) {
+      String value = System.getProperty("chaos." + option, "").strip();
+      if (!value.isEmpty()) {
+        given.put(option, value);
+      }
+    }
+    return given;
+  }
+
+  private void write() throws IOException {
+    Map<String, Object> all = new LinkedHashMap<>();
+    all.put("date", LocalDate.now(ZoneOffset.UTC).toString());
+    all.put("commit", Commit.current());
+    all.put("passed", passed);
+    all.put("engines", results);
+    new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT).writeValue(report.toFile(), all);
+    Report.say("written to " + report);
+  }
+}
