@@ -291,7 +291,7 @@ class ForeignCodeTest extends EngineFixture {
                   }));
       await().untilAsserted(() -> assertThat(handled).hasValue(10));
       await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
-      assertThat(subscriber.health().running()).isZero();
+      await().until(() -> subscriber.health().running() == 0);
       dropAll.set(true);
       publish("t");
       await().until(() -> subscriber.health().running() > 0);
@@ -332,6 +332,7 @@ class ForeignCodeTest extends EngineFixture {
   @Test
   void rendererThatThrowsErrorsKeepsNoLeaseFromBeingRenewed() {
     CountDownLatch release = new CountDownLatch(1);
+    CountDownLatch enough = new CountDownLatch(1);
     AtomicInteger renewed = new AtomicInteger();
     AtomicInteger timedOut = new AtomicInteger();
     publish("t");
@@ -339,7 +340,7 @@ class ForeignCodeTest extends EngineFixture {
         builder()
             .workers(1)
             .lease(Duration.ofMillis(200))
-            .handlerTimeout(Duration.ofMillis(100))
+            .handlerTimeout(Duration.ofSeconds(2))
             .retry(
                 RetryPolicy.standard()
                     .giveUpIf(
@@ -362,12 +363,21 @@ class ForeignCodeTest extends EngineFixture {
                 "t",
                 (payload, delivery) -> {
                   release.await();
+                })
+            .on(
+                "later",
+                (payload, delivery) -> {
+                  enough.await();
                 }));
     await().untilAsserted(() -> assertThat(timedOut).hasValue(1));
     release.countDown();
     await()
         .untilAsserted(
             () -> assertThat(store.rows()).singleElement().extracting("attempts").isEqualTo(1));
+    int before = renewed.get();
+    publish("later");
+    await().until(() -> renewed.get() >= before + 2);
+    enough.countDown();
   }
 
   @Test
@@ -401,7 +411,7 @@ class ForeignCodeTest extends EngineFixture {
     await().untilAsserted(() -> assertThat(expired.getCount()).isZero());
     publish("t");
     await().untilAsserted(() -> assertThat(handled).hasValue(1));
-    assertThat(subscriber.health().running()).isZero();
+    await().until(() -> subscriber.health().running() == 0);
   }
 
   @Test

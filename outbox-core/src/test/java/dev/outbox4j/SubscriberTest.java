@@ -96,7 +96,7 @@ class SubscriberTest {
                   fast.incrementAndGet();
                 }));
     await().untilAsserted(() -> assertThat(fast).hasValue(10_000));
-    assertThat(subscriber.health().running()).isEqualTo(1);
+    await().until(() -> subscriber.health().running() == 1);
     release.countDown();
     await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
   }
@@ -170,7 +170,7 @@ class SubscriberTest {
   }
 
   @Test
-  void sleepsWithItsNameAmongTheSleepersAndWakesByNotification() {
+  void messagesThatComeOneByOneAreHandledWithinSeconds() {
     AtomicInteger handled = new AtomicInteger();
     start(
         builder()

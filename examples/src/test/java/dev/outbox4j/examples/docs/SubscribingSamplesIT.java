@@ -27,6 +27,7 @@ import io.r2dbc.postgresql.PostgresqlConnectionConfiguration;
 import io.r2dbc.postgresql.PostgresqlConnectionFactory;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -301,7 +302,12 @@ class SubscribingSamplesIT {
               .build();
       try (subscriber) {
         subscriber.start();
-        await().until(() -> subscriber.health().healthy());
+        await()
+            .until(
+                () -> {
+                  Instant claim = subscriber.health().lastClaimAt();
+                  return claim != null && claim.isBefore(Instant.now().minusSeconds(1)); // asleep
+                });
         done.clear();
         publish("orders", "any", "");
         await().untilAsserted(() -> assertThat(done).containsExactly("orders"));

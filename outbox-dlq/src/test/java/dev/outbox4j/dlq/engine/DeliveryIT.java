@@ -81,11 +81,8 @@ class DeliveryIT {
                     (payload, delivery) -> {
                       handledAt.set(System.nanoTime());
                     }));
-    await()
-        .until(
-            () ->
-                subscriber.health().listener() == dev.outbox4j.SubscriberHealth.Listener.UP
-                    && subscriber.health().lastClaimAt() != null);
+    awaitAsleep();
+    await().until(() -> EngineFixture.sleepsFor(subscriber, Duration.ofSeconds(1)));
     long published = System.nanoTime();
     engine.publish(queue, "t", "x");
     await().pollInterval(Duration.ofMillis(1)).until(() -> handledAt.get() != 0);
@@ -371,33 +368,37 @@ class DeliveryIT {
   }
 
   private void awaitAsleep() {
-    await()
-        .until(
-            () ->
-                database.one(
-                        Long.class,
-                        "select count(*) from outbox_sleepers where queue = ? and wake_at > now()",
-                        queue)
-                    > 0);
+    await().until(this::isAsleep);
+  }
+
+  /** Publishers notify it then. */
+  private boolean isAsleep() {
+    return database.one(
+            Long.class,
+            "select count(*) from outbox_sleepers where queue = ? and wake_at > now()",
+            queue)
+        > 0;
   }
 
   @Test
   void messagesToASleepingSubscriberDoNotWaitForThePoll() {
     Map<String, Long> handled = new ConcurrentHashMap<>();
-    engine.start(
-        engine
-            .subscriber(queue)
-            .poll(Duration.ofMillis(10), Duration.ofSeconds(30))
-            .lease(Duration.ofSeconds(60))
-            .listen(listen())
-            .on(
-                "t",
-                String.class,
-                (text, delivery) -> {
-                  handled.put(text, System.nanoTime());
-                }));
-    for (int i = 0; i < 30; i++) {
+    OutboxSubscriber subscriber =
+        engine.start(
+            engine
+                .subscriber(queue)
+                .poll(Duration.ofMillis(10), Duration.ofSeconds(30))
+                .lease(Duration.ofSeconds(60))
+                .listen(listen())
+                .on(
+                    "t",
+                    String.class,
+                    (text, delivery) -> {
+                      handled.put(text, System.nanoTime());
+                    }));
+    for (int i = 0; i < 5; i++) {
       awaitAsleep();
+      await().until(() -> EngineFixture.sleepsFor(subscriber, Duration.ofSeconds(1)));
       String body = "m" + i;
       long published = System.nanoTime();
       engine.publish(queue, "t", body);
@@ -437,7 +438,23 @@ class DeliveryIT {
   }
 
   @Test
-  void busySubscriberTakesItsNameOffTheSleepersAndAStoppedOneToo() {
+  void busySubscriberIsNotAmongTheSleepers() {
+    engine.start(
+        engine
+            .subscriber(queue)
+            .poll(Duration.ofMillis(10), Duration.ofSeconds(30))
+            .lease(Duration.ofMinutes(10)) // its announcement does not run out meanwhile
+            .batchSize(100) // so that it is busy for many claims
+            .listen(listen())
+            .on("t", (payload, delivery) -> {}));
+    awaitAsleep();
+    engine.publish(queue, "t", 20_000);
+    await().pollInterval(Duration.ofMillis(1)).until(() -> !isAsleep());
+    assertThat(engine.rows(queue)).as("it is still busy").isPositive();
+  }
+
+  @Test
+  void stoppedSubscriberTakesItsNameOffTheSleepers() {
     OutboxSubscriber subscriber =
         engine.start(
             engine
@@ -447,8 +464,10 @@ class DeliveryIT {
                 .on("t", (payload, delivery) -> {}));
     awaitAsleep();
     subscriber.stop();
-    assertThat(
-            database.one(Long.class, "select count(*) from outbox_sleepers where queue = ?", queue))
-        .isZero();
+    assertThat(sleepers()).isZero();
+  }
+
+  private long sleepers() {
+    return database.one(Long.class, "select count(*) from outbox_sleepers where queue = ?", queue);
   }
 }

@@ -11,6 +11,7 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
@@ -42,6 +43,12 @@ final class EngineFixture implements AutoCloseable {
         .poll(Duration.ofMillis(5), Duration.ofMillis(50))
         .gracefulTimeout(Duration.ofSeconds(5))
         .observe(events);
+  }
+
+  /** Tells whether a subscriber has not claimed for so long: it may poll still at first. */
+  static boolean sleepsFor(OutboxSubscriber subscriber, Duration duration) {
+    Instant lastClaim = subscriber.health().lastClaimAt();
+    return lastClaim != null && lastClaim.isBefore(Instant.now().minus(duration));
   }
 
   OutboxSubscriber start(OutboxSubscriber.Builder builder) {

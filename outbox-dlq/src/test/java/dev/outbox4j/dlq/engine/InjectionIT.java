@@ -86,6 +86,7 @@ class InjectionIT {
                 database.list(
                     String.class,
                     "select subscriber from \"select -- Schemä\".\"Drop Table -- Ünï_sleepers\""))
+            .isNotEmpty()
             .allMatch(owner -> owner.startsWith("'; drop"));
       } finally {
         subscriber.stop();

@@ -19,7 +19,6 @@ import dev.outbox4j.postgres.testing.TcpProxy;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.SubscriberEvents.Phase;
 import java.time.Duration;
-import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -143,17 +142,12 @@ class SurvivalIT {
                     (payload, delivery) -> {
                       elsewhere.countDown();
                     }));
-    await().until(() -> sleepsFor(second, Duration.ofMillis(500)));
+    await().until(() -> EngineFixture.sleepsFor(second, Duration.ofMillis(500)));
     go.countDown();
     await().until(() -> engine.column(Integer.class, "attempts_count", id) == 1);
     first.stop();
     assertThat(elsewhere.getCount()).isEqualTo(1);
     assertThat(elsewhere.await(delay.toMillis() + 1_500, TimeUnit.MILLISECONDS)).isTrue();
-  }
-
-  private static boolean sleepsFor(OutboxSubscriber subscriber, Duration duration) {
-    Instant lastClaim = subscriber.health().lastClaimAt();
-    return lastClaim != null && lastClaim.isBefore(Instant.now().minus(duration));
   }
 
   @Test

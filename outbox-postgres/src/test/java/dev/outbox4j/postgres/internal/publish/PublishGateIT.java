@@ -45,7 +45,9 @@ class PublishGateIT {
     } else {
       String plan = explainMany(mode, messages);
       assertThat(plan).contains("InitPlan");
-      assertThat(plan.lines().filter(line -> line.contains("Seq Scan on outbox_sleepers")))
+      assertThat(plan.lines().filter(line -> line.contains(" on outbox_sleepers")))
+          .as(plan)
+          .isNotEmpty()
           .allMatch(line -> line.contains("loops=1)"));
     }
   }
