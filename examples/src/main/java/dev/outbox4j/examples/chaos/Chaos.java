@@ -30,6 +30,8 @@ public final class Chaos {
   private static final Duration BETWEEN_FAULTS = Duration.ofSeconds(1);
   private static final Duration LONG_OUTAGE = Duration.ofSeconds(60);
   private static final Duration SHORT_OUTAGE = Duration.ofSeconds(8);
+  private static final Duration LONG_LOCK = Duration.ofSeconds(20);
+  private static final Duration SHORT_LOCK = Duration.ofSeconds(4);
   private static final Duration LONGEST_STANDSTILL = Duration.ofSeconds(60);
   private static final long LONGEST_AFTER_SERVER_SECONDS = 3;
   private static final long LONGEST_AFTER_LEASE_SECONDS = 2;
@@ -95,6 +97,7 @@ public final class Chaos {
                 server,
                 network,
                 listenNetwork,
+                pooler,
                 fleet,
                 ledger,
                 schema,
@@ -103,7 +106,10 @@ public final class Chaos {
                 new Deeds(options.shams(), server.direct()),
                 new Random(options.seed()),
                 new Scene.Settings(
-                    LEASE, options.isLong() ? LONG_OUTAGE : SHORT_OUTAGE, options.rate()));
+                    LEASE,
+                    options.isLong() ? LONG_OUTAGE : SHORT_OUTAGE,
+                    options.isLong() ? LONG_LOCK : SHORT_LOCK,
+                    options.rate()));
         doFaults(new FaultRunner(scene), scene);
         settle(fleet, ledger, server.direct(), pooler);
         report.figure("stalls_of_the_machine", pulse.stalls());
@@ -148,15 +154,19 @@ public final class Chaos {
       throws IOException, InterruptedException, SQLException {
     List<Fault> round = new ArrayList<>();
     List<Fault> always = new ArrayList<>(ALWAYS);
-    always.retainAll(options.faults());
+    List<Fault> faults = new ArrayList<>(options.faults());
+    if (scene.pooler() == null) {
+      faults.remove(Fault.PAUSE_POOLER);
+    }
+    always.retainAll(faults);
     long begun = System.nanoTime();
     long until = begun + TimeUnit.SECONDS.toNanos(options.seconds());
-    int left = options.once() ? options.faults().size() : 0;
+    int left = options.once() ? faults.size() : 0;
     while (System.nanoTime() < until || !always.isEmpty() || left > 0) {
       left--;
       if (round.isEmpty()) { // each fault once, in random order, then again
         Report.say("%d committed".formatted(scene.ledger().committed()));
-        round.addAll(options.faults());
+        round.addAll(faults);
         Collections.shuffle(round, scene.random());
         round.removeAll(always);
         round.addAll(0, always); // be the run ever so short

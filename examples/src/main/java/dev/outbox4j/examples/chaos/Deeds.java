@@ -80,6 +80,18 @@ final class Deeds {
     }
   }
 
+  void signal(Pooler pooler, String signal) throws IOException, InterruptedException {
+    if (!sham) {
+      pooler.signal(signal);
+    }
+  }
+
+  void killBackend(long pid) throws IOException, InterruptedException {
+    if (!sham) {
+      Signals.send("KILL", pid, "a backend");
+    }
+  }
+
   void crash(Server server) throws IOException, InterruptedException {
     if (!sham) {
       server.crash();

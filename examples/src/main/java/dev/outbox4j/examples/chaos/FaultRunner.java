@@ -48,6 +48,10 @@ final class FaultRunner {
       case SLOW_HANDLERS -> processes.slowHandlers();
       case TERMINATE_CONNECTIONS -> server.terminateConnections();
       case CRASH_SERVER -> server.crash();
+      case KILL_BACKEND -> server.killBackend();
+      case LOCK_TABLES -> server.lockTables();
+      case EXHAUST_SLOTS -> server.exhaustSlots();
+      case PAUSE_POOLER -> server.pausePooler();
       case CUT_LISTEN ->
           network.ofListen(new Disturbance(Weather.CUT, Way.BOTH, Length.USUAL.time()));
       case BLACK_HOLE_LISTEN ->

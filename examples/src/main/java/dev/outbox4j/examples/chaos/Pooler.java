@@ -89,6 +89,10 @@ final class Pooler implements AutoCloseable {
     return port;
   }
 
+  void signal(String signal) throws IOException, InterruptedException {
+    Signals.send(signal, process.pid(), "the pooler");
+  }
+
   @Override
   public void close() {
     process.destroyForcibly();

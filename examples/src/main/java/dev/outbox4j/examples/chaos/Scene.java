@@ -9,12 +9,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
 
 /** What faults are done to, and what their effects are read from. */
 record Scene(
     Server server,
     FaultyProxy network,
     FaultyProxy listenNetwork,
+    @Nullable Pooler pooler,
     Fleet fleet,
     Ledger ledger,
     LedgerSchema schema,
@@ -25,7 +27,7 @@ record Scene(
     Settings settings) {
 
   /** The bounds and the pace of a run. */
-  record Settings(Duration lease, Duration deadLetterOutage, int rate) {}
+  record Settings(Duration lease, Duration deadLetterOutage, Duration tableLock, int rate) {}
 
   /** Processes tell what they counted twice a second. */
   private static final Duration TIME_TO_TELL = Duration.ofSeconds(2);

@@ -56,7 +56,12 @@ final class Server implements AutoCloseable {
   /** Kills every server process at once and starts the server, which recovers from its log. */
   void crash() throws IOException, InterruptedException {
     pgCtl("stop", "-m", "immediate");
-    direct.getHikariPoolMXBean().softEvictConnections(); // they are dead
+    forgetConnections();
+  }
+
+  /** Lets go of connections that are dead. */
+  void forgetConnections() {
+    direct.getHikariPoolMXBean().softEvictConnections();
   }
 
   void startAgain() throws IOException, InterruptedException {

@@ -2,13 +2,20 @@ package dev.outbox4j.examples.chaos;
 
 import dev.outbox4j.examples.chaos.Tally.Count;
 import java.io.IOException;
+import java.sql.Connection;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import javax.sql.DataSource;
 
 /** Faults of the server and of its sessions. */
 final class ServerFaults {
   private static final int LONGEST_DOWN_SECONDS = 3;
+  private static final String TOO_MANY_CONNECTIONS = "53300";
 
   /** By role, so that none is spared by chance; sessions for effects belong to the ledger. */
   private static final Map<String, String> ROLES =
@@ -57,6 +64,105 @@ final class ServerFaults {
     scene.report().recoveryAfterServer(recovery.seconds());
     Evidence evidence = new Evidence().sign("servers_started", started().equals(started) ? 0 : 1);
     scene.addCounts(evidence, before, Count.STATEMENTS_FAILED, Count.LISTENS_LOST);
+    return new Episode(recovery, evidence);
+  }
+
+  /** The server ends all other sessions then, and recovers. */
+  Episode killBackend() throws IOException, InterruptedException, SQLException {
+    Map<Count, Long> before = scene.fleet().tally();
+    List<String> pids =
+        scene.texts(
+            "select pid::text from pg_stat_activity where application_name ~ '^s[0-9][.][0-9]+$'"
+                + " order by random()");
+    if (!pids.isEmpty()) {
+      scene.deeds().killBackend(Long.parseLong(pids.get(0)));
+    }
+    scene.deeds().step(scene.server()::forgetConnections);
+    Recovery recovery = scene.recovery();
+    long left =
+        scene.number(
+            "select count(*) from pg_stat_activity where pid = any(?::int[])",
+            "{" + String.join(",", pids) + "}");
+    Evidence evidence =
+        new Evidence()
+            .sign("sessions_ended", pids.size() - left)
+            .countersign("sessions_left", left);
+    scene.addCounts(evidence, before, Count.STATEMENTS_FAILED, Count.LISTENS_LOST);
+    return new Episode(recovery, evidence);
+  }
+
+  /** One after the other, as a migration does. */
+  Episode lockTables() throws IOException, SQLException {
+    Map<Count, Long> before = scene.fleet().tally();
+    Evidence evidence = new Evidence();
+    for (String table : List.of("outbox", "outbox_sleepers", "outbox_dlq")) {
+      try (Connection connection = scene.direct().getConnection();
+          Statement statement = connection.createStatement()) {
+        connection.setAutoCommit(false);
+        scene.deeds().step(() -> statement.execute("lock table " + table));
+        String from = scene.watch().now();
+        Watch.pause(scene.settings().tableLock());
+        evidence.sign(
+            "locks_on_" + table,
+            scene.number(
+                "select count(*) from pg_locks where granted and mode = 'AccessExclusiveLock'"
+                    + " and relation = to_regclass(?)",
+                table));
+        if (table.equals("outbox")) {
+          evidence.countersign("deletions_meanwhile", scene.deletionsSince(from));
+        }
+        connection.rollback();
+      }
+    }
+    Recovery recovery = scene.recovery();
+    scene.addCounts(evidence, before, Count.STATEMENTS_FAILED);
+    return new Episode(recovery, evidence);
+  }
+
+  /** Every connection the server has is taken, and those of the subscribers end. */
+  Episode exhaustSlots() throws IOException, SQLException {
+    Map<Count, Long> before = scene.fleet().tally();
+    Evidence evidence = new Evidence();
+    List<Connection> taken = new ArrayList<>();
+    try {
+      scene.deeds().step(() -> evidence.sign("connections_refused", takeAll(taken)));
+      for (String whose : ROLES.values()) {
+        terminateTwo(whose);
+        scene.deeds().step(() -> takeAll(taken));
+      }
+      Watch.pause(Fault.Length.USUAL.time());
+    } finally {
+      for (Connection connection : taken) {
+        connection.close();
+      }
+    }
+    evidence.sign("connections_taken", taken.size());
+    Recovery recovery = scene.recovery();
+    scene.addCounts(evidence, before, Count.STATEMENTS_FAILED);
+    return new Episode(recovery, evidence);
+  }
+
+  /** Takes connections until the server refuses one; tells that it did for want of slots. */
+  private long takeAll(List<Connection> taken) throws SQLException {
+    DataSource server = Database.at(scene.server().port());
+    while (true) {
+      try {
+        taken.add(server.getConnection());
+      } catch (SQLException refused) {
+        return TOO_MANY_CONNECTIONS.equals(refused.getSQLState()) ? 1 : 0;
+      }
+    }
+  }
+
+  Episode pausePooler() throws IOException, InterruptedException {
+    Map<Count, Long> before = scene.fleet().tally();
+    Pooler pooler = Objects.requireNonNull(scene.pooler());
+    scene.deeds().signal(pooler, "STOP");
+    Watch.pause(Fault.Length.LONG.time());
+    scene.deeds().signal(pooler, "CONT");
+    Recovery recovery = scene.recovery();
+    Evidence evidence = new Evidence();
+    scene.addCounts(evidence, before, Count.STATEMENTS_FAILED);
     return new Episode(recovery, evidence);
   }
 

@@ -65,11 +65,7 @@ final class Worker {
   }
 
   void signal(String signal) throws IOException, InterruptedException {
-    int status =
-        new ProcessBuilder("kill", "-" + signal, Long.toString(process.pid())).start().waitFor();
-    if (status != 0) {
-      throw new IOException("kill -" + signal + " of " + name + " ended with " + status);
-    }
+    Signals.send(signal, process.pid(), name);
   }
 
   void order(String order) throws IOException {
