@@ -2,6 +2,7 @@ package dev.outbox4j.examples.chaos;
 
 import dev.outbox4j.examples.chaos.Duplicates.Reason;
 import dev.outbox4j.examples.chaos.Tally.Count;
+import dev.outbox4j.examples.chaos.Watch.Since;
 import dev.outbox4j.migrations.OutboxMigrations;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -91,7 +92,9 @@ public final class Chaos {
         pulse.start();
         fleet.start();
         Watch watch = new Watch(server.direct(), fleet, report, options.slack());
-        watch.untilAllAreWell(watch.since());
+        Since begun = watch.since();
+        watch.untilAllAreWell(begun);
+        ledger.episode("start", begun.instant(), watch.now());
         Scene scene =
             new Scene(
                 server,
@@ -259,7 +262,7 @@ public final class Chaos {
     report.mustBeZero("healthy_dead_lettered", ledger.healthyDeadLettered());
     report.mustBeZero("dead_lettered_twice", ledger.deadLetteredTwice());
     report.mustBeZero("handled_early", ledger.early());
-    report.mustBeZero("quiet_messages_late", ledger.quietMessagesLate());
+    report.mustBeZero("quiet_messages_late", ledger.quietMessagesLate(options.slack()));
     report.mustBeZero("misdated", ledger.misdated(Subscriber.RETRY_DELAY));
     Duplicates duplicates = ledger.duplicates();
     report.figure("duplicates", duplicates.all());

@@ -232,8 +232,10 @@ final class Ledger {
   /**
    * Quiet messages that were handled late though no fault was done between their commit and then:
    * not by the notification, but by a poll.
+   *
+   * @param slack how much later a busy machine may be
    */
-  long quietMessagesLate() throws SQLException {
+  long quietMessagesLate(Duration slack) throws SQLException {
     return Database.number(
         direct,
         """
@@ -241,7 +243,7 @@ final class Ledger {
         where c.kind = 'QUIET' and h.at > c.due_at + make_interval(secs => ?)
           and not exists (
             select from episodes e where e.fault <> 'calm' and e.began <= h.at and e.ended >= c.due_at)""",
-        LATE.toMillis() / 1e3);
+        LATE.plus(slack).toMillis() / 1e3);
   }
 
   Duplicates duplicates() throws SQLException {

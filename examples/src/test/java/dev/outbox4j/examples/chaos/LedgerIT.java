@@ -298,7 +298,8 @@ class LedgerIT {
       ledger.episode(episode, "2029-12-31 23:59:59", "2030-01-01 00:00:01");
     }
 
-    assertThat(ledger.quietMessagesLate()).isEqualTo(expected);
+    assertThat(ledger.quietMessagesLate(Duration.ZERO)).isEqualTo(expected);
+    assertThat(ledger.quietMessagesLate(Duration.ofSeconds(1))).isZero();
     assertThat(ledger.quietMessages("2030-01-01", "2030-01-02")).isEqualTo(1);
   }
 
