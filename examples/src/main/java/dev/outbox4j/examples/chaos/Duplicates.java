@@ -26,15 +26,17 @@ final class Duplicates {
   /**
    * Pairs a run with the next one of its message by token: by time, a frozen handler that goes on
    * would come after the one that replaced it. A pair needs a fault that hit the process of its
-   * first run between the two effects, or around one of them. And that run must have reported a
-   * failure or lost its lease: to time, or already when it wrote its effect (then the row was
-   * another's, not only without a lease), or with the column that holds leases.
+   * first run between the beginning of the earlier run and the later effect: a long run may have
+   * lost its lease well before its effect. And that run must have reported a failure or lost its
+   * lease: to time, or already when it wrote its effect (then the row was another's, not only
+   * without a lease), or with the column that holds leases.
    */
   private static final String PAIRS =
       """
       with runs as (
         select no, outbox_id, token, row_token, owner, lease_until, at,
-          lead(token) over w as next_token, lead(at) over w as next_at
+          lead(token) over w as next_token, lead(at) over w as next_at,
+          coalesce(began, at) as began, lead(coalesce(began, at)) over w as next_began
         from handled where no in (select no from handled group by no having count(*) > 1)
         window w as (partition by no order by token, at)
       ), pairs as (
@@ -42,7 +44,8 @@ final class Duplicates {
           array(
             select f.fault from faults f
             where (f.owner is null or f.owner = r.owner)
-              and f.hit_from <= greatest(r.at, r.next_at) and f.hit_to >= least(r.at, r.next_at)
+              and f.hit_from <= greatest(r.at, r.next_at)
+              and f.hit_to >= least(r.began, r.next_began)
           ) as faults
         from runs r
         left join (select distinct outbox_id, token from retried) t

@@ -19,7 +19,7 @@ final class LedgerSchema {
           // lease and token of the row, as the server had them when the effect was written
           "create table handled (no bigint not null, outbox_id bigint not null, token bigint not null,"
               + " row_token bigint, owner text not null, lease_until timestamptz,"
-              + " at timestamptz not null default clock_timestamp())",
+              + " at timestamptz not null default clock_timestamp(), began timestamptz)",
           "create index on handled (no)",
           "create index on handled (at)",
           "create table deleted (outbox_id bigint not null, token bigint not null,"

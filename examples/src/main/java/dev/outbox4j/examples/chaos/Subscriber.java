@@ -51,8 +51,9 @@ final class Subscriber {
 
   /** Notes beside the effect whose the row is at this instant. */
   private static final String EFFECT =
-      "insert into handled (no, outbox_id, token, owner, row_token, lease_until)"
-          + " select ?, ?, ?, ?, o.lease_token, case when o.lease_token = ? then o.lease_until end"
+      "insert into handled (no, outbox_id, token, owner, began, row_token, lease_until)"
+          + " select ?, ?, ?, ?, clock_timestamp() - make_interval(secs => ?),"
+          + " o.lease_token, case when o.lease_token = ? then o.lease_until end"
           + " from (values (0)) one left join outbox o on o.id = ?";
 
   private final String name;
@@ -207,6 +208,7 @@ final class Subscriber {
 
   private void handle(Kind kind, long no, Delivery delivery)
       throws SQLException, InterruptedException {
+    long begun = System.nanoTime();
     boolean first = delivery.attempt() == 1;
     if (slow) {
       LockSupport.parkNanos(Orders.SLOWNESS.toNanos());
@@ -238,7 +240,7 @@ final class Subscriber {
       case LONG -> Thread.sleep(lease.multipliedBy(LEASES_OF_A_LONG_RUN).toMillis());
       case NORMAL, DELAYED, BIG, QUIET -> {}
     }
-    effect(no, delivery);
+    effect(no, delivery, begun);
   }
 
   private static void ignoreInterrupts(Duration time) {
@@ -249,15 +251,16 @@ final class Subscriber {
     }
   }
 
-  private void effect(long no, Delivery delivery) throws SQLException {
+  private void effect(long no, Delivery delivery, long begun) throws SQLException {
     try (Connection connection = effects.getConnection();
         PreparedStatement insert = connection.prepareStatement(EFFECT)) {
       insert.setLong(1, no);
       insert.setLong(2, delivery.id());
       insert.setLong(3, delivery.leaseToken());
       insert.setString(4, name);
-      insert.setLong(5, delivery.leaseToken());
-      insert.setLong(6, delivery.id());
+      insert.setDouble(5, (System.nanoTime() - begun) / 1e9);
+      insert.setLong(6, delivery.leaseToken());
+      insert.setLong(7, delivery.id());
       insert.executeUpdate();
     }
   }

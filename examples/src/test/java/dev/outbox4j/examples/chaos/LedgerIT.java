@@ -250,6 +250,20 @@ class LedgerIT {
     assertThat(ledger.duplicates().count(reason)).isEqualTo(1);
   }
 
+  @ParameterizedTest
+  @CsvSource({"-6000, LEASE", "2000, UNEXPLAINED"})
+  void explainsASecondEffectByAFaultWhileTheFirstHandlerRan(int began, Reason reason)
+      throws SQLException {
+    insertEffect(OWNER, 1, 9_000, null, 2);
+    insertEffect(OTHER, 2, 14_000, 5000, 2);
+    database.update(
+        "update handled set began = timestamptz '2030-01-01' + ? * interval '1 ms' where token = 1",
+        began);
+    fault("black-hole-network", null);
+
+    assertThat(ledger.duplicates().count(reason)).isEqualTo(1);
+  }
+
   @Test
   void neverExplainsASecondEffectUnderTheSameToken() throws SQLException {
     insertEffect(OWNER, 1, 100, 5000, 1);
