@@ -33,6 +33,9 @@ final class SliceWalk {
   /** Where a slice that found more goes on; null at its beginning. */
   private @Nullable ScanBound reached;
 
+  /** The bottom of that slice: below it nothing was found yet. */
+  private @Nullable ScanBound reachedFrom;
+
   private boolean begun;
   private Duration width = FIRST_SLICE;
   private Duration limit;
@@ -81,7 +84,9 @@ final class SliceWalk {
   }
 
   private @Nullable ScanBound bottom() {
-    return width.compareTo(WIDEST_SLICE) >= 0 ? end : QueueScan.later(end, below(width));
+    ScanBound byWidth =
+        width.compareTo(WIDEST_SLICE) >= 0 ? end : QueueScan.later(end, below(width));
+    return reached == null ? byWidth : QueueScan.later(byWidth, reachedFrom);
   }
 
   private @Nullable ScanBound below(Duration span) {
@@ -91,6 +96,7 @@ final class SliceWalk {
   /** Learns that a slice found more than it could take: it goes on there, at once. */
   void found(@Nullable ScanBound last, long took, long now) {
     cost += took;
+    reachedFrom = bottom();
     reached = QueueScan.later(reached, last);
     allowedAt = now;
   }

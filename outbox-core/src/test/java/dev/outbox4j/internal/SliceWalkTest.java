@@ -9,8 +9,13 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.NavigableSet;
+import java.util.Random;
+import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Where a walk goes, and when it ends. */
 class SliceWalkTest {
@@ -109,6 +114,36 @@ class SliceWalkTest {
     assertThat(top).isEqualTo(place(Duration.ofMinutes(1)));
     assertThat(slices).isEqualTo(32);
     assertThat(cost).isEqualTo(33 * MUCH);
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {1, 2, 3, 4})
+  void noRowIsLeftOutOfAWalkWhateverItsSlicesMeet(long seed) {
+    Random random = new Random(seed);
+    for (int walk = 0; walk < 1_000; walk++) {
+      TreeSet<ScanBound> rows = new TreeSet<>();
+      for (int i = 0; i < 200; i++) {
+        rows.add(new ScanBound(BOUND.availableAt().minusMillis(random.nextInt(60_000)), i));
+      }
+      long cost = -1;
+      for (int timeouts = 0; cost < 0; ) {
+        Range slice = aMinute.next(BOUND).range();
+        NavigableSet<ScanBound> inIt = rows.subSet(slice.above(), false, slice.upTo(), true);
+        int lot = random.nextInt(10);
+        if (lot < 3 && timeouts < 3) { // more would end in a slice that is left out
+          timeouts++;
+          aMinute.timedOut(MUCH, 0);
+        } else if (lot < 6 && inIt.size() > 1) {
+          ScanBound last = List.copyOf(inIt).get(random.nextInt(inIt.size()));
+          inIt.headSet(last, true).clear();
+          aMinute.found(last, LITTLE, 0);
+        } else {
+          inIt.clear();
+          cost = aMinute.passed(random.nextBoolean() ? LITTLE : MUCH, 0);
+        }
+      }
+      assertThat(rows).as("walk %d", walk).isEmpty();
+    }
   }
 
   @Test
