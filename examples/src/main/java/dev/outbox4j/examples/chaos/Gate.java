@@ -23,7 +23,7 @@ import java.util.stream.Stream;
  * a run of the sound engine must pass. {@code docs/operations/fault-harness.md} has its options.
  */
 public final class Gate {
-  private static final Path PATCHES = Path.of("examples/src/test/broken-engines");
+  static final Path PATCHES = Path.of("examples/src/test/broken-engines");
   private static final String SOUND = "sound";
   private static final String SHAMS = "shams";
 
@@ -90,6 +90,11 @@ public final class Gate {
       write();
     }
     Report.say(passed ? "GATE PASSED" : "GATE FAILED");
+  }
+
+  /** The names of the broken engines. */
+  static List<String> engines() {
+    return ENGINES.stream().map(Engine::name).toList();
   }
 
   private static boolean asked(List<String> wanted, String name) {
