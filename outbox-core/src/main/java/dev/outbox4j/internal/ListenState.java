@@ -124,6 +124,7 @@ final class ListenState implements NotificationSource.Listener {
 
   @Override
   public void disconnected(Throwable cause) {
+    boolean lost = up; // else one more attempt to come back has failed
     up = false;
     if (!reported) {
       reported = true;
@@ -133,7 +134,9 @@ final class ListenState implements NotificationSource.Listener {
           EngineHealth.words(cause));
     }
     health.noted("listen: " + EngineHealth.words(cause));
-    signal.run(); // a wait that counted on notifications is too long now
+    if (lost) {
+      signal.run(); // a wait that counted on notifications is too long now
+    }
     events.listenerDisconnected(cause);
   }
 
