@@ -34,7 +34,12 @@ public final class Chaos {
   private static final Duration LONG_LOCK = Duration.ofSeconds(20);
   private static final Duration SHORT_LOCK = Duration.ofSeconds(4);
   private static final Duration LONGEST_STANDSTILL = Duration.ofSeconds(60);
+  private static final Duration LONG_LISTEN_CUT = Duration.ofMinutes(3);
+  private static final Duration SHORT_LISTEN_CUT = Duration.ofSeconds(25);
+  private static final Duration LONG_HORIZON = Duration.ofMinutes(10);
+  private static final Duration SHORT_HORIZON = Duration.ofSeconds(10);
   private static final long LONGEST_AFTER_SERVER_SECONDS = 3;
+  private static final long LONGEST_AFTER_PROMOTION_SECONDS = 5;
   private static final long LONGEST_AFTER_LEASE_SECONDS = 2;
 
   /** Without these a run proves little. */
@@ -70,8 +75,8 @@ public final class Chaos {
     report.figure("seed", options.seed());
     report.figure("processors", Runtime.getRuntime().availableProcessors());
     try (Server server = new Server(directory);
-        FaultyProxy network = new FaultyProxy(server.port());
-        FaultyProxy listenNetwork = new FaultyProxy(server.port());
+        FaultyProxy network = new FaultyProxy(server::port);
+        FaultyProxy listenNetwork = new FaultyProxy(server::port);
         Pooler pooler = pooler(directory, network.port())) {
       report.figure("postgresql", server.version());
       OutboxMigrations.standard().migrate(server.direct());
@@ -83,12 +88,13 @@ public final class Chaos {
               network.port(),
               pooler == null ? 0 : pooler.port(),
               listenNetwork.port(),
-              server.port());
-      Fleet fleet = new Fleet(directory, routes, LEASE.toSeconds(), options.rate(), clockFaker());
+              server.ports());
+      Optional<Path> clockFaker = clockFaker();
+      Fleet fleet = new Fleet(directory, routes, LEASE.toSeconds(), options.rate(), clockFaker);
       for (int slot = 0; slot < fleet.size(); slot++) {
         Database.update(server.direct(), "create role " + Fleet.listener(slot) + " login");
       }
-      try (Pulse pulse = new Pulse(Database.at(server.port()), ledger)) {
+      try (Pulse pulse = new Pulse(Database.at(server.ports()), ledger)) {
         pulse.start();
         fleet.start();
         Watch watch = new Watch(server.direct(), fleet, report, options.slack());
@@ -112,8 +118,11 @@ public final class Chaos {
                     LEASE,
                     options.isLong() ? LONG_OUTAGE : SHORT_OUTAGE,
                     options.isLong() ? LONG_LOCK : SHORT_LOCK,
+                    options.isLong() ? LONG_LISTEN_CUT : SHORT_LISTEN_CUT,
+                    options.isLong() ? LONG_HORIZON : SHORT_HORIZON,
+                    Ledger.LATE.plus(options.slack()),
                     options.rate()));
-        doFaults(new FaultRunner(scene), scene);
+        doFaults(new FaultRunner(scene, clockFaker.orElse(null)), scene, clockFaker.isPresent());
         settle(fleet, ledger, server.direct(), pooler);
         report.figure("stalls_of_the_machine", pulse.stalls());
         report.figure("longest_stall_s", Report.round(pulse.longest().toMillis() / 1e3));
@@ -122,6 +131,9 @@ public final class Chaos {
         fleet.killAll();
       }
       judge(ledger);
+      List<Long> acknowledged = Acknowledged.read(directory);
+      report.figure("transactions_acknowledged", acknowledged.size());
+      report.mustBeZero("acknowledged_and_gone", Acknowledged.gone(server.direct(), acknowledged));
     }
     if (options.report().isPresent()) {
       report.write(options.report().get());
@@ -153,13 +165,27 @@ public final class Chaos {
     return faker;
   }
 
-  private void doFaults(FaultRunner runner, Scene scene)
+  private boolean volume() {
+    boolean wanted = !options.volume().equals("none");
+    if (wanted && !DiskFull.possible()) {
+      report.breach("only root can mount a volume to fill; do without by -Dchaos.volume=none");
+    }
+    return wanted && DiskFull.possible();
+  }
+
+  private void doFaults(FaultRunner runner, Scene scene, boolean clocks)
       throws IOException, InterruptedException, SQLException {
     List<Fault> round = new ArrayList<>();
     List<Fault> always = new ArrayList<>(ALWAYS);
     List<Fault> faults = new ArrayList<>(options.faults());
     if (scene.pooler() == null) {
-      faults.remove(Fault.PAUSE_POOLER);
+      faults.removeAll(List.of(Fault.PAUSE_POOLER, Fault.RESTART_POOLER));
+    }
+    if (!clocks) {
+      faults.remove(Fault.JUMP_CLOCK);
+    }
+    if (!volume()) {
+      faults.remove(Fault.FILL_DISK);
     }
     always.retainAll(faults);
     long begun = System.nanoTime();
@@ -262,7 +288,8 @@ public final class Chaos {
     report.mustBeZero("healthy_dead_lettered", ledger.healthyDeadLettered());
     report.mustBeZero("dead_lettered_twice", ledger.deadLetteredTwice());
     report.mustBeZero("handled_early", ledger.early());
-    report.mustBeZero("quiet_messages_late", ledger.quietMessagesLate(options.slack()));
+    report.mustBeZero(
+        "quiet_messages_late", ledger.quietMessagesLate(Ledger.LATE.plus(options.slack())));
     report.mustBeZero("misdated", ledger.misdated(Subscriber.RETRY_DELAY));
     Duplicates duplicates = ledger.duplicates();
     report.figure("duplicates", duplicates.all());
@@ -277,7 +304,8 @@ public final class Chaos {
     report.figure("limit_of_each_recovery_s", Watch.LONGEST_RECOVERY.toSeconds() + slack);
     report.judgeRecoveries(
         LEASE.toSeconds() + LONGEST_AFTER_LEASE_SECONDS + slack,
-        LONGEST_AFTER_SERVER_SECONDS + slack);
+        LONGEST_AFTER_SERVER_SECONDS + slack,
+        LONGEST_AFTER_PROMOTION_SECONDS + slack);
   }
 
   /** Nothing in it tells more than the report, once the run was clean. */

@@ -8,7 +8,9 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 import org.postgresql.ds.PGSimpleDataSource;
@@ -18,12 +20,24 @@ final class Database {
   private Database() {}
 
   static PGSimpleDataSource at(int port) {
-    return at(port, new PGSimpleDataSource());
+    return at(Integer.toString(port));
   }
 
-  private static PGSimpleDataSource at(int port, PGSimpleDataSource source) {
-    source.setServerNames(new String[] {"localhost"});
-    source.setPortNumbers(new int[] {port});
+  /** Of several ports, separated by commas, the primary's is taken. */
+  static PGSimpleDataSource at(String ports) {
+    return at(ports, new PGSimpleDataSource());
+  }
+
+  private static PGSimpleDataSource at(String ports, PGSimpleDataSource source) {
+    int[] numbers = Stream.of(ports.split(",", -1)).mapToInt(Integer::parseInt).toArray();
+    String[] names = new String[numbers.length];
+    Arrays.fill(names, "localhost");
+    source.setServerNames(names);
+    source.setPortNumbers(numbers);
+    if (numbers.length > 1) {
+      source.setTargetServerType("primary");
+      source.setHostRecheckSeconds(0); // the primary may be another one by now
+    }
     source.setDatabaseName("postgres");
     source.setUser("postgres");
     source.setConnectTimeout(5);
@@ -32,20 +46,35 @@ final class Database {
   }
 
   /** For a pool: without the long pauses of HikariCP's. */
-  static PGSimpleDataSource retrying(int port) {
-    return at(port, new RetryingDataSource());
+  static PGSimpleDataSource retrying(String ports) {
+    return at(ports, new RetryingDataSource());
   }
 
   /** A pool as a service would set it up, at short times so that faults heal quickly. */
-  static HikariDataSource pool(int port, int size, String name, boolean pooler) {
-    PGSimpleDataSource source = retrying(port);
-    if (pooler) {
-      source.setPrepareThreshold(0); // a transaction pooler keeps no prepared statements
-    }
-    return pool(source, size, name);
+  static HikariDataSource pool(String ports, int size, String name, boolean pooler) {
+    return new HikariDataSource(config(retrying(ports, pooler), size, name));
+  }
+
+  /** One for statements of the service's own: nobody else gives up connections that are no good. */
+  static HikariDataSource servicePool(String ports, int size, String name, boolean pooler) {
+    HikariConfig config = config(retrying(ports, pooler), size, name);
+    config.setExceptionOverrideClassName(ReadOnlyEviction.class.getName());
+    return new HikariDataSource(config);
   }
 
   static HikariDataSource pool(PGSimpleDataSource source, int size, String name) {
+    return new HikariDataSource(config(source, size, name));
+  }
+
+  private static PGSimpleDataSource retrying(String ports, boolean pooler) {
+    PGSimpleDataSource source = retrying(ports);
+    if (pooler) {
+      source.setPrepareThreshold(0); // a transaction pooler keeps no prepared statements
+    }
+    return source;
+  }
+
+  private static HikariConfig config(PGSimpleDataSource source, int size, String name) {
     source.setApplicationName(name);
     // so that the name is sent with the first packet: a pooler would not learn of one that is set
     // later, if the server's session has it by chance
@@ -56,7 +85,7 @@ final class Database {
     config.setMaximumPoolSize(size);
     config.setConnectionTimeout(1_000);
     config.setInitializationFailTimeout(-1);
-    return new HikariDataSource(config);
+    return config;
   }
 
   static int update(DataSource source, String sql, @Nullable Object... parameters)

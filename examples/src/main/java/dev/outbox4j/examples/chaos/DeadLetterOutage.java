@@ -30,13 +30,13 @@ final class DeadLetterOutage {
   }
 
   /** Returns how long all took to be well again. */
-  Recovery last() throws IOException, SQLException {
+  Recovery last() throws IOException, InterruptedException, SQLException {
     Duration time = scene.settings().deadLetterOutage();
     // from the fault before, a low rate could be left that half is easily had of
     watch.until(
         this::flowsAsUsual, "a rate of " + USUAL_SHARE + " of what is asked for", watch.since());
     String broken = watch.now();
-    scene.deeds().step(scene.schema()::dropDeadLetters);
+    scene.deeds().act(scene.schema()::dropDeadLetters);
     List<String> health;
     String mended;
     try {
@@ -44,7 +44,7 @@ final class DeadLetterOutage {
       health = scene.fleet().health();
       mended = watch.now();
     } finally {
-      scene.deeds().step(scene.schema()::createDeadLetters);
+      scene.deeds().act(scene.schema()::createDeadLetters);
     }
     if (!said(health, time)) {
       report.breach("health did not say that the dead letters are broken: " + health);

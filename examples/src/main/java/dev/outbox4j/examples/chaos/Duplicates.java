@@ -55,7 +55,7 @@ final class Duplicates {
         select faults, case
           when token = next_token or cardinality(faults) = 0 then 'UNEXPLAINED'
           when reported then 'UNHEARD_EFFECT'
-          when not 'drop-column' = any(faults) and not case
+          when not faults && array['drop-column', 'jump-clock'] and not case
             when lease_until is null then row_token is distinct from token
             else next_at >= lease_until end then 'UNEXPLAINED'
           when 'kill-subscriber' = any(faults) then 'KILL'

@@ -26,6 +26,13 @@ final class Evidence {
     return this;
   }
 
+  /** Adds all of another one's, each name with a word before it. */
+  Evidence add(String before, Evidence other) {
+    other.signs.forEach((name, count) -> sign(before + name, count));
+    other.countersigns.forEach((name, count) -> countersign(before + name, count));
+    return this;
+  }
+
   /** Says what is missing; nothing if the fault happened. */
   List<String> gaps() {
     List<String> gaps = new ArrayList<>();

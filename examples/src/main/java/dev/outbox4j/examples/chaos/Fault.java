@@ -21,7 +21,15 @@ enum Fault {
   KILL_BACKEND(Hits.ALL),
   LOCK_TABLES(Hits.ALL),
   EXHAUST_SLOTS(Hits.ALL),
+  MOVE_SERVER(Hits.ALL),
+  /** A synchronous one, while the former primary goes on, read-only. */
+  PROMOTE_REPLICA(Hits.ALL),
+  FILL_DISK(Hits.ALL),
+  SERVER_TIMEOUTS(Hits.ALL),
+  JUMP_CLOCK(Hits.ALL),
+  HOLD_HORIZON(Hits.NOBODY),
   PAUSE_POOLER(Hits.ALL),
+  RESTART_POOLER(Hits.ALL),
   CUT_NETWORK(Weather.CUT, Way.BOTH, Length.BRIEF),
   CUT_TO_SERVER(Weather.CUT, Way.TO_SERVER, Length.BRIEF),
   CUT_FROM_SERVER(Weather.CUT, Way.FROM_SERVER, Length.BRIEF),
@@ -34,10 +42,13 @@ enum Fault {
   SLOW_FROM_SERVER(Weather.SLOW, Way.FROM_SERVER, Length.USUAL),
   CUT_LISTEN(Hits.NOBODY),
   BLACK_HOLE_LISTEN(Hits.NOBODY),
+  /** For so long that only polls bring what comes to those who sleep. */
+  LONG_CUT_LISTEN(Hits.NOBODY),
   DROP_DEAD_LETTERS(Hits.NOBODY),
   ALTER_DEAD_LETTERS(Hits.NOBODY),
   BROKEN_DEAD_LETTERS(Hits.NOBODY),
   DROP_COLUMN(Hits.ALL),
+  TWO_AT_ONCE(Hits.ALL),
   /** Nothing is done: what sleeps must be woken in time. */
   CALM(Hits.NOBODY);
 

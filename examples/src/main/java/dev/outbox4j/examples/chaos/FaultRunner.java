@@ -6,7 +6,10 @@ import dev.outbox4j.examples.chaos.Fault.Length;
 import dev.outbox4j.examples.chaos.FaultyProxy.Way;
 import dev.outbox4j.examples.chaos.FaultyProxy.Weather;
 import java.io.IOException;
+import java.nio.file.Path;
 import java.sql.SQLException;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /** Does a fault, heals it, and reports what it did and how long the fleet took to be well again. */
 final class FaultRunner {
@@ -15,21 +18,31 @@ final class FaultRunner {
   private final NetworkFaults network;
   private final ServerFaults server;
   private final SchemaFaults schema;
+  private final PoolerFaults pooler;
+  private final DiskFull disk;
+  private final TwoFaults two;
+  private final @Nullable Path clockFaker;
 
-  FaultRunner(Scene scene) {
+  /**
+   * @param clockFaker libfaketime, if clocks may be turned
+   */
+  FaultRunner(Scene scene, @Nullable Path clockFaker) {
     this.scene = scene;
     this.processes = new ProcessFaults(scene);
     this.network = new NetworkFaults(scene);
     this.server = new ServerFaults(scene);
     this.schema = new SchemaFaults(scene);
+    this.pooler = new PoolerFaults(scene);
+    this.disk = new DiskFull(scene);
+    this.two = new TwoFaults(this::episode, scene.random());
+    this.clockFaker = clockFaker;
   }
 
   void run(Fault fault) throws IOException, InterruptedException, SQLException {
     long begun = System.nanoTime();
     String from = scene.watch().now();
     scene.deeds().begin(fault);
-    Episode episode =
-        fault.network().isPresent() ? network.ofPools(fault.network().get()) : runOther(fault);
+    Episode episode = episode(fault);
     String to = scene.watch().now();
     if (fault.hits() == Hits.ALL) {
       scene.ledger().hit(fault.label(), null, from, to);
@@ -38,7 +51,10 @@ final class FaultRunner {
     scene.report().fault(fault, episode, (System.nanoTime() - begun) / 1e9);
   }
 
-  private Episode runOther(Fault fault) throws IOException, InterruptedException, SQLException {
+  private Episode episode(Fault fault) throws IOException, InterruptedException, SQLException {
+    if (fault.network().isPresent()) {
+      return network.ofPools(fault.network().get());
+    }
     return switch (fault) {
       case KILL_SUBSCRIBER -> processes.killSubscriber();
       case KILL_PUBLISHER -> processes.killPublisher();
@@ -51,7 +67,16 @@ final class FaultRunner {
       case KILL_BACKEND -> server.killBackend();
       case LOCK_TABLES -> server.lockTables();
       case EXHAUST_SLOTS -> server.exhaustSlots();
-      case PAUSE_POOLER -> server.pausePooler();
+      case MOVE_SERVER -> server.move();
+      case PROMOTE_REPLICA -> new Promotion(scene).run();
+      case FILL_DISK -> disk.run();
+      case SERVER_TIMEOUTS -> new ServerTimeouts(scene).run();
+      case JUMP_CLOCK -> new ClockJump(scene, Objects.requireNonNull(clockFaker)).run();
+      case HOLD_HORIZON -> new HorizonHolder(scene).run();
+      case PAUSE_POOLER -> pooler.pause();
+      case RESTART_POOLER -> pooler.restart();
+      case LONG_CUT_LISTEN -> network.longCutOfListen();
+      case TWO_AT_ONCE -> two.run();
       case CUT_LISTEN ->
           network.ofListen(new Disturbance(Weather.CUT, Way.BOTH, Length.USUAL.time()));
       case BLACK_HOLE_LISTEN ->

@@ -13,6 +13,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.IntSupplier;
 
 /**
  * The network between the processes and the server: it can be cut, black-holed and slowed, both
@@ -54,7 +55,7 @@ final class FaultyProxy implements AutoCloseable {
   private static final long LOOK_AGAIN = TimeUnit.MILLISECONDS.toNanos(20);
 
   private final ServerSocket listener;
-  private final int target;
+  private final IntSupplier target;
   private final Set<Link> links = ConcurrentHashMap.newKeySet();
   private final Set<Link> halves = ConcurrentHashMap.newKeySet();
   private final ExecutorService pumps =
@@ -71,7 +72,10 @@ final class FaultyProxy implements AutoCloseable {
   private volatile Way way = Way.BOTH;
   private volatile boolean closed;
 
-  FaultyProxy(int target) throws IOException {
+  /**
+   * @param target the port of the server, which may change
+   */
+  FaultyProxy(IntSupplier target) throws IOException {
     this.target = target;
     this.listener = new ServerSocket(0, 200, InetAddress.getLoopbackAddress());
     pumps.execute(this::accept);
@@ -81,11 +85,8 @@ final class FaultyProxy implements AutoCloseable {
     return listener.getLocalPort();
   }
 
-  /** Turns the weather, and begins to count what it does. */
+  /** Turns the weather, and counts what it does. */
   void turn(Weather next, Way nextWay) {
-    linksCut.reset();
-    bytesHeld.reset();
-    packetsSlowed.reset();
     way = nextWay;
     weather = next;
     if (next == Weather.CUT) {
@@ -93,13 +94,16 @@ final class FaultyProxy implements AutoCloseable {
     }
   }
 
-  /** Makes the weather fine; what a cut left half open is closed. Returns what it did. */
+  /**
+   * Makes the weather fine; what a cut left half open is closed. Returns what it did since then.
+   */
   Toll heal() {
     weather = Weather.FINE;
     way = Way.BOTH;
     halves.forEach(Link::close);
     halves.clear();
-    return new Toll(linksCut.sum(), bytesHeld.sum(), packetsSlowed.sum());
+    return new Toll(
+        linksCut.sumThenReset(), bytesHeld.sumThenReset(), packetsSlowed.sumThenReset());
   }
 
   private void cut(Link link) {
@@ -132,7 +136,7 @@ final class FaultyProxy implements AutoCloseable {
         client.close();
         return;
       }
-      Link link = new Link(client, new Socket(InetAddress.getLoopbackAddress(), target));
+      Link link = new Link(client, new Socket(InetAddress.getLoopbackAddress(), target.getAsInt()));
       client.setTcpNoDelay(true);
       link.server().setTcpNoDelay(true);
       links.add(link);

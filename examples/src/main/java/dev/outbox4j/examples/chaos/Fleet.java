@@ -39,8 +39,11 @@ final class Fleet {
   private int incarnation;
   private long startedAt;
 
-  /** Ports: what stands for the server on the way of each. Without a pooler, its port is 0. */
-  record Routes(int pools, int pooler, int listen, int effects) {
+  /**
+   * Ports: what stands for the server on the way of each. Without a pooler, its port is 0; effects
+   * go to the server itself, by both of its ports.
+   */
+  record Routes(int pools, int pooler, int listen, String effects) {
     int pool(boolean pooled) {
       return pooled ? pooler : pools;
     }
@@ -86,11 +89,18 @@ final class Fleet {
             name,
             Integer.toString(routes.pool(pooled(slot))),
             Integer.toString(routes.listen()),
-            Integer.toString(routes.effects()),
+            routes.effects(),
             Long.toString(leaseSeconds),
             Boolean.toString(pooled(slot)),
             listener(slot),
             Integer.toString(routes.pools()));
+  }
+
+  /** Starts a subscriber where one has ended. */
+  void restoreSubscriber(int slot) throws IOException {
+    if (!subscribers[slot].alive()) {
+      startSubscriber(slot);
+    }
   }
 
   /** The user by which a subscriber's LISTEN session is known on the server. */
@@ -130,6 +140,9 @@ final class Fleet {
 
   /** Returns the number of the first message of the new process. */
   long startPublisher(int slot) throws IOException {
+    if (publishers[slot] != null) {
+      replaced.add(publishers[slot]);
+    }
     publishers[slot] =
         Worker.start(
             "publisher-" + slot + "." + ++incarnation,
@@ -141,7 +154,8 @@ final class Fleet {
             Integer.toString(slot),
             Integer.toString(incarnation),
             Integer.toString(perSecond / PUBLISHERS),
-            Long.toString(startedAt));
+            Long.toString(startedAt),
+            Acknowledged.file(logs, slot, incarnation).toString());
     return Publisher.first(slot, incarnation);
   }
 
@@ -180,13 +194,14 @@ final class Fleet {
     return said;
   }
 
-  /** What all subscribers have counted since the start of the run, those included that ended. */
+  /** What all processes have counted since the start of the run, those included that ended. */
   Map<Tally.Count, Long> tally() throws IOException {
     Map<Tally.Count, Long> all = new EnumMap<>(Tally.Count.class);
     List<Worker> every = new ArrayList<>(replaced);
     every.addAll(Arrays.asList(subscribers));
-    for (Worker subscriber : every) {
-      subscriber.tally().forEach((count, number) -> all.merge(count, number, Long::sum));
+    every.addAll(Arrays.asList(publishers));
+    for (Worker worker : every) {
+      worker.tally().forEach((count, number) -> all.merge(count, number, Long::sum));
     }
     return all;
   }

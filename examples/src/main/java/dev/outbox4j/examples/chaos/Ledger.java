@@ -183,11 +183,14 @@ final class Ledger {
             .formatted(ALL_DEAD_LETTERS));
   }
 
+  /** By the time as it is, so those are left out for which the server's clock was another. */
   long early() throws SQLException {
     return Database.number(
         direct,
         "select count(*) from handled h join committed c using (no)"
-            + " where h.at < c.due_at - interval '1 second'");
+            + " where h.at < c.due_at - interval '1 second' and not exists ("
+            + "select from episodes e where e.fault = ? and e.began <= h.at and e.ended >= h.at)",
+        Fault.JUMP_CLOCK.label());
   }
 
   /** Leases, and delays of retries, that end more than a second from when they should. */
@@ -229,13 +232,39 @@ final class Ledger {
         to);
   }
 
+  /** How many quiet messages that were committed between two instants were handled so late. */
+  long quietMessagesSlowerThan(Duration time, String from, String to) throws SQLException {
+    return Database.number(
+        direct,
+        "select count(*) from committed c join handled h using (no)"
+            + " where c.kind = 'QUIET' and c.due_at >= ?::timestamptz and c.due_at < ?::timestamptz"
+            + " and h.at > c.due_at + make_interval(secs => ?)",
+        from,
+        to,
+        time.toMillis() / 1e3);
+  }
+
+  /** How many of the messages that came due between two instants were handled until the second. */
+  double shareHandled(String from, String to) throws SQLException {
+    return Database.number(
+            direct,
+            "select 1000 * count(h.no) / greatest(count(*), 1) from committed c"
+                + " left join handled h on h.no = c.no and h.at <= ?::timestamptz"
+                + " where c.due_at >= ?::timestamptz and c.due_at < ?::timestamptz"
+                + " and c.kind not in ('POISON', 'HANGING', 'STUBBORN', 'LONG')",
+            to,
+            from,
+            to)
+        / 1e3;
+  }
+
   /**
    * Quiet messages that were handled late though no fault was done between their commit and then:
    * not by the notification, but by a poll.
    *
-   * @param slack how much later a busy machine may be
+   * @param late from when on
    */
-  long quietMessagesLate(Duration slack) throws SQLException {
+  long quietMessagesLate(Duration late) throws SQLException {
     return Database.number(
         direct,
         """
@@ -243,7 +272,7 @@ final class Ledger {
         where c.kind = 'QUIET' and h.at > c.due_at + make_interval(secs => ?)
           and not exists (
             select from episodes e where e.fault <> 'calm' and e.began <= h.at and e.ended >= c.due_at)""",
-        LATE.plus(slack).toMillis() / 1e3);
+        late.toMillis() / 1e3);
   }
 
   Duplicates duplicates() throws SQLException {

@@ -12,6 +12,18 @@ import javax.sql.DataSource;
  * leased_by}.
  */
 final class LedgerSchema {
+  /** In the server's data directory: by how much its clock is off, as in {@code +40s}. */
+  static final String SERVER_CLOCK = "server-clock";
+
+  /** The time, whatever the server's clock was turned to. */
+  private static final List<String> CLOCK =
+      List.of(
+          "create function clock_offset() returns interval language sql as $$ select coalesce("
+              + "nullif(pg_read_file('%s', 0, 20, true), ''), '0')::interval $$"
+                  .formatted(SERVER_CLOCK),
+          "create function true_now() returns timestamptz language sql as"
+              + " $$ select clock_timestamp() - public.clock_offset() $$");
+
   private static final List<String> TABLES =
       List.of(
           "create table committed (no bigint primary key, kind text not null,"
@@ -19,11 +31,11 @@ final class LedgerSchema {
           // lease and token of the row, as the server had them when the effect was written
           "create table handled (no bigint not null, outbox_id bigint not null, token bigint not null,"
               + " row_token bigint, owner text not null, lease_until timestamptz,"
-              + " at timestamptz not null default clock_timestamp(), began timestamptz)",
+              + " at timestamptz not null default true_now(), began timestamptz)",
           "create index on handled (no)",
           "create index on handled (at)",
           "create table deleted (outbox_id bigint not null, token bigint not null,"
-              + " stale boolean not null, at timestamptz not null default clock_timestamp())",
+              + " stale boolean not null, at timestamptz not null default true_now())",
           "create table retried (outbox_id bigint not null, token bigint not null,"
               + " delay interval not null, put_off boolean not null)",
           "create table stale (outbox_id bigint not null, token bigint not null, owner text,"
@@ -114,7 +126,8 @@ final class LedgerSchema {
   }
 
   void create() throws SQLException {
-    List<String> all = new ArrayList<>(TABLES);
+    List<String> all = new ArrayList<>(CLOCK);
+    all.addAll(TABLES);
     all.addAll(FUNCTIONS);
     all.addAll(TRIGGERS);
     all.addAll(leaseTriggers());

@@ -23,7 +23,7 @@ final class LogTail {
     this.words = List.of(words);
   }
 
-  Optional<String> lastAfter(String word) throws IOException {
+  synchronized Optional<String> lastAfter(String word) throws IOException {
     read();
     return Optional.ofNullable(said.get(word));
   }

@@ -22,17 +22,17 @@ final class NetworkFaults {
   }
 
   /** On the way of the publishers and of the subscribers' pools. */
-  Episode ofPools(Disturbance how) throws IOException, SQLException {
+  Episode ofPools(Disturbance how) throws IOException, InterruptedException, SQLException {
     Map<Count, Long> before = scene.fleet().tally();
     Evidence evidence = new Evidence();
-    scene.deeds().turn(scene.network(), how.weather(), how.way());
+    scene.deeds().act(() -> scene.network().turn(how.weather(), how.way()));
     Watch.pause(UNDER_WAY);
     String from = scene.watch().now();
     Watch.pause(how.time().minus(UNDER_WAY));
     if (how.weather() != Weather.SLOW && how.way() != Way.FROM_SERVER) {
       evidence.countersign("deletions_meanwhile", scene.deletionsSince(from));
     }
-    addToll(evidence, how.weather(), scene.deeds().heal(scene.network()));
+    addToll(evidence, how.weather(), scene.network().heal());
     Recovery recovery = scene.recovery();
     if (how.weather() != Weather.SLOW) {
       scene.addCounts(evidence, before, Count.STATEMENTS_FAILED);
@@ -41,15 +41,31 @@ final class NetworkFaults {
   }
 
   /** On the way of LISTEN alone. */
-  Episode ofListen(Disturbance how) throws IOException {
+  Episode ofListen(Disturbance how) throws IOException, InterruptedException, SQLException {
     Map<Count, Long> before = scene.fleet().tally();
     Evidence evidence = new Evidence();
-    scene.deeds().turn(scene.listenNetwork(), how.weather(), how.way());
+    scene.deeds().act(() -> scene.listenNetwork().turn(how.weather(), how.way()));
     Watch.pause(how.time());
-    addToll(evidence, how.weather(), scene.deeds().heal(scene.listenNetwork()));
+    addToll(evidence, how.weather(), scene.listenNetwork().heal());
     Recovery recovery = scene.recovery();
     scene.addCounts(evidence, before, Count.LISTENS_LOST);
     return new Episode(recovery, evidence);
+  }
+
+  /** Those who sleep are not woken, so each message waits for a poll, and no longer. */
+  Episode longCutOfListen() throws IOException, InterruptedException, SQLException {
+    String from = scene.watch().now();
+    Episode cut = ofListen(new Disturbance(Weather.CUT, Way.BOTH, scene.settings().listenCut()));
+    String to = scene.watch().now();
+    Duration late = scene.settings().late();
+    Ledger ledger = scene.ledger();
+    return new Episode(
+        cut.recovery(),
+        cut.evidence()
+            .sign("messages_that_waited", ledger.quietMessagesSlowerThan(Ledger.LATE, from, to))
+            .countersign(
+                "messages_later_than_a_poll",
+                ledger.quietMessagesSlowerThan(late.plus(Subscriber.QUIET_POLL), from, to)));
   }
 
   private static void addToll(Evidence evidence, Weather weather, Toll toll) {

@@ -19,6 +19,7 @@ import java.util.Set;
  * @param slack what bounds on time are stretched by, for machines that are busy with other things
  * @param pooler what goes through PgBouncer: {@code half} of the processes, or {@code none}
  * @param clocks {@code skewed} for two of the subscribers, or {@code true}
+ * @param volume {@code tmpfs} for one that can be filled, or {@code none}
  * @param messages how many must be committed at least
  * @param report where the figures go, if anywhere
  */
@@ -32,6 +33,7 @@ record Options(
     Duration slack,
     String pooler,
     String clocks,
+    String volume,
     long messages,
     Optional<Path> report) {
 
@@ -46,6 +48,7 @@ record Options(
         Duration.ofSeconds(Long.parseLong(property("slack", "0"))),
         oneOf("pooler", "half", "none"),
         oneOf("clocks", "skewed", "true"),
+        oneOf("volume", "tmpfs", "none"),
         Long.parseLong(property("messages", "0")),
         Optional.of(property("report", "")).filter(name -> !name.isEmpty()).map(Path::of));
   }

@@ -7,10 +7,15 @@ import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.Statement;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
+import org.postgresql.ds.PGSimpleDataSource;
+import org.postgresql.jdbc.PreferQueryMode;
 
 /**
  * PgBouncer in transaction mode between one subscriber's pool and the proxy, if it is installed.
@@ -19,12 +24,23 @@ final class Pooler implements AutoCloseable {
   /** So many to the server. */
   static final int CONNECTIONS = 8;
 
-  private final Process process;
+  private final List<String> command;
+  private final File log;
   private final int port;
+  private Process process;
 
-  private Pooler(Process process, int port) {
-    this.process = process;
+  private Pooler(List<String> command, File log, int port) throws IOException {
+    this.command = command;
+    this.log = log;
     this.port = port;
+    this.process = start();
+  }
+
+  private Process start() throws IOException {
+    return new ProcessBuilder(command)
+        .redirectErrorStream(true)
+        .redirectOutput(ProcessBuilder.Redirect.appendTo(log))
+        .start();
   }
 
   /** Returns null if it is not installed, or does not run here. */
@@ -50,12 +66,13 @@ final class Pooler implements AutoCloseable {
             listen_port = %d
             unix_socket_dir =
             auth_type = trust
+            admin_users = postgres
             auth_file = %s
             pool_mode = transaction
             default_pool_size = %d
             server_login_retry = 1
             query_timeout = 10
-            ignore_startup_parameters = extra_float_digits
+            ignore_startup_parameters = extra_float_digits,replication
             """
                 .formatted(target, port, users, CONNECTIONS));
     List<String> command = new ArrayList<>();
@@ -63,17 +80,15 @@ final class Pooler implements AutoCloseable {
       command.addAll(List.of("unshare", "-U")); // it refuses to run as root
     }
     command.addAll(List.of(binary.toString(), "-q", config.toString()));
-    File log = directory.resolve("pooler.log").toFile();
-    Process process =
-        new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(log).start();
-    if (!listens(process, port)) {
-      process.destroyForcibly();
+    Pooler pooler = new Pooler(command, directory.resolve("pooler.log").toFile(), port);
+    if (!pooler.listens()) {
+      pooler.close();
       return null;
     }
-    return new Pooler(process, port);
+    return pooler;
   }
 
-  private static boolean listens(Process process, int port) throws InterruptedException {
+  private boolean listens() throws InterruptedException {
     for (int i = 0; i < 100 && process.isAlive(); i++) {
       try {
         new Socket(InetAddress.getLoopbackAddress(), port).close();
@@ -87,6 +102,34 @@ final class Pooler implements AutoCloseable {
 
   int port() {
     return port;
+  }
+
+  long pid() {
+    return process.pid();
+  }
+
+  void kill() throws InterruptedException {
+    process.destroyForcibly().waitFor();
+  }
+
+  void startAgain() throws IOException, InterruptedException {
+    process = start();
+    if (!listens()) {
+      throw new IOException("the pooler does not start again");
+    }
+  }
+
+  /** Has it give up its connections to the server, as who moves a server tells it to. */
+  void reconnect() throws SQLException {
+    PGSimpleDataSource console = Database.at(port);
+    console.setDatabaseName("pgbouncer");
+    console.setPreferQueryMode(PreferQueryMode.SIMPLE);
+    console.setReplication(
+        "database"); // by which the driver sets nothing: the console refuses that
+    try (Connection connection = console.getConnection();
+        Statement statement = connection.createStatement()) {
+      statement.execute("reconnect");
+    }
   }
 
   void signal(String signal) throws IOException, InterruptedException {

@@ -40,7 +40,7 @@ final class ProcessFaults {
     int slot = slotThatHoldsRows();
     Worker victim = scene.fleet().subscriber(slot);
     Held held = freezeWithRows(victim);
-    scene.deeds().kill(victim);
+    scene.deeds().act(victim::kill);
     Since killed = scene.watch().since();
     scene.report().rowsHeldAtKill(held.rows().size());
     Evidence evidence =
@@ -51,7 +51,7 @@ final class ProcessFaults {
         victim.killed() ? untilHandledElsewhere(held, killed) : scene.watch().untilHandled(killed);
     scene.report().recoveryAfterKill(recovery);
     scene.ledger().hit(Fault.KILL_SUBSCRIBER.label(), victim.name(), from, scene.watch().now());
-    scene.deeds().start(scene.fleet(), slot);
+    scene.fleet().restoreSubscriber(slot);
     return new Episode(
         new Recovery(recovery, scene.watch().untilAllAreWell(scene.watch().since())), evidence);
   }
@@ -99,21 +99,21 @@ final class ProcessFaults {
       throws IOException, InterruptedException, SQLException {
     long until = System.nanoTime() + TIME_TO_HOLD_ROWS.toNanos();
     while (true) {
-      scene.deeds().signal(victim, "STOP");
+      scene.deeds().act(() -> victim.signal("STOP"));
       List<String> rows = rowsOf(victim.name());
       if (!rows.isEmpty() || System.nanoTime() > until) {
         return new Held(victim.name(), rows);
       }
-      scene.deeds().signal(victim, "CONT");
+      scene.deeds().act(() -> victim.signal("CONT"));
       Watch.pause(Duration.ofMillis(20));
     }
   }
 
-  Episode killPublisher() throws IOException, InterruptedException {
+  Episode killPublisher() throws IOException, InterruptedException, SQLException {
     Fleet fleet = scene.fleet();
     int slot = scene.random().nextInt(fleet.publisherCount());
     Worker victim = fleet.publisher(slot);
-    scene.deeds().kill(victim);
+    scene.deeds().act(victim::kill);
     Since killed = scene.watch().since();
     Evidence evidence = new Evidence().sign("processes_killed", victim.killed() ? 1 : 0);
     double recovery = scene.watch().untilHandled(killed);
@@ -146,7 +146,7 @@ final class ProcessFaults {
             frozen);
     List<String> still = rowsOf(victim.name());
     long taken = held.rows().stream().filter(row -> !still.contains(row)).count();
-    scene.deeds().signal(victim, "CONT");
+    scene.deeds().act(() -> victim.signal("CONT"));
     Recovery recovery = scene.recovery();
     scene.ledger().hit(Fault.FREEZE_SUBSCRIBER.label(), victim.name(), from, scene.watch().now());
     return new Episode(
@@ -171,7 +171,7 @@ final class ProcessFaults {
               .breach(name + " left " + left + " rows under its lease after a graceful stop");
         }
       }
-      scene.deeds().start(scene.fleet(), slot);
+      scene.fleet().restoreSubscriber(slot);
     }
     Recovery recovery = scene.recovery();
     long twice = scene.ledger().handledTwiceSince(begun);
@@ -185,11 +185,11 @@ final class ProcessFaults {
             .countersign("processes_not_stopped", scene.fleet().size() - stopped));
   }
 
-  Episode deadPool() throws IOException {
+  Episode deadPool() throws IOException, InterruptedException, SQLException {
     Map<Count, Long> before = scene.fleet().tally();
-    scene.deeds().order(scene.fleet(), Orders.DEAD_POOL);
+    scene.deeds().act(() -> scene.fleet().orderSubscribers(Orders.DEAD_POOL));
     Watch.pause(DEAD_POOL);
-    scene.deeds().order(scene.fleet(), Orders.AS_USUAL);
+    scene.deeds().act(() -> scene.fleet().orderSubscribers(Orders.AS_USUAL));
     Recovery recovery = scene.recovery();
     Evidence evidence = new Evidence();
     scene.addCounts(evidence, before, Count.DEAD_CONNECTIONS, Count.STATEMENTS_FAILED);
@@ -197,11 +197,11 @@ final class ProcessFaults {
   }
 
   /** Each takes longer than half a lease, so that what waits for a worker is given back. */
-  Episode slowHandlers() throws IOException {
+  Episode slowHandlers() throws IOException, InterruptedException, SQLException {
     Map<Count, Long> before = scene.fleet().tally();
-    scene.deeds().order(scene.fleet(), Orders.SLOW_HANDLERS);
+    scene.deeds().act(() -> scene.fleet().orderSubscribers(Orders.SLOW_HANDLERS));
     Watch.pause(Orders.SLOWNESS.multipliedBy(2));
-    scene.deeds().order(scene.fleet(), Orders.AS_USUAL);
+    scene.deeds().act(() -> scene.fleet().orderSubscribers(Orders.AS_USUAL));
     Recovery recovery = scene.recovery();
     Evidence evidence = new Evidence();
     scene.addCounts(evidence, before, Count.ROWS_GIVEN_BACK);

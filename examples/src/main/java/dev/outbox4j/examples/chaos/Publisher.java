@@ -7,6 +7,8 @@ import dev.outbox4j.postgres.OutboxPublisher;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.Published;
+import java.io.IOException;
+import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
@@ -51,30 +53,47 @@ final class Publisher {
   private long quietAt = System.nanoTime();
   private long lateAt = System.nanoTime();
   private @Nullable Connection late;
+  private long lateNo;
+  private final Acknowledged.Writer acknowledged;
+  private final Tally tally = new Tally();
+  private String told = "";
 
-  private Publisher(HikariDataSource pool, int slot, int perSecond, long startedAt) {
+  private Publisher(
+      HikariDataSource pool,
+      int slot,
+      int perSecond,
+      long startedAt,
+      Acknowledged.Writer acknowledged) {
     this.pool = pool;
     this.slot = slot;
     this.perSecond = perSecond;
     this.startedAt = startedAt;
+    this.acknowledged = acknowledged;
   }
 
   /**
    * Arguments: port, whether it is a pooler's, slot, incarnation, messages per second, when the run
-   * started in milliseconds of the epoch.
+   * started in milliseconds of the epoch, and a file for what the server said is committed.
    */
-  public static void main(String[] arguments) {
+  public static void main(String[] arguments) throws IOException {
     int slot = Integer.parseInt(arguments[2]);
     long incarnation = Long.parseLong(arguments[3]);
     HikariDataSource pool =
-        Database.pool(
-            Integer.parseInt(arguments[0]),
+        Database.servicePool(
+            arguments[0],
             POOL,
             "publisher-" + slot + "." + incarnation,
             Boolean.parseBoolean(arguments[1]));
     Orders.follow(order -> {});
-    new Publisher(pool, slot, Integer.parseInt(arguments[4]), Long.parseLong(arguments[5]))
-        .run(first(slot, incarnation));
+    try (Acknowledged.Writer acknowledged = Acknowledged.writer(Path.of(arguments[6]))) {
+      new Publisher(
+              pool,
+              slot,
+              Integer.parseInt(arguments[4]),
+              Long.parseLong(arguments[5]),
+              acknowledged)
+          .run(first(slot, incarnation));
+    }
   }
 
   /** The number of the first message of a process, which has a billion of them. */
@@ -82,7 +101,7 @@ final class Publisher {
     return slot * SLOT + incarnation * INCARNATION;
   }
 
-  private void run(long first) {
+  private void run(long first) throws IOException {
     long done = committed();
     long pace = (long) (BATCH * TimeUnit.SECONDS.toNanos(1) / (perSecond * HURRY));
     for (long no = first; true; no += BATCH) { // never used again, whatever became of it
@@ -94,12 +113,15 @@ final class Publisher {
           connection.rollback();
         } else {
           connection.commit();
+          acknowledged.add(no);
           done += BATCH;
         }
       } catch (SQLException | RuntimeException outage) {
+        tally.publicationFailed(outage);
         log.info("a transaction failed: {}", outage.getMessage());
         LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(100));
       }
+      tell();
       if (begun - quietAt >= 0) {
         no += BATCH;
         publishQuietMessage(no);
@@ -115,15 +137,24 @@ final class Publisher {
     }
   }
 
+  private void tell() {
+    String counts = tally.toString();
+    if (!counts.equals(told)) {
+      log.info("{}{}", Subscriber.TALLY, counts);
+      told = counts;
+    }
+  }
+
   private long between(Duration least, Duration most) {
     return least.toNanos() + (long) (random.nextDouble() * most.minus(least).toNanos());
   }
 
-  private void publishQuietMessage(long no) {
+  private void publishQuietMessage(long no) throws IOException {
     try (Connection connection = pool.getConnection()) {
       connection.setAutoCommit(false);
       publish(connection, no, List.of(Kind.QUIET));
       connection.commit();
+      acknowledged.add(no);
     } catch (SQLException | RuntimeException outage) {
       log.info("a quiet message failed: {}", outage.getMessage());
     }
@@ -137,6 +168,7 @@ final class Publisher {
       connection.setAutoCommit(false);
       publish(connection, no, drawnKinds());
       late = connection;
+      lateNo = no;
     } catch (SQLException | RuntimeException outage) {
       log.info("a late transaction failed to begin: {}", outage.getMessage());
       close(connection);
@@ -144,12 +176,13 @@ final class Publisher {
     return 0;
   }
 
-  private long commitLate() {
+  private long commitLate() throws IOException {
     Connection connection = late;
     late = null;
     try {
       if (connection != null) {
         connection.commit();
+        acknowledged.add(lateNo);
       }
       return BATCH;
     } catch (SQLException outage) {
@@ -206,7 +239,7 @@ final class Publisher {
       kinds[i] = kind.name();
       delays[i] = kind == Kind.DELAYED ? DELAY.toMillis() / 1e3 : 0;
       OutboxMessage.Builder message =
-          OutboxMessage.to(kind == Kind.QUIET ? Subscriber.QUIET_QUEUE : "chaos")
+          OutboxMessage.to(kind == Kind.QUIET ? Subscriber.QUIET_QUEUE : drawnQueue())
               .type(kind.name())
               .body(body(kind, no + i));
       messages.add(kind == Kind.DELAYED ? message.deliverIn(DELAY).build() : message.build());
@@ -216,7 +249,7 @@ final class Publisher {
     try (PreparedStatement domain =
         connection.prepareStatement(
             "insert into committed (no, kind, outbox_id, due_at)"
-                + " select no, kind, row, now() + make_interval(secs => delay)"
+                + " select no, kind, row, now() - clock_offset() + make_interval(secs => delay)"
                 + " from unnest(?, ?, ?, ?) as t(no, kind, row, delay)")) {
       domain.setArray(1, connection.createArrayOf("int8", numbers));
       domain.setArray(2, connection.createArrayOf("text", kinds));
@@ -224,6 +257,12 @@ final class Publisher {
       domain.setArray(4, connection.createArrayOf("float8", delays));
       domain.executeUpdate();
     }
+  }
+
+  /** One message in five is of another queue than the first, one in twenty of the last. */
+  private String drawnQueue() {
+    int lot = random.nextInt(20);
+    return lot < 16 ? Subscriber.QUEUE : Subscriber.MORE_QUEUES.get(lot < 19 ? 0 : 1);
   }
 
   private static String body(Kind kind, long no) {

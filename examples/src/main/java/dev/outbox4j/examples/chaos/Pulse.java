@@ -62,7 +62,7 @@ final class Pulse implements AutoCloseable {
   }
 
   private static String now(Statement statement) throws SQLException {
-    try (ResultSet rows = statement.executeQuery("select clock_timestamp()::text")) {
+    try (ResultSet rows = statement.executeQuery("select true_now()::text")) {
       rows.next();
       return rows.getString(1);
     }

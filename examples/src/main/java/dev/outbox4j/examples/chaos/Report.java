@@ -20,6 +20,8 @@ final class Report {
   private final Map<String, Object> figures = new LinkedHashMap<>();
   private double worstAfterKill;
   private double worstAfterServer;
+  private double worstAfterPromotion;
+  private double leastShareWithHeldHorizon = Double.POSITIVE_INFINITY;
   private double leastHealthyShare = Double.POSITIVE_INFINITY;
   private int kills;
   private int leastHeldAtKill = Integer.MAX_VALUE;
@@ -50,13 +52,22 @@ final class Report {
     worstAfterServer = Math.max(worstAfterServer, seconds);
   }
 
+  void recoveryAfterPromotion(double seconds) {
+    worstAfterPromotion = Math.max(worstAfterPromotion, seconds);
+  }
+
+  /** Notes the share of messages handled while dead rows could not be removed. */
+  void shareWithHeldHorizon(double share) {
+    leastShareWithHeldHorizon = Math.min(leastShareWithHeldHorizon, share);
+  }
+
   /** Notes the rate of messages handled while dead letters were broken, as a share of the asked. */
   void healthyShare(double share) {
     leastHealthyShare = Math.min(leastHealthyShare, share);
   }
 
   /** Adds the figures that were gathered fault by fault, and holds them to their bounds. */
-  void judgeRecoveries(long killLimit, long serverLimit) {
+  void judgeRecoveries(long killLimit, long serverLimit, long promotionLimit) {
     figure("kills", kills);
     if (kills > 0) {
       figure("least_rows_held_at_kill", leastHeldAtKill);
@@ -65,10 +76,16 @@ final class Report {
     figure("limit_of_recovery_after_server_s", serverLimit);
     figure("worst_recovery_after_kill_s", round(worstAfterKill));
     figure("worst_recovery_after_server_s", round(worstAfterServer));
+    figure("limit_of_recovery_after_promotion_s", promotionLimit);
+    figure("worst_recovery_after_promotion_s", round(worstAfterPromotion));
+    if (faults.containsKey(Fault.HOLD_HORIZON)) {
+      figure("least_share_with_held_horizon", share(leastShareWithHeldHorizon));
+    }
     if (faults.containsKey(Fault.BROKEN_DEAD_LETTERS)) {
-      figure(
-          "least_healthy_share_with_broken_dead_letters",
-          Math.round(leastHealthyShare * 100) / 100.0);
+      figure("least_healthy_share_with_broken_dead_letters", share(leastHealthyShare));
+    }
+    if (worstAfterPromotion > promotionLimit) {
+      breach("the first message after a promotion took longer than " + promotionLimit + " s");
     }
     if (worstAfterKill > killLimit) {
       breach("rows of a killed subscriber waited longer than " + killLimit + " s");
@@ -76,6 +93,10 @@ final class Report {
     if (worstAfterServer > serverLimit) {
       breach("the first message after the server's return took longer than " + serverLimit + " s");
     }
+  }
+
+  private static double share(double value) {
+    return Math.round(value * 100) / 100.0;
   }
 
   void figure(String name, Object value) {

@@ -26,8 +26,19 @@ record Scene(
     Random random,
     Settings settings) {
 
-  /** The bounds and the pace of a run. */
-  record Settings(Duration lease, Duration deadLetterOutage, Duration tableLock, int rate) {}
+  /**
+   * The bounds and the pace of a run.
+   *
+   * @param late from when on a message is late that a notification should bring
+   */
+  record Settings(
+      Duration lease,
+      Duration deadLetterOutage,
+      Duration tableLock,
+      Duration listenCut,
+      Duration horizon,
+      Duration late,
+      int rate) {}
 
   /** Processes tell what they counted twice a second. */
   private static final Duration TIME_TO_TELL = Duration.ofSeconds(2);
@@ -40,6 +51,25 @@ record Scene(
   Recovery recovery() {
     Since healed = watch.since();
     return new Recovery(watch.untilHandled(healed), watch.untilAllAreWell(healed));
+  }
+
+  void update(String sql) throws SQLException {
+    Database.update(direct(), sql);
+  }
+
+  /** Sets a setting of the server for all sessions. */
+  void set(String setting, String value) throws SQLException {
+    update("alter system set " + setting + " = '" + value + "'");
+    reload();
+  }
+
+  void reset(String setting) throws SQLException {
+    update("alter system reset " + setting);
+    reload();
+  }
+
+  private void reload() throws SQLException {
+    texts("select pg_reload_conf()::text");
   }
 
   long number(String sql, Object... parameters) throws SQLException {

@@ -1,6 +1,6 @@
 package dev.outbox4j.examples.chaos;
 
-import dev.outbox4j.examples.chaos.Deeds.Step;
+import dev.outbox4j.examples.chaos.Deeds.Deed;
 import dev.outbox4j.examples.chaos.Tally.Count;
 import java.io.IOException;
 import java.sql.SQLException;
@@ -17,7 +17,7 @@ final class SchemaFaults {
     this.scene = scene;
   }
 
-  Episode dropDeadLetters() throws IOException, SQLException {
+  Episode dropDeadLetters() throws IOException, InterruptedException, SQLException {
     LedgerSchema schema = scene.schema();
     return during(
         schema::dropDeadLetters,
@@ -27,23 +27,23 @@ final class SchemaFaults {
         Count.MOVES_FAILED);
   }
 
-  Episode alterDeadLetters() throws IOException, SQLException {
+  Episode alterDeadLetters() throws IOException, InterruptedException, SQLException {
     return during(
-        () -> update("alter table outbox_dlq drop column last_exception"),
-        () -> update("alter table outbox_dlq add column last_exception text"),
+        () -> scene.update("alter table outbox_dlq drop column last_exception"),
+        () -> scene.update("alter table outbox_dlq add column last_exception text"),
         "outbox_dlq",
         "last_exception",
         Count.MOVES_FAILED);
   }
 
   /** The outbox's leases go with their column. */
-  Episode dropLeases() throws IOException, SQLException {
+  Episode dropLeases() throws IOException, InterruptedException, SQLException {
     LedgerSchema schema = scene.schema();
     return during(
         schema::dropLeases, schema::addLeases, "outbox", "lease_until", Count.STATEMENTS_FAILED);
   }
 
-  Episode longOutageOfDeadLetters() throws IOException, SQLException {
+  Episode longOutageOfDeadLetters() throws IOException, InterruptedException, SQLException {
     Map<Count, Long> before = scene.fleet().tally();
     Recovery recovery = new DeadLetterOutage(scene).last();
     Evidence evidence = new Evidence();
@@ -52,11 +52,11 @@ final class SchemaFaults {
   }
 
   /** Breaks a table for a while: meanwhile a column of it must not be there. */
-  private Episode during(Step breaks, Step mends, String table, String column, Count count)
-      throws IOException, SQLException {
+  private Episode during(Deed breaks, Deed mends, String table, String column, Count count)
+      throws IOException, InterruptedException, SQLException {
     Map<Count, Long> before = scene.fleet().tally();
     Evidence evidence = new Evidence();
-    scene.deeds().step(breaks);
+    scene.deeds().act(breaks);
     try {
       Watch.pause(BROKEN);
       evidence.countersign(
@@ -67,14 +67,10 @@ final class SchemaFaults {
               table,
               column));
     } finally {
-      scene.deeds().step(mends);
+      scene.deeds().act(mends);
     }
     Recovery recovery = scene.recovery();
     scene.addCounts(evidence, before, count);
     return new Episode(recovery, evidence);
-  }
-
-  private void update(String sql) throws SQLException {
-    Database.update(scene.direct(), sql);
   }
 }

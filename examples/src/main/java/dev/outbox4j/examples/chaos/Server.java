@@ -3,45 +3,101 @@ package dev.outbox4j.examples.chaos;
 import com.zaxxer.hikari.HikariDataSource;
 import io.zonky.test.db.postgres.embedded.EmbeddedPostgres;
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.sql.SQLException;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
 import org.postgresql.ds.PGSimpleDataSource;
 
-/** A durable PostgreSQL of the harness's own, which can be crashed and started again. */
+/**
+ * A durable PostgreSQL of the harness's own: it can be crashed, moved to another port, and give way
+ * to a replica. It has two ports, one of which is the primary's.
+ */
 final class Server implements AutoCloseable {
-  private final Path directory;
-  private final EmbeddedPostgres postgres;
-  private final HikariDataSource direct;
+  static final String REPLICA = "replica";
 
-  Server(Path directory) throws IOException {
+  private static final String SETTINGS =
+      """
+
+      max_connections = 200
+      shared_buffers = 256MB
+      max_wal_size = 4GB
+      work_mem = 64MB # for the sums at the end
+      fsync = on
+      synchronous_commit = on
+      """;
+
+  /** What the server may do to sessions must not happen to the harness's own. */
+  private static final String NO_TIMEOUTS =
+      "-c statement_timeout=0 -c lock_timeout=0 -c idle_session_timeout=0"
+          + " -c idle_in_transaction_session_timeout=0";
+
+  private final Path directory;
+  private final List<Integer> ports;
+  private final HikariDataSource direct;
+  private volatile Instance primary;
+  private @Nullable Instance other;
+  private int copies;
+
+  Server(Path directory) throws IOException, InterruptedException {
     this.directory = directory;
-    this.postgres =
-        EmbeddedPostgres.builder()
-            .setOverrideWorkingDirectory(directory.resolve("binaries").toFile())
-            .setDataDirectory(directory.resolve("data"))
-            .setCleanDataDirectory(false)
-            .setPGStartupWait(Duration.ofSeconds(60))
-            .setServerConfig("max_connections", "200")
-            .setServerConfig("shared_buffers", "256MB")
-            .setServerConfig("max_wal_size", "4GB")
-            .setServerConfig("work_mem", "64MB") // for the sums at the end
-            .setServerConfig("fsync", "on")
-            .setServerConfig("synchronous_commit", "on")
-            .start();
-    PGSimpleDataSource source = Database.retrying(port());
+    this.ports = freePorts();
+    Path data = directory.resolve("data");
+    Path binaries = directory.resolve("binaries");
+    EmbeddedPostgres.builder() // unpacks the binaries and makes the data directory
+        .setOverrideWorkingDirectory(binaries.toFile())
+        .setDataDirectory(data)
+        .setCleanDataDirectory(false)
+        .setPGStartupWait(Duration.ofSeconds(60))
+        .start()
+        .close();
+    Files.writeString(data.resolve("postgresql.conf"), SETTINGS, StandardOpenOption.APPEND);
+    this.primary = new Instance(binariesIn(binaries), data, ports.get(0));
+    primary.start();
+    PGSimpleDataSource source = Database.retrying(ports());
     source.setSocketTimeout(600); // the sums at the end take long
     source.setPrepareThreshold(0); // a plan kept from when the ledger was small would scan it
-    this.direct = Database.pool(source, 3, "harness");
+    source.setOptions(NO_TIMEOUTS);
+    this.direct = Database.pool(source, 4, "harness");
+    Runtime.getRuntime().addShutdownHook(new Thread(this::stopAll, "chaos-server-stop"));
   }
 
+  private static List<Integer> freePorts() throws IOException {
+    try (ServerSocket one = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
+        ServerSocket two = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      return List.of(one.getLocalPort(), two.getLocalPort());
+    }
+  }
+
+  private static Path binariesIn(Path directory) throws IOException {
+    try (Stream<Path> files = Files.walk(directory)) {
+      return files
+          .filter(file -> Files.exists(file.resolve("pg_ctl")))
+          .findFirst()
+          .orElseThrow(() -> new IOException("no pg_ctl among the server's binaries"));
+    }
+  }
+
+  /** The port behind the server's name: another one after a move or a promotion. */
   int port() {
-    return postgres.getPort();
+    return primary.port();
+  }
+
+  /** Both ports, for those who find the primary by themselves. */
+  String ports() {
+    return ports.get(0) + "," + ports.get(1);
+  }
+
+  Path data() {
+    return primary.data();
   }
 
   String version() throws SQLException {
@@ -53,9 +109,15 @@ final class Server implements AutoCloseable {
     return direct;
   }
 
-  /** Kills every server process at once and starts the server, which recovers from its log. */
+  /** Kills every server process at once: at its next start the server recovers from its log. */
   void crash() throws IOException, InterruptedException {
-    pgCtl("stop", "-m", "immediate");
+    primary.stop("immediate");
+    forgetConnections();
+  }
+
+  /** Ends all sessions, writes a checkpoint and stops. */
+  void shutDown() throws IOException, InterruptedException {
+    primary.stop("fast");
     forgetConnections();
   }
 
@@ -65,56 +127,76 @@ final class Server implements AutoCloseable {
   }
 
   void startAgain() throws IOException, InterruptedException {
-    pgCtl("start", "-l", directory.resolve("server.log").toString());
+    primary.start();
   }
 
-  private void pgCtl(String... arguments) throws IOException, InterruptedException {
-    List<String> command = new ArrayList<>();
-    if ("root".equals(System.getProperty("user.name"))) {
-      command.addAll(List.of("unshare", "-U")); // PostgreSQL refuses to run as root
+  void startAgain(Map<String, String> environment) throws IOException, InterruptedException {
+    primary.start(environment);
+  }
+
+  /** Has the server, which is not running, start behind its other port. */
+  void moveToOtherPort() {
+    primary = primary.at(otherPort());
+  }
+
+  private int otherPort() {
+    return ports.get(0) == primary.port() ? ports.get(1) : ports.get(0);
+  }
+
+  /** Starts a replica of the server behind the other port. */
+  void startReplica() throws IOException, InterruptedException, SQLException {
+    Path copy = directory.resolve("data-" + ++copies);
+    BaseBackup.copy(direct, primary, copy, REPLICA);
+    Instance replica = primary.beside(copy, otherPort());
+    replica.start();
+    other = replica;
+  }
+
+  /** Makes the replica the primary; the former one, which is not stopped, is the other one then. */
+  void promoteReplica() throws IOException, InterruptedException {
+    Instance former = primary;
+    Instance replica = other;
+    if (replica == null) {
+      throw new IllegalStateException("there is no replica");
     }
-    command.add(find("pg_ctl").toString());
-    command.addAll(List.of("-w", "-t", "60", "-D", directory.resolve("data").toString()));
-    command.addAll(List.of(arguments));
-    if (arguments[0].equals("start")) {
-      command.addAll(List.of("-o", options()));
-    }
-    Process process =
-        new ProcessBuilder(command)
-            .redirectErrorStream(true)
-            .redirectOutput(directory.resolve("pg_ctl.log").toFile())
-            .start();
-    if (process.waitFor() != 0) {
-      throw new IOException(
-          "pg_ctl "
-              + arguments[0]
-              + " failed: "
-              + Files.readString(directory.resolve("pg_ctl.log")));
+    replica.promote();
+    primary = replica;
+    other = former;
+    forgetConnections();
+  }
+
+  /** Connections to the server that is not the primary. */
+  DataSource former() {
+    return Database.at(otherPort());
+  }
+
+  /** Stops the server that is not the primary, if there is one, and removes its data. */
+  void removeOther() throws IOException, InterruptedException {
+    if (other != null) {
+      if (other.running()) {
+        other.stop("immediate");
+      }
+      other.delete();
+      other = null;
     }
   }
 
-  /** The options the server was first started with, as it noted them itself. */
-  private String options() throws IOException {
-    Path noted = directory.resolve("postmaster.options");
-    if (!Files.exists(noted)) {
-      String line = Files.readString(directory.resolve("data").resolve("postmaster.opts")).strip();
-      Files.writeString(noted, line.substring(line.indexOf(' ') + 1));
-    }
-    return Files.readString(noted);
-  }
-
-  private Path find(String binary) throws IOException {
-    try (Stream<Path> files = Files.walk(directory.resolve("binaries"))) {
-      return files
-          .filter(file -> file.getFileName().toString().equals(binary))
-          .findFirst()
-          .orElseThrow(() -> new IOException("no " + binary + " among the server's binaries"));
+  /** Also when the run is broken off. */
+  private void stopAll() {
+    for (Instance instance : other == null ? List.of(primary) : List.of(primary, other)) {
+      try {
+        if (instance.running()) {
+          instance.stop("immediate");
+        }
+      } catch (IOException | InterruptedException notStopped) {
+        Report.say("a server was left behind: " + notStopped.getMessage());
+      }
     }
   }
 
   @Override
-  public void close() throws IOException {
+  public void close() {
     direct.close();
-    postgres.close();
+    stopAll();
   }
 }

@@ -9,7 +9,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import javax.sql.DataSource;
 
 /** Faults of the server and of its sessions. */
@@ -30,7 +29,7 @@ final class ServerFaults {
     this.scene = scene;
   }
 
-  Episode terminateConnections() throws IOException, SQLException {
+  Episode terminateConnections() throws IOException, InterruptedException, SQLException {
     Map<Count, Long> before = scene.fleet().tally();
     Evidence evidence = new Evidence();
     for (int i = 0; i < 5; i++) {
@@ -57,12 +56,26 @@ final class ServerFaults {
   Episode crash() throws IOException, InterruptedException, SQLException {
     Map<Count, Long> before = scene.fleet().tally();
     String started = started();
-    scene.deeds().crash(scene.server());
+    scene.deeds().act(scene.server()::crash);
     Watch.pause(Duration.ofSeconds(scene.random().nextInt(LONGEST_DOWN_SECONDS)));
-    scene.deeds().startAgain(scene.server());
+    scene.deeds().act(scene.server()::startAgain);
     Recovery recovery = scene.recovery();
     scene.report().recoveryAfterServer(recovery.seconds());
     Evidence evidence = new Evidence().sign("servers_started", started().equals(started) ? 0 : 1);
+    scene.addCounts(evidence, before, Count.STATEMENTS_FAILED, Count.LISTENS_LOST);
+    return new Episode(recovery, evidence);
+  }
+
+  /** It comes back behind another port; those who look for its name find it there. */
+  Episode move() throws IOException, InterruptedException, SQLException {
+    Map<Count, Long> before = scene.fleet().tally();
+    int port = scene.server().port();
+    scene.deeds().act(scene.server()::shutDown);
+    scene.deeds().act(scene.server()::moveToOtherPort);
+    scene.deeds().act(scene.server()::startAgain);
+    Recovery recovery = scene.recovery();
+    scene.report().recoveryAfterServer(recovery.seconds());
+    Evidence evidence = new Evidence().sign("ports_changed", scene.server().port() == port ? 0 : 1);
     scene.addCounts(evidence, before, Count.STATEMENTS_FAILED, Count.LISTENS_LOST);
     return new Episode(recovery, evidence);
   }
@@ -75,9 +88,10 @@ final class ServerFaults {
             "select pid::text from pg_stat_activity where application_name ~ '^s[0-9][.][0-9]+$'"
                 + " order by random()");
     if (!pids.isEmpty()) {
-      scene.deeds().killBackend(Long.parseLong(pids.get(0)));
+      long pid = Long.parseLong(pids.get(0));
+      scene.deeds().act(() -> Signals.send("KILL", pid, "a backend"));
     }
-    scene.deeds().step(scene.server()::forgetConnections);
+    scene.deeds().act(scene.server()::forgetConnections);
     Recovery recovery = scene.recovery();
     long left =
         scene.number(
@@ -92,14 +106,14 @@ final class ServerFaults {
   }
 
   /** One after the other, as a migration does. */
-  Episode lockTables() throws IOException, SQLException {
+  Episode lockTables() throws IOException, InterruptedException, SQLException {
     Map<Count, Long> before = scene.fleet().tally();
     Evidence evidence = new Evidence();
     for (String table : List.of("outbox", "outbox_sleepers", "outbox_dlq")) {
       try (Connection connection = scene.direct().getConnection();
           Statement statement = connection.createStatement()) {
         connection.setAutoCommit(false);
-        scene.deeds().step(() -> statement.execute("lock table " + table));
+        scene.deeds().act(() -> statement.execute("lock table " + table));
         String from = scene.watch().now();
         Watch.pause(scene.settings().tableLock());
         evidence.sign(
@@ -120,15 +134,15 @@ final class ServerFaults {
   }
 
   /** Every connection the server has is taken, and those of the subscribers end. */
-  Episode exhaustSlots() throws IOException, SQLException {
+  Episode exhaustSlots() throws IOException, InterruptedException, SQLException {
     Map<Count, Long> before = scene.fleet().tally();
     Evidence evidence = new Evidence();
     List<Connection> taken = new ArrayList<>();
     try {
-      scene.deeds().step(() -> evidence.sign("connections_refused", takeAll(taken)));
+      scene.deeds().act(() -> evidence.sign("connections_refused", takeAll(taken)));
       for (String whose : ROLES.values()) {
         terminateTwo(whose);
-        scene.deeds().step(() -> takeAll(taken));
+        scene.deeds().act(() -> takeAll(taken));
       }
       Watch.pause(Fault.Length.USUAL.time());
     } finally {
@@ -152,18 +166,6 @@ final class ServerFaults {
         return TOO_MANY_CONNECTIONS.equals(refused.getSQLState()) ? 1 : 0;
       }
     }
-  }
-
-  Episode pausePooler() throws IOException, InterruptedException {
-    Map<Count, Long> before = scene.fleet().tally();
-    Pooler pooler = Objects.requireNonNull(scene.pooler());
-    scene.deeds().signal(pooler, "STOP");
-    Watch.pause(Fault.Length.LONG.time());
-    scene.deeds().signal(pooler, "CONT");
-    Recovery recovery = scene.recovery();
-    Evidence evidence = new Evidence();
-    scene.addCounts(evidence, before, Count.STATEMENTS_FAILED);
-    return new Episode(recovery, evidence);
   }
 
   private String started() throws SQLException {

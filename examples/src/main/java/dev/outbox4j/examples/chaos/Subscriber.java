@@ -18,6 +18,7 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -35,6 +36,8 @@ final class Subscriber {
   static final int LEASES_OF_A_LONG_RUN = 3;
   static final int BIG = 100_000;
   static final String QUIET_QUEUE = "quiet";
+  static final String QUEUE = "chaos";
+  static final List<String> MORE_QUEUES = List.of("chaos-more", "chaos-rare");
   static final Duration RETRY_DELAY = Duration.ofMillis(200);
   static final String STOPPED = "STOPPED WITH ";
   static final String HEALTH = "HEALTH ";
@@ -47,13 +50,13 @@ final class Subscriber {
   /** Each statement of the quiet one has a connection of its own. */
   static final int QUIET_CONNECTIONS = 3;
 
-  private static final Duration QUIET_POLL = Duration.ofSeconds(10);
+  static final Duration QUIET_POLL = Duration.ofSeconds(10);
 
   /** Notes beside the effect whose the row is at this instant. */
   private static final String EFFECT =
       "insert into handled (no, outbox_id, token, owner, began, row_token, lease_until)"
-          + " select ?, ?, ?, ?, clock_timestamp() - make_interval(secs => ?),"
-          + " o.lease_token, case when o.lease_token = ? then o.lease_until end"
+          + " select ?, ?, ?, ?, true_now() - make_interval(secs => ?),"
+          + " o.lease_token, case when o.lease_token = ? then o.lease_until - clock_offset() end"
           + " from (values (0)) one left join outbox o on o.id = ?";
 
   private final String name;
@@ -79,16 +82,15 @@ final class Subscriber {
     String listener = arguments[6];
     int listenPort = Integer.parseInt(arguments[2]);
     HikariDataSource pool =
-        Database.pool(
-            Integer.parseInt(arguments[1]), POOL, name, Boolean.parseBoolean(arguments[5]));
+        Database.pool(arguments[1], POOL, name, Boolean.parseBoolean(arguments[5]));
     HikariDataSource effects =
-        Database.pool(Integer.parseInt(arguments[3]), WORKERS, name + "-effects", false);
+        Database.servicePool(arguments[3], WORKERS, name + "-effects", false);
     Tally tally = new Tally();
     FlakyPool flaky = new FlakyPool(pool, tally);
     Duration lease = Duration.ofSeconds(Long.parseLong(arguments[4]));
     Subscriber process = new Subscriber(name, effects, lease, tally);
     OutboxSubscriber busy = process.busy(flaky, R2dbcListen.on(listen(name, listenPort, listener)));
-    PGSimpleDataSource single = Database.retrying(Integer.parseInt(arguments[7]));
+    PGSimpleDataSource single = Database.retrying(arguments[7]);
     single.setApplicationName(quiet(name));
     OutboxSubscriber rare =
         process.quiet(single, R2dbcListen.on(listen(quiet(name), listenPort, listener)));
@@ -160,7 +162,8 @@ final class Subscriber {
   }
 
   private OutboxSubscriber busy(DataSource pool, R2dbcListen listen) {
-    return build("chaos", name, pool, listen)
+    return build(QUEUE, name, pool, listen)
+        .queues(MORE_QUEUES.toArray(String[]::new))
         .deadLetters(DeadLetterQueue.in("outbox_dlq"))
         .workers(WORKERS)
         .poll(Duration.ofMillis(10), Duration.ofSeconds(2))

@@ -2,6 +2,7 @@ package dev.outbox4j.examples.chaos;
 
 import dev.outbox4j.Delivery;
 import dev.outbox4j.spi.SubscriberEvents;
+import java.sql.SQLException;
 import java.util.Arrays;
 import java.util.EnumMap;
 import java.util.Locale;
@@ -10,7 +11,7 @@ import java.util.Objects;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.Collectors;
 
-/** What a subscriber noticed of faults, counted since its start. Thread-safe. */
+/** What a process noticed of faults, counted since its start. Thread-safe. */
 final class Tally implements SubscriberEvents {
   /** What is counted. */
   enum Count {
@@ -20,7 +21,22 @@ final class Tally implements SubscriberEvents {
     LISTENS_LOST,
     ROWS_GIVEN_BACK,
     /** Outcomes that the fence refused, since the row had gone to another. */
-    LATE_WRITES_REFUSED;
+    LATE_WRITES_REFUSED,
+    PUBLICATIONS_FAILED,
+    REFUSED_AS_READ_ONLY("25006"),
+    REFUSED_FOR_WANT_OF_ROOM("53100"),
+    /** By the server's time limit, or one of ours. */
+    STATEMENTS_CANCELLED("57014");
+
+    private final String sqlState;
+
+    Count() {
+      this("");
+    }
+
+    Count(String sqlState) {
+      this.sqlState = sqlState;
+    }
 
     String label() {
       return name().toLowerCase(Locale.ROOT);
@@ -61,9 +77,28 @@ final class Tally implements SubscriberEvents {
     add(Count.LISTENS_LOST);
   }
 
+  void publicationFailed(Throwable cause) {
+    add(Count.PUBLICATIONS_FAILED);
+    addState(cause);
+  }
+
+  private void addState(Throwable failure) {
+    for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
+      if (cause instanceof SQLException refusal) {
+        for (Count count : Count.values()) {
+          if (count.sqlState.equals(refusal.getSQLState())) {
+            add(count);
+          }
+        }
+        return;
+      }
+    }
+  }
+
   @Override
   public void storeFailed(String subscriber, String operation, Throwable cause) {
     add(Count.STATEMENTS_FAILED);
+    addState(cause);
     if (operation.equals(MOVE)) {
       add(Count.MOVES_FAILED);
     }

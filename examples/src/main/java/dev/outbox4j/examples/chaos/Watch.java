@@ -47,7 +47,7 @@ final class Watch {
   String now() {
     while (true) {
       try {
-        return Database.texts(direct, "select clock_timestamp()::text").get(0);
+        return Database.texts(direct, "select true_now()::text").get(0);
       } catch (SQLException serverIsDown) {
         pause(LOOK_AGAIN);
       }

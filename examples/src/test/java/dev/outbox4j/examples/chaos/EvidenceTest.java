@@ -23,6 +23,15 @@ class EvidenceTest {
   }
 
   @Test
+  void theGapsOfOneOfTwoFaultsAreNamed() {
+    evidence
+        .add("cut: ", new Evidence().sign("links", 1).countersign("left", 1))
+        .add("crash: ", new Evidence().sign("servers", 0));
+
+    assertThat(evidence.gaps()).containsExactly("crash: servers is 0", "cut: left is 1");
+  }
+
+  @Test
   void nothingToLookForIsNoEvidence() {
     assertThat(evidence.gaps()).isNotEmpty();
   }

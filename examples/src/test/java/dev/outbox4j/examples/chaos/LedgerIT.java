@@ -5,13 +5,18 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.outbox4j.examples.chaos.Duplicates.Reason;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.postgresql.ds.PGSimpleDataSource;
@@ -24,6 +29,7 @@ class LedgerIT {
   private static final String OWNER = "s0.1";
   private static final String OTHER = "s1.2";
   private static final long ROW = 7;
+  private static final Duration TEN_SECONDS = Duration.ofSeconds(10);
 
   private final TestDatabase database;
   private final LedgerSchema schema;
@@ -166,6 +172,19 @@ class LedgerIT {
     assertThat(breaches()).isEqualTo(Map.of("early", 1L));
   }
 
+  @ParameterizedTest
+  @CsvSource({"jump-clock, 0", "move-server, 1"})
+  void onlyAJumpOfTheServersClockMakesAMessageDueBeforeItsTime(String episode, long expected)
+      throws SQLException {
+    effect(OWNER, 1);
+    database.update("update committed set due_at = true_now() + interval '2 s'");
+    database.update(
+        "insert into episodes values (?, now() - interval '1 hour', now() + interval '1 hour')",
+        episode);
+
+    assertThat(ledger.early()).isEqualTo(expected);
+  }
+
   @Test
   void findsLeasesAndRetriesOfAWrongLength() throws SQLException {
     as(OWNER, "update outbox set lease_until = now() + interval '605 s'");
@@ -211,6 +230,7 @@ class LedgerIT {
     "released meanwhile, cut-network, , 100, , 1, 5200, UNEXPLAINED",
     "leases were dropped, drop-column, , 100, , 1, 900, LEASE",
     "leases were dropped after, drop-column, , -10, 5000, 1, 900, LEASE",
+    "the clock ran past its lease, jump-clock, , -10, 5000, 1, 900, LEASE",
     "the machine stood still, machine-stalled, , -10, 5000, 1, 5200, LEASE"
   })
   void explainsASecondEffectOnlyByAFaultThatHitTheFirstOnesProcess(
@@ -305,16 +325,67 @@ class LedgerIT {
     commit(2, 8, "QUIET");
     database.update("update committed set due_at = '2030-01-01' where no = 2");
     effectOf(2, 8, OWNER, 1, 0);
-    database.update(
-        "update handled set at = timestamptz '2030-01-01' + ? * interval '1 ms' where no = 2",
-        millis);
+    handledIn2030(2, millis);
     if (episode != null) {
       ledger.episode(episode, "2029-12-31 23:59:59", "2030-01-01 00:00:01");
     }
 
-    assertThat(ledger.quietMessagesLate(Duration.ZERO)).isEqualTo(expected);
-    assertThat(ledger.quietMessagesLate(Duration.ofSeconds(1))).isZero();
+    assertThat(ledger.quietMessagesLate(Ledger.LATE)).isEqualTo(expected);
+    assertThat(ledger.quietMessagesLate(Ledger.LATE.plusSeconds(1))).isZero();
     assertThat(ledger.quietMessages("2030-01-01", "2030-01-02")).isEqualTo(1);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"9000, 0", "11000, 1"})
+  void findsQuietMessagesThatWaitedLongerThanATime(int millis, long expected) throws SQLException {
+    commit(2, 8, "QUIET");
+    database.update("update committed set due_at = '2030-01-01' where no = 2");
+    effectOf(2, 8, OWNER, 1, 0);
+    handledIn2030(2, millis);
+
+    assertThat(ledger.quietMessagesSlowerThan(TEN_SECONDS, "2030-01-01", "2030-01-02"))
+        .isEqualTo(expected);
+    assertThat(ledger.quietMessagesSlowerThan(TEN_SECONDS, "2030-01-02", "2030-01-03")).isZero();
+  }
+
+  @Test
+  void tellsTheShareOfMessagesThatWereHandledMeanwhile() throws SQLException {
+    commit(2, 8, "NORMAL");
+    commit(3, 9, "POISON"); // never handled
+    database.update("update committed set due_at = '2030-01-01'");
+    effectOf(2, 8, OWNER, 1, 0);
+    handledIn2030(2, 500);
+
+    assertThat(ledger.shareHandled("2030-01-01", "2030-01-01 00:00:01")).isEqualTo(0.5);
+    assertThat(ledger.shareHandled("2030-01-01", "2030-01-01 00:00:00.1")).isZero();
+  }
+
+  @Test
+  void findsAnAcknowledgedTransactionThatTheServerHasNot(@TempDir Path directory)
+      throws IOException, SQLException {
+    try (Acknowledged.Writer file = Acknowledged.writer(Acknowledged.file(directory, 0, 1));
+        Acknowledged.Writer other = Acknowledged.writer(Acknowledged.file(directory, 1, 2))) {
+      file.add(1);
+      other.add(21);
+      List<Long> numbers = Acknowledged.read(directory);
+
+      assertThat(numbers).containsExactlyInAnyOrder(1L, 21L);
+      assertThat(Acknowledged.gone(database.plain(), numbers)).isEqualTo(1);
+    }
+  }
+
+  @Test
+  void aLineThatAKillCutOffIsNoAcknowledgement(@TempDir Path directory) throws IOException {
+    Files.writeString(Acknowledged.file(directory, 0, 1), "20\n4");
+
+    assertThat(Acknowledged.read(directory)).containsExactly(20L);
+  }
+
+  private void handledIn2030(long no, int millis) {
+    database.update(
+        "update handled set at = timestamptz '2030-01-01' + ? * interval '1 ms' where no = ?",
+        millis,
+        no);
   }
 
   private Map<String, Long> breaches() throws SQLException {

@@ -19,7 +19,8 @@ class ReportTest {
     report.mustBeZero("lost", 0);
     report.recoveryAfterKill(7);
     report.recoveryAfterServer(3);
-    report.judgeRecoveries(7, 3);
+    report.recoveryAfterPromotion(5);
+    report.judgeRecoveries(7, 3, 5);
 
     assertThat(report.clean()).isTrue();
   }
@@ -34,13 +35,17 @@ class ReportTest {
   @Test
   void isNotCleanIfARecoveryTookTooLong() {
     Report slowServer = new Report();
+    Report slowPromotion = new Report();
     report.recoveryAfterKill(7.1);
     slowServer.recoveryAfterServer(3.1);
-    report.judgeRecoveries(7, 3);
-    slowServer.judgeRecoveries(7, 3);
+    slowPromotion.recoveryAfterPromotion(5.1);
+    report.judgeRecoveries(7, 3, 5);
+    slowServer.judgeRecoveries(7, 3, 5);
+    slowPromotion.judgeRecoveries(7, 3, 5);
 
     assertThat(report.clean()).isFalse();
     assertThat(slowServer.clean()).isFalse();
+    assertThat(slowPromotion.clean()).isFalse();
   }
 
   @Test
@@ -50,7 +55,7 @@ class ReportTest {
     report.fault(Fault.CRASH_SERVER, crash(new Recovery(2.2, 3.4)), 5);
     report.rowsHeldAtKill(4);
     report.rowsHeldAtKill(2);
-    report.judgeRecoveries(7, 3);
+    report.judgeRecoveries(7, 3, 5);
     report.breach("something else");
 
     report.write(directory.resolve("chaos-report.json"));

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.outbox4j.examples.chaos.Tally.Count;
 import java.io.IOException;
+import java.sql.SQLException;
 import java.util.Arrays;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -20,6 +21,9 @@ class TallyTest {
     tally.storeFailed("s1", "claim", new IOException());
     tally.storeFailed("s1", "dead_letter", new IOException());
 
+    tally.storeFailed("s1", "claim", new IOException(new SQLException("read-only", "25006")));
+    tally.publicationFailed(new SQLException("no room", "53100"));
+    tally.publicationFailed(new SQLException("cancelled", "57014"));
     tally.released("s1", 4);
 
     Map<Count, Long> read = Tally.parse(tally.toString());
@@ -28,11 +32,15 @@ class TallyTest {
         .isEqualTo(
             Map.of(
                 Count.DEAD_CONNECTIONS, 2L,
-                Count.STATEMENTS_FAILED, 2L,
+                Count.STATEMENTS_FAILED, 3L,
                 Count.MOVES_FAILED, 1L,
                 Count.LISTENS_LOST, 1L,
                 Count.ROWS_GIVEN_BACK, 4L,
-                Count.LATE_WRITES_REFUSED, 0L));
+                Count.LATE_WRITES_REFUSED, 0L,
+                Count.PUBLICATIONS_FAILED, 2L,
+                Count.REFUSED_AS_READ_ONLY, 1L,
+                Count.REFUSED_FOR_WANT_OF_ROOM, 1L,
+                Count.STATEMENTS_CANCELLED, 1L));
     assertThat(read.keySet()).containsExactlyElementsOf(Arrays.asList(Count.values()));
   }
 }
