@@ -56,10 +56,7 @@ class FailoverIT {
 
   @Test
   void aSubscriberThatKnowsBothFollowsThePrimary() throws Exception {
-    PGSimpleDataSource either = first.dataSource();
-    either.setServerNames(new String[] {"localhost", "localhost"});
-    either.setPortNumbers(new int[] {first.port(), second.port()});
-    either.setTargetServerType("primary");
+    PGSimpleDataSource either = either();
     try (HikariDataSource pool = pool(either);
         OutboxSubscriber subscriber = start(pool, either)) {
       publish(either);
@@ -72,6 +69,44 @@ class FailoverIT {
       await().atMost(LONG).until(() -> handled.get() == 2);
       await().atMost(LONG).until(() -> subscriber.health().healthy());
       await().atMost(LONG).until(() -> count(second.dataSource()) == 0);
+    }
+  }
+
+  @Test
+  void listenLeavesAFormerPrimaryThatGoesOnReadOnly() throws Exception {
+    PGSimpleDataSource either = either();
+    try (HikariDataSource pool = pool(either);
+        OutboxSubscriber subscriber = start(pool, either)) {
+      await().until(() -> subscriber.health().listener() == Listener.UP);
+      assertThat(listeners(first)).isEqualTo(1);
+
+      execute(first, "alter system set default_transaction_read_only = on");
+      execute(first, "select pg_reload_conf()");
+      assertThat(flag(second.dataSource(), "select pg_promote()")).isTrue();
+
+      await().atMost(LONG).until(() -> listeners(second) == 1);
+      assertThat(listeners(first)).isZero();
+      await().atMost(LONG).until(() -> subscriber.health().listener() == Listener.UP);
+    }
+  }
+
+  /** A read-only role is no reason to leave: what it listens to is published by others. */
+  @Test
+  void listenStaysWhereOnlyItsOwnRoleIsReadOnly() throws Exception {
+    execute(first, "create role watcher login");
+    execute(first, "alter role watcher set default_transaction_read_only = on");
+    PGSimpleDataSource listen = first.dataSource();
+    listen.setUser("watcher");
+    try (HikariDataSource pool = pool(first.dataSource());
+        OutboxSubscriber subscriber = start(pool, listen)) {
+      await().until(() -> subscriber.health().listener() == Listener.UP);
+      String session = listener();
+
+      publish(first.dataSource());
+      await().until(() -> handled.get() == 1);
+      String checks = stateChange(session);
+      await().atMost(LONG).until(() -> !stateChange(session).equals(checks)); // by the probe
+      assertThat(listener()).isEqualTo(session);
     }
   }
 
@@ -105,6 +140,48 @@ class FailoverIT {
     }
   }
 
+  private PGSimpleDataSource either() {
+    PGSimpleDataSource either = first.dataSource();
+    either.setServerNames(new String[] {"localhost", "localhost"});
+    either.setPortNumbers(new int[] {first.port(), second.port()});
+    either.setTargetServerType("primary");
+    either.setHostRecheckSeconds(0);
+    return either;
+  }
+
+  private static long listeners(RestartableServer server) throws SQLException {
+    return Long.parseLong(
+        text(
+            server,
+            "select count(*) from pg_stat_activity where application_name = 'outbox4j-listen'"));
+  }
+
+  /** The process of the session that listens on the first server. */
+  private String listener() throws SQLException {
+    return text(
+        first, "select pid from pg_stat_activity where application_name = 'outbox4j-listen'");
+  }
+
+  private String stateChange(String session) throws SQLException {
+    return text(first, "select state_change from pg_stat_activity where pid = " + session);
+  }
+
+  private static String text(RestartableServer server, String sql) throws SQLException {
+    try (Connection connection = server.dataSource().getConnection();
+        Statement statement = connection.createStatement();
+        ResultSet row = statement.executeQuery(sql)) {
+      row.next();
+      return row.getString(1);
+    }
+  }
+
+  private static void execute(RestartableServer server, String sql) throws SQLException {
+    try (Connection connection = server.dataSource().getConnection();
+        Statement statement = connection.createStatement()) {
+      statement.execute(sql);
+    }
+  }
+
   /** The standby has all there is, since the primary ends only when it does. */
   private void changePlaces() throws Exception {
     await()
@@ -123,7 +200,7 @@ class FailoverIT {
     OutboxSubscriber subscriber =
         OutboxSubscriber.builder("failover")
             .store(PostgresOutbox.on(pool, TABLE).store())
-            .listen(PgjdbcListen.on(listen))
+            .listen(PgjdbcListen.on(listen).probe(Duration.ofMillis(500), Duration.ofSeconds(5)))
             .on(
                 "t",
                 (payload, delivery) -> {

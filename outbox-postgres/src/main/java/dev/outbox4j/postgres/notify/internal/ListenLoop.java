@@ -183,7 +183,7 @@ final class ListenLoop implements Runnable {
       if (wait > 0) {
         connection.await(Duration.ofNanos(wait));
       } else {
-        connection.execute("select 1", probe.timeout());
+        connection.execute(checkSql, probe.timeout());
         probeAt = System.nanoTime() + probe.interval().toNanos();
       }
     }
