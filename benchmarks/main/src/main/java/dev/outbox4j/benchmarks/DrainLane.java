@@ -4,8 +4,10 @@ import dev.outbox4j.benchmarks.spi.Numbers;
 import java.io.IOException;
 import java.sql.SQLException;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
 /** A backlog worked off by a handler that does nothing. */
 final class DrainLane implements Lane {
@@ -72,7 +74,7 @@ final class DrainLane implements Lane {
   }
 
   @Override
-  public void figures(Results results, Map<String, Double> figures) {
+  public void figures(Results results, Map<String, Figure> figures) {
     String tuned = Roster.TUNED.label();
     String twin = Roster.TWIN.label();
     results
@@ -81,21 +83,16 @@ final class DrainLane implements Lane {
     results
         .ratio(MILLION, Roster.OURS.label(), MILLION, twin, "rate")
         .ifPresent(value -> figures.put("drain_1m_vs_twin_default_settings", value));
-    double bestPeer =
-        Roster.PEERS.stream()
-            .flatMap(peer -> results.median(MILLION, peer.label(), "rate").stream())
-            .mapToDouble(Double::doubleValue)
-            .max()
-            .orElse(Double.NaN);
-    if (!Double.isNaN(bestPeer)) {
-      results
-          .median(MILLION, tuned, "rate")
-          .ifPresent(value -> figures.put("drain_1m_vs_best_peer", value / bestPeer));
-      results
-          .median(MILLION, Roster.OURS.label(), "rate")
-          .ifPresent(
-              value -> figures.put("drain_1m_vs_best_peer_default_settings", value / bestPeer));
-    }
+    best(results, MILLION, Roster.PEERS)
+        .ifPresent(
+            peer -> {
+              results
+                  .ratio(MILLION, tuned, MILLION, peer, "rate")
+                  .ifPresent(value -> figures.put("drain_1m_vs_best_peer", value));
+              results
+                  .ratio(MILLION, Roster.OURS.label(), MILLION, peer, "rate")
+                  .ifPresent(value -> figures.put("drain_1m_vs_best_peer_default_settings", value));
+            });
     String tenMillion = "drain 10000000 x 256 B, 1 process";
     results
         .ratio(tenMillion, tuned, "drain 100000 x 256 B, 1 process", tuned, "rate")
@@ -107,6 +104,16 @@ final class DrainLane implements Lane {
     results
         .median(MILLION, tuned, "statements_per_message")
         .ifPresent(value -> figures.put("statements_per_message", value));
+  }
+
+  /** Who has the greatest median rate. */
+  private static Optional<String> best(Results results, String cell, List<Entrant> entrants) {
+    return entrants.stream()
+        .map(Entrant::label)
+        .filter(label -> results.median(cell, label, "rate").isPresent())
+        .max(
+            Comparator.comparing(
+                label -> results.median(cell, label, "rate").orElseThrow().value()));
   }
 
   /** One contestant's drain. */

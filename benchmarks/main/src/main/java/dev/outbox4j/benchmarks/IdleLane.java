@@ -161,7 +161,7 @@ final class IdleLane implements Lane {
   }
 
   @Override
-  public void figures(Results results, Map<String, Double> figures) {
+  public void figures(Results results, Map<String, Figure> figures) {
     String notify = Roster.NOTIFY.label();
     for (String listen : List.of("r2dbc", "ng")) {
       String suffix = listen.equals("r2dbc") ? "" : "_" + listen;
@@ -176,7 +176,7 @@ final class IdleLane implements Lane {
         .median(WAKE, WOKEN.label(), "latency_p99_ms")
         .ifPresent(value -> figures.put("wake_p99_ms", value));
     results
-        .max(AROUND, WOKEN.label(), "latency_max_ms")
+        .greatest(AROUND, WOKEN.label(), "latency_max_ms")
         .ifPresent(value -> figures.put("wake_max_ms", value));
   }
 }

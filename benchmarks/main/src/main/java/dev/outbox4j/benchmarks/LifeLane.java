@@ -40,7 +40,7 @@ final class LifeLane implements Lane {
   }
 
   @Override
-  public void figures(Results results, Map<String, Double> figures) {
+  public void figures(Results results, Map<String, Figure> figures) {
     String cell = CELL.formatted(100_000);
     results
         .ratio(cell, Roster.TUNED.label(), cell, Roster.TWIN.label(), "wal_bytes_per_message")

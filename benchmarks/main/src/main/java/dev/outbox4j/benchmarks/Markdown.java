@@ -91,14 +91,12 @@ final class Markdown {
     StringBuilder text = new StringBuilder();
     text.append(about(root.path("about"))).append('\n');
     List<List<String>> figures = new ArrayList<>();
-    figures.add(List.of("figure", "value"));
+    figures.add(List.of("figure", "value", "95 % interval", "rounds"));
     root.properties()
         .forEach(
             entry -> {
               if (entry.getValue().isNumber()) {
-                figures.add(
-                    List.of(
-                        "`" + entry.getKey() + "`", Tables.format(entry.getValue().asDouble())));
+                figures.add(figure(entry, root.path("intervals").path(entry.getKey())));
               }
             });
     if (figures.size() > 1) {
@@ -115,6 +113,23 @@ final class Markdown {
                     .append(table(cell.getValue()))
                     .append('\n'));
     return text.toString();
+  }
+
+  /** What was drawn before there were intervals has none. */
+  private static List<String> figure(Map.Entry<String, JsonNode> figure, JsonNode interval) {
+    String name = "`" + figure.getKey() + "`";
+    if (interval.isMissingNode()) {
+      return List.of(name, Tables.format(figure.getValue().asDouble()), "not kept", "");
+    }
+    return List.of(
+        name,
+        plain(figure.getValue()),
+        plain(interval.path("low")) + " to " + plain(interval.path("high")),
+        interval.path("rounds").asText());
+  }
+
+  private static String plain(JsonNode number) {
+    return number.decimalValue().toPlainString();
   }
 
   private static String about(JsonNode about) {

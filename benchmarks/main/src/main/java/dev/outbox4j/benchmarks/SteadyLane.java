@@ -59,7 +59,7 @@ final class SteadyLane implements Lane {
   }
 
   @Override
-  public void figures(Results results, Map<String, Double> figures) {
+  public void figures(Results results, Map<String, Figure> figures) {
     String cell = cell(FIGURE);
     results
         .median(cell, Roster.OURS.label(), "latency_p99_ms")

@@ -30,6 +30,10 @@ final class Tables {
     return metric + " " + format(numbers.values().getOrDefault(metric, 0.0)) + warning + repeated;
   }
 
+  static String interval(String value, String low, String high) {
+    return "%s (%s to %s)".formatted(value, low, high);
+  }
+
   static String render(List<List<String>> lines) {
     int columns = lines.get(0).size();
     int[] widths = new int[columns];

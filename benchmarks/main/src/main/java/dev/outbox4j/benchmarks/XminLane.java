@@ -50,7 +50,7 @@ final class XminLane implements Lane {
   }
 
   @Override
-  public void figures(Results results, Map<String, Double> figures) {
+  public void figures(Results results, Map<String, Figure> figures) {
     results
         .ratio(
             HELD.formatted(1_000_000),
