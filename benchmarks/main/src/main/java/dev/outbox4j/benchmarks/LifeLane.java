@@ -34,7 +34,8 @@ final class LifeLane implements Lane {
       jvm.perform("prepare");
       try (Watch watch = new Watch(run.server(), database)) {
         jvm.perform("fill 0 " + rows + " 256 100");
-        return watch.read(jvm.perform("drain 0 " + rows + " 600 plain alone"), rows);
+        Numbers numbers = jvm.perform("drain 0 " + rows + " 600 plain alone");
+        return Completeness.of(List.of(jvm), rows, watch.read(numbers, rows));
       }
     }
   }

@@ -12,6 +12,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -165,6 +166,19 @@ class ResultsTest {
     assertThat(DrainLane.Drain.together(List.of(busy, late, busy), 1_000).values())
         .containsEntry("rate", 500.0)
         .containsEntry("complete", 1.0);
+  }
+
+  @Test
+  void messageThatCameToTwoProcessesHidesNoneThatCameToNone() {
+    Numbers numbers = new Numbers().with("repeated", 1);
+    Completeness.merge(List.of(bits(0b0011), bits(0b1010)), 4, numbers);
+    assertThat(numbers.values()).containsEntry("missing", 1.0).containsEntry("repeated", 2.0);
+    Completeness.merge(List.of(bits(0b0011), bits(0b1100)), 4, numbers.with("repeated", 0));
+    assertThat(numbers.values()).containsEntry("missing", 0.0).containsEntry("repeated", 0.0);
+  }
+
+  private static BitSet bits(long bits) {
+    return BitSet.valueOf(new long[] {bits});
   }
 
   @Test

@@ -92,6 +92,7 @@ class RunTest {
       assertFails(entrant, new Numbers().with("complete", 0));
       assertFails(entrant, new Numbers().with("missing", 1));
       assertFails(entrant, new Numbers().with("early", 1));
+      assertFails(entrant, new Numbers().with("rows_left", 1));
       Run.sound(entrant, new Numbers().with("complete", 1).with("repeated", 7));
     }
     Run.sound(Roster.PEERS.get(0), new Numbers().with("complete", 0));

@@ -24,6 +24,11 @@ abstract class OtherShape extends TwoThreads {
   }
 
   @Override
+  public String countLeft() {
+    return "select count(*) from messages";
+  }
+
+  @Override
   Taken claim(Connection connection) throws SQLException {
     List<Long> ids = new ArrayList<>(CLAIM);
     List<Long> tokens = new ArrayList<>(CLAIM);

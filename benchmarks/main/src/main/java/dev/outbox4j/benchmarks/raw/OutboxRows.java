@@ -41,6 +41,11 @@ abstract class OutboxRows extends TwoThreads implements Publishing {
   }
 
   @Override
+  public String countLeft() {
+    return "select count(*) from outbox";
+  }
+
+  @Override
   public Publisher publisher(Bench bench) {
     return OutboxRows::insert;
   }

@@ -88,6 +88,15 @@ class MeasuresTest {
   }
 
   @Test
+  void sinkTellsWhichMessagesHaveComeHoweverOften() {
+    CountingSink sink = new CountingSink(100, 20, false, false, sequence -> {});
+    for (long sequence : new long[] {99, 100, 107, 108, 108, 119, 120}) {
+      sink.handle(Payloads.of(sequence, 8));
+    }
+    assertThat(sink.seen().stream()).containsExactly(0, 7, 8, 19);
+  }
+
+  @Test
   void sinkThatWaitsForAcksIsNotDoneBefore() throws InterruptedException {
     CountingSink sink = new CountingSink(0, 2, false, true, sequence -> {});
     sink.handle(Payloads.of(0, 8));
