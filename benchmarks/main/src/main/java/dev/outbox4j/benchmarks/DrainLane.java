@@ -49,6 +49,7 @@ final class DrainLane implements Lane {
   private static List<Cell> cells() {
     List<Entrant> all = new ArrayList<>();
     all.addAll(List.of(Roster.TWIN, Roster.BARE_DELETE));
+    all.addAll(Roster.BEST_RAW);
     all.addAll(Roster.SHAPES);
     all.addAll(List.of(Roster.OURS, Roster.TUNED, Roster.SMALL_HEAP));
     all.addAll(Roster.PEERS);
@@ -83,6 +84,9 @@ final class DrainLane implements Lane {
     results
         .ratio(MILLION, Roster.OURS.label(), MILLION, twin, "rate")
         .ifPresent(value -> figures.put("drain_1m_vs_twin_default_settings", value));
+    best(results, MILLION, Roster.BEST_RAW)
+        .flatMap(best -> results.ratio(MILLION, tuned, MILLION, best, "rate"))
+        .ifPresent(value -> figures.put("drain_1m_vs_raw_best", value));
     best(results, MILLION, Roster.PEERS)
         .ifPresent(
             peer -> {

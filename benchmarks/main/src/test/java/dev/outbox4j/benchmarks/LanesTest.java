@@ -60,6 +60,23 @@ class LanesTest {
   }
 
   @Test
+  void latencyAtASteadyRateIsFromTheInstantThatWasScheduled() {
+    Results results = new Results();
+    results.add(
+        SteadyLane.cell(5000),
+        OURS,
+        new Numbers()
+            .with("latency_p99_ms", 9)
+            .with("scheduled_p99_ms", 30)
+            .with("backlog_slope_per_s", 0.5));
+    assertThat(figures(new SteadyLane(), results))
+        .containsOnly(
+            entry("steady_5k_p99_ms", 30.0),
+            entry("steady_5k_p99_from_commit_ms", 9.0),
+            entry("steady_5k_backlog_slope_per_s", 0.5));
+  }
+
+  @Test
   void publishersBesideOneSubscriberAndBesideEightHaveFiguresApart() {
     Results results = new Results();
     publishers(results, "commit_delay 0", 90, 100);

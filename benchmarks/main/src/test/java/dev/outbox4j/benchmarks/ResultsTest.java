@@ -120,12 +120,15 @@ class ResultsTest {
     results.add(cell, "outbox4j", rate(60));
     results.add(cell, "outbox4j-tuned", rate(80));
     results.add(cell, "jobrunr", rate(5));
+    results.add(cell, Roster.BEST_RAW.get(0).label(), rate(120));
+    results.add(cell, Roster.BEST_RAW.get(1).label(), rate(160));
     results.add(cell, "dbos-transact", rate(10));
     results.add("drain 100000 x 256 B, 1 process", "outbox4j-tuned", rate(50));
     results.add("drain 10000000 x 256 B, 1 process", "outbox4j-tuned", rate(45));
     assertThat(values(new DrainLane(), results))
         .containsEntry("drain_1m_vs_twin", 0.8)
         .containsEntry("drain_1m_vs_twin_default_settings", 0.6)
+        .containsEntry("drain_1m_vs_raw_best", 0.5)
         .containsEntry("drain_1m_vs_best_peer", 8.0)
         .containsEntry("flat_10m_vs_100k", 0.9);
   }

@@ -3,13 +3,10 @@ package dev.outbox4j.benchmarks.raw;
 import dev.outbox4j.benchmarks.spi.Bench;
 import dev.outbox4j.benchmarks.spi.Sink;
 import java.io.IOException;
-import java.sql.Array;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
-import java.util.ArrayList;
-import java.util.List;
 
 /** A lease queue on a table of another shape, deleted by id and fence on ack. */
 abstract class OtherShape extends TwoThreads {
@@ -30,21 +27,12 @@ abstract class OtherShape extends TwoThreads {
 
   @Override
   Taken claim(Connection connection) throws SQLException {
-    List<Long> ids = new ArrayList<>(CLAIM);
-    List<Long> tokens = new ArrayList<>(CLAIM);
-    List<byte[]> payloads = new ArrayList<>(CLAIM);
     try (PreparedStatement statement = connection.prepareStatement(claimSql())) {
       statement.setInt(1, CLAIM);
       try (ResultSet rows = statement.executeQuery()) {
-        while (rows.next()) {
-          ids.add(rows.getLong(1));
-          tokens.add(rows.getLong(2));
-          payloads.add(rows.getBytes(3));
-        }
+        return Taken.read(rows, CLAIM, 3, (row, id) -> {});
       }
     }
-    return new Taken(
-        ids.toArray(new Long[0]), tokens.toArray(new Long[0]), payloads.toArray(new byte[0][]));
   }
 
   @Override
@@ -52,16 +40,14 @@ abstract class OtherShape extends TwoThreads {
     for (byte[] payload : taken.payloads()) {
       sink.handle(payload);
     }
-    Array ids = connection.createArrayOf("bigint", taken.ids());
-    Array tokens = connection.createArrayOf("bigint", taken.tokens());
     try (PreparedStatement statement =
         connection.prepareStatement(
             "delete from messages m using unnest(?::bigint[], ?::bigint[]) as d(id, token)"
                 + " where m.id = d.id and m.token = d.token")) {
-      statement.setArray(1, ids);
-      statement.setArray(2, tokens);
+      statement.setObject(1, taken.ids());
+      statement.setObject(2, taken.tokens());
       statement.executeUpdate();
     }
-    sink.acked(taken.payloads().length);
+    sink.acked(taken.size());
   }
 }
