@@ -49,6 +49,7 @@ final class Markdown {
           "indexes_mib",
           "connections_peak",
           "cpu_us_per_message",
+          "server_cpu_us_per_message",
           "heap_peak_mib");
 
   private static final Set<String> SPREAD =

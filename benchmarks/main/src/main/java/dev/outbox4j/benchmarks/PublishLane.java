@@ -231,7 +231,7 @@ final class PublishLane implements Lane {
 
   private static Numbers publish(Run run, ContestantJvm jvm, String database, String how)
       throws IOException, SQLException {
-    try (Watch watch = new Watch(run.server(), database)) {
+    try (Watch watch = new Watch(run.server(), database, Outbox4j.CHANNEL)) {
       Numbers numbers = jvm.perform("publish " + how);
       return watch.read(numbers, numbers.values().getOrDefault("messages_with_warm_up", 1.0));
     }

@@ -19,6 +19,7 @@ final class Settings {
           "contestants",
           "max.seconds",
           "peer.seconds",
+          "peer.warmup.seconds",
           "drain.seconds",
           "warmup",
           "rates",

@@ -1,5 +1,6 @@
 package dev.outbox4j.benchmarks;
 
+import dev.outbox4j.benchmarks.ours.Outbox4j;
 import dev.outbox4j.benchmarks.spi.Numbers;
 import java.io.IOException;
 import java.sql.SQLException;
@@ -48,7 +49,7 @@ final class SteadyLane implements Lane {
       throws IOException, SQLException {
     try (ContestantJvm jvm = run.start(entrant, database)) {
       jvm.perform("prepare");
-      try (Watch watch = new Watch(run.server(), database)) {
+      try (Watch watch = new Watch(run.server(), database, Outbox4j.CHANNEL)) {
         Numbers numbers =
             jvm.perform(
                 "steady 256 %d %d %d %d"

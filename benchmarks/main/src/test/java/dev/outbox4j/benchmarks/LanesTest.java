@@ -162,6 +162,26 @@ class LanesTest {
   }
 
   @Test
+  void timeOfAServerIsThatOfItsProcessesAndOfThoseThatHaveEnded(@TempDir Path processes)
+      throws IOException {
+    stat(processes, 10, "postgres", 1, "5 6 100 200");
+    stat(processes, 11, "postgres", 10, "30 1 7 7");
+    stat(processes, 12, "a (strange) name", 10, "40 2 0 0");
+    stat(processes, 13, "postgres", 99, "1000 1000 0 0");
+    assertThat(ServerCpu.of(processes, 11).seconds()).isEqualTo(3.84);
+    assertThat(ServerCpu.of(processes, 12).seconds()).isNaN();
+    assertThat(ServerCpu.of(processes, 4711).seconds()).isNaN();
+  }
+
+  private static void stat(Path processes, int id, String name, int parent, String ticks)
+      throws IOException {
+    Path process = Files.createDirectories(processes.resolve(Integer.toString(id)));
+    Files.writeString(
+        process.resolve("stat"),
+        "%d (%s) S %d 0 0 0 0 0 0 0 0 0 %s 20 0\n".formatted(id, name, parent, ticks));
+  }
+
+  @Test
   void memoryThatRanOutIsCountedOnceHoweverFarTheErrorWent() {
     String error = "Exception <a 'java/lang/OutOfMemoryError'{0x00000000fe0440a8}";
     assertThat(

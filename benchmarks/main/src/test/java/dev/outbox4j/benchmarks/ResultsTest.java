@@ -123,6 +123,10 @@ class ResultsTest {
     results.add(cell, Roster.BEST_RAW.get(0).label(), rate(120));
     results.add(cell, Roster.BEST_RAW.get(1).label(), rate(160));
     results.add(cell, "dbos-transact", rate(10));
+    String small = "drain 10000 x 256 B, 1 process";
+    results.add(small, "outbox4j", rate(20));
+    results.add(small, "outbox4j-tuned", rate(30));
+    results.add(small, "jobrunr", rate(10));
     results.add("drain 100000 x 256 B, 1 process", "outbox4j-tuned", rate(50));
     results.add("drain 10000000 x 256 B, 1 process", "outbox4j-tuned", rate(45));
     assertThat(values(new DrainLane(), results))
@@ -130,6 +134,8 @@ class ResultsTest {
         .containsEntry("drain_1m_vs_twin_default_settings", 0.6)
         .containsEntry("drain_1m_vs_raw_best", 0.5)
         .containsEntry("drain_1m_vs_best_peer", 8.0)
+        .containsEntry("drain_10k_vs_best_peer", 3.0)
+        .containsEntry("drain_10k_vs_best_peer_default_settings", 2.0)
         .containsEntry("flat_10m_vs_100k", 0.9);
   }
 
@@ -152,9 +158,10 @@ class ResultsTest {
       assertThat(Roster.SHAPES).allMatch(takingPartIn(round));
     }
     for (int round = 0; round < 5; round++) {
-      assertThat(List.of(Roster.TWIN, Roster.OURS, Roster.TUNED, Roster.BEST_PEER))
-          .allMatch(takingPartIn(round));
+      assertThat(List.of(Roster.TWIN, Roster.OURS, Roster.TUNED)).allMatch(takingPartIn(round));
+      assertThat(Roster.BEST_RAW).allMatch(takingPartIn(round));
     }
+    assertThat(Roster.PEERS).noneMatch(takingPartIn(3));
     assertThat(Roster.SHAPES).noneMatch(takingPartIn(4));
   }
 
