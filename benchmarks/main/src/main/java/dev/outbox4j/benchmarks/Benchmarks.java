@@ -27,6 +27,8 @@ public final class Benchmarks {
           new HerdLane(),
           new BytesLane(),
           new SweepLane(),
+          new LateCommitsLane(),
+          new SoakLane(),
           new CompareLane());
 
   private Benchmarks() {}

@@ -16,6 +16,7 @@ final class Settings {
           "messages",
           "around",
           "seconds",
+          "hold",
           "contestants",
           "max.seconds",
           "peer.seconds",

@@ -116,6 +116,34 @@ class LanesTest {
   }
 
   @Test
+  void lateCommitsFigureIsTheOldestMessageOfAllRounds() throws IOException {
+    Results results = new Results();
+    for (double oldest : new double[] {900, 4_000, 1_000}) {
+      results.add(
+          LateCommitsLane.cell(30, 20_000),
+          OURS,
+          new Numbers().with("age_after_commit_max_ms", oldest));
+    }
+    assertThat(figures(new LateCommitsLane(), results))
+        .containsOnly(entry("late_commit_worst_age_ms", 4_000.0));
+  }
+
+  @Test
+  void backlogThatDoesNotLastIsAFailure() throws IOException {
+    Numbers lasting = new Numbers().with("backlog_least", 1);
+    assertThat(LateCommitsLane.sound(lasting)).isSameAs(lasting);
+    assertThatThrownBy(() -> LateCommitsLane.sound(new Numbers().with("backlog_least", 0)))
+        .isInstanceOf(IOException.class);
+  }
+
+  @Test
+  void soakComparesItsLastTenthWithItsFirst() {
+    Numbers numbers = new Numbers().with("p99_ms_1", 4).with("p99_ms_9", 8).with("p99_ms_10", 6);
+    assertThat(SoakLane.drift(numbers).values()).containsEntry("last_vs_first_p99_ms", 1.5);
+    assertThat(new SoakLane().inAll()).isFalse();
+  }
+
+  @Test
   void buildsAreComparedByTheirPairs() {
     Results results = new Results();
     for (double speedOfTheMachine : new double[] {100, 300, 200}) {

@@ -183,6 +183,22 @@ public final class ContestantProcess {
                   (int) number(task[3]),
                   (int) number(task[4]),
                   (int) number(task[5]));
+      case "late" ->
+          new LateCommitsTask(
+                  able(Publishing.class), able(Consuming.class), bench, (int) number(task[1]))
+              .run(
+                  (int) number(task[2]),
+                  (int) number(task[3]),
+                  (int) number(task[4]),
+                  (int) number(task[5]));
+      case "soak" ->
+          new SoakTask(able(Publishing.class), able(Consuming.class), bench)
+              .run(
+                  (int) number(task[1]),
+                  (int) number(task[2]),
+                  (int) number(task[3]),
+                  (int) number(task[4]),
+                  (int) number(task[5]));
       case "delayed" -> latency(task).delayed((int) number(task[2]), (int) number(task[3]));
       default -> throw new IllegalArgumentException("unknown task " + task[0]);
     };
