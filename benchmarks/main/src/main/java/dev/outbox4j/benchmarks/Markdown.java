@@ -1,6 +1,7 @@
 package dev.outbox4j.benchmarks;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.math.MathContext;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -132,11 +133,12 @@ final class Markdown {
     return text.toString();
   }
 
-  /** What was drawn before there were intervals has none. */
+  /** What was drawn before there were intervals has none, and hardly any digits. */
   private static List<String> figure(Map.Entry<String, JsonNode> figure, JsonNode interval) {
     String name = "`" + figure.getKey() + "`";
     if (interval.isMissingNode()) {
-      return List.of(name, Tables.format(figure.getValue().asDouble()), "not kept", "");
+      String rounded = figure.getValue().decimalValue().round(new MathContext(2)).toPlainString();
+      return List.of(name, rounded, "not kept", "");
     }
     return List.of(
         name,
