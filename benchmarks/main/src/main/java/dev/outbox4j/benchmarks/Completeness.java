@@ -21,7 +21,7 @@ final class Completeness {
     for (ContestantJvm jvm : jvms) {
       seen.add(seen(jvm));
     }
-    into.with("rows_left", Parts.value(jvms.get(0).perform("left"), "rows_left"));
+    jvms.get(0).perform("left").values().forEach(into::with);
     return merge(seen, rows, into);
   }
 

@@ -128,7 +128,10 @@ public final class ContestantProcess {
         Files.write(Path.of(task[1]), drained.seen().toByteArray());
         yield new Numbers();
       }
-      case "left" -> new Numbers().with("rows_left", count(able(Draining.class).countLeft()));
+      case "left" -> {
+        String query = able(Draining.class).countLeft();
+        yield query.isEmpty() ? new Numbers() : new Numbers().with("rows_left", count(query));
+      }
       case "fill" ->
           PublishTask.fill(
               able(Publishing.class),
