@@ -109,7 +109,8 @@ final class Markdown {
     StringBuilder text = new StringBuilder();
     text.append(about(root.path("about"))).append('\n');
     List<List<String>> figures = new ArrayList<>();
-    figures.add(List.of("figure", "value", "95 % interval", "rounds"));
+    figures.add(
+        List.of("figure", "value", "95 % interval", "rounds", "interval of the run before"));
     root.properties()
         .forEach(
             entry -> {
@@ -119,6 +120,7 @@ final class Markdown {
             });
     if (figures.size() > 1) {
       text.append(Tables.render(figures)).append('\n');
+      text.append(agreement(root.path("intervals"))).append('\n');
     }
     text.append(contestants(root)).append('\n');
     root.path("cells")
@@ -138,13 +140,35 @@ final class Markdown {
     String name = "`" + figure.getKey() + "`";
     if (interval.isMissingNode()) {
       String rounded = figure.getValue().decimalValue().round(new MathContext(2)).toPlainString();
-      return List.of(name, rounded, "not kept", "");
+      return List.of(name, rounded, "not kept", "", "");
     }
     return List.of(
         name,
         plain(figure.getValue()),
-        plain(interval.path("low")) + " to " + plain(interval.path("high")),
-        interval.path("rounds").asText());
+        ends(interval),
+        interval.path("rounds").asText(),
+        ends(interval.path("before")));
+  }
+
+  private static String ends(JsonNode interval) {
+    return interval.isMissingNode()
+        ? ""
+        : plain(interval.path("low")) + " to " + plain(interval.path("high"));
+  }
+
+  /** Of the figures that two runs have drawn. */
+  private static String agreement(JsonNode intervals) {
+    List<JsonNode> twice = intervals.valueStream().filter(node -> node.has("before")).toList();
+    long agree = twice.stream().filter(node -> overlap(node, node.path("before"))).count();
+    return twice.isEmpty()
+        ? ""
+        : "%d of %d figures agree with the run before: their intervals overlap.%n"
+            .formatted(agree, twice.size());
+  }
+
+  private static boolean overlap(JsonNode one, JsonNode other) {
+    return one.path("low").asDouble() <= other.path("high").asDouble()
+        && other.path("low").asDouble() <= one.path("high").asDouble();
   }
 
   private static String plain(JsonNode number) {

@@ -82,6 +82,7 @@ final class Report {
     ObjectNode root = Json.read(file);
     ObjectNode about = root.withObjectProperty("about");
     ObjectNode intervals = root.withObjectProperty("intervals");
+    ObjectNode before = intervals.deepCopy();
     about
         .path(lane)
         .path("figures")
@@ -93,11 +94,15 @@ final class Report {
     figures.forEach(
         (name, figure) -> {
           root.put(name, figure.rounded());
-          intervals
-              .putObject(name)
-              .put("low", figure.roundedLow())
-              .put("high", figure.roundedHigh())
-              .put("rounds", figure.rounds());
+          ObjectNode interval =
+              intervals
+                  .putObject(name)
+                  .put("low", figure.roundedLow())
+                  .put("high", figure.roundedHigh())
+                  .put("rounds", figure.rounds());
+          if (before.has(name)) {
+            interval.set("before", before.withObjectProperty(name).retain("low", "high"));
+          }
         });
     root.put("samples", Samples.beside(file).getFileName().toString());
     // what once was about all lanes together

@@ -113,6 +113,29 @@ class ResultsTest {
   }
 
   @Test
+  void pageTellsHowManyFiguresAgreeWithTheRunBefore(@TempDir Path folder) throws IOException {
+    Path file = folder.resolve("benchmarks.json");
+    Report report = new Report(Map.of());
+    for (double run : new double[] {1, 2}) {
+      report.write(
+          file,
+          "drain",
+          runWith("drain"),
+          Map.of(
+              "steady",
+              new Figure(5, 4, 6 * run, 5),
+              "moved",
+              new Figure(run, run, run + 0.5, 5),
+              "only_" + (int) run,
+              new Figure(1, 1, 1, 5)));
+    }
+    assertThat(Files.readString(folder.resolve("benchmarks.md")))
+        .contains("1 of 2 figures agree with the run before")
+        .containsPattern("`moved` .* 2\\.0 to 2\\.5 \\| +5 \\| +1\\.0 to 1\\.5 \\|");
+    assertThat(Json.read(file).at("/intervals/moved/before").size()).isEqualTo(2);
+  }
+
+  @Test
   void drainsFiguresAreThoseOfItsContestants() {
     Results results = new Results();
     String cell = "drain 1000000 x 256 B, 1 process";
