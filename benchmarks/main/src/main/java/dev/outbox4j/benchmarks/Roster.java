@@ -25,7 +25,10 @@ final class Roster {
       List.of(best("2000", "1"), best("5000", "1"), best("2000", "2"));
 
   static final List<Entrant> SHAPES =
-      List.of(Entrant.raw("raw-indexed-lease"), Entrant.raw("raw-visibility-time"));
+      List.of(
+          Entrant.raw("raw-indexed-lease"),
+          Entrant.raw("raw-indexed-lease-by-branches"),
+          Entrant.raw("raw-visibility-time"));
 
   /** What figures are drawn of, beside the best by hand and the best peer. */
   private static final List<Entrant> FIGURES = List.of(TWIN, OURS, TUNED);
