@@ -69,8 +69,10 @@ class LanesTest {
             .with("latency_p99_ms", 9)
             .with("scheduled_p99_ms", 30)
             .with("backlog_slope_per_s", 0.5));
+    results.add(SteadyLane.cell(10_000), OURS, new Numbers().with("scheduled_p99_ms", 300));
     assertThat(figures(new SteadyLane(), results))
         .containsOnly(
+            entry("steady_10k_p99_ms", 300.0),
             entry("steady_5k_p99_ms", 30.0),
             entry("steady_5k_p99_from_commit_ms", 9.0),
             entry("steady_5k_backlog_slope_per_s", 0.5));
