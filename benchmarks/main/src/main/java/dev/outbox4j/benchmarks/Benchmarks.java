@@ -27,6 +27,8 @@ public final class Benchmarks {
           new HerdLane(),
           new BytesLane(),
           new SweepLane(),
+          new LateCommitsLane(),
+          new SoakLane(),
           new CompareLane());
 
   private Benchmarks() {}
@@ -85,7 +87,7 @@ public final class Benchmarks {
     if (!run.beginReport()) {
       return;
     }
-    Map<String, Double> figures = new LinkedHashMap<>();
+    Map<String, Figure> figures = new LinkedHashMap<>();
     lane.figures(run.results(), figures);
     report.print(run, figures);
     if (!run.results().cells().isEmpty()) {
@@ -93,7 +95,7 @@ public final class Benchmarks {
     }
   }
 
-  private static void write(Lane lane, Run run, Report report, Map<String, Double> figures) {
+  private static void write(Lane lane, Run run, Report report, Map<String, Figure> figures) {
     List<String> amiss = run.amiss();
     Path file = Settings.out(!amiss.isEmpty());
     try {

@@ -95,24 +95,17 @@ final class CompareLane implements Lane {
 
   /** Of each pair the quotient: this build's by the other's. */
   @Override
-  public void figures(Results results, Map<String, Double> figures) {
+  public void figures(Results results, Map<String, Figure> figures) {
     METRICS.forEach(
         (part, metrics) -> metrics.forEach(metric -> pairs(results, part, metric, figures)));
   }
 
   private static void pairs(
-      Results results, String part, String metric, Map<String, Double> figures) {
+      Results results, String part, String metric, Map<String, Figure> figures) {
     for (String label : results.cells().getOrDefault(cell(part), Map.of()).keySet()) {
       results
-          .ratiosOfRounds(cell(part), label, label + OTHER, metric)
-          .ifPresent(
-              spread -> {
-                String name = "new_vs_old_" + part + "_" + metric;
-                figures.put(name, spread.median());
-                figures.put(name + "_least", spread.min());
-                figures.put(name + "_most", spread.max());
-                figures.put(name + "_pairs", (double) spread.rounds());
-              });
+          .ratio(cell(part), label, cell(part), label + OTHER, metric)
+          .ifPresent(figure -> figures.put("new_vs_old_" + part + "_" + metric, figure));
     }
   }
 }

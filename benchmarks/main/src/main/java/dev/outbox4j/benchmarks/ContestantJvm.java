@@ -33,7 +33,8 @@ final class ContestantJvm implements AutoCloseable {
     Files.createDirectories(logs);
     log = logs.resolve(entrant.label() + ".log");
     exceptions = logs.resolve(entrant.label() + ".exceptions.log");
-    patienceMinutes = Roster.mayBeStopped(entrant) ? 10 : 60;
+    patienceMinutes =
+        Roster.mayBeStopped(entrant) ? 10 : 60 + Settings.number("seconds", 3600) / 60L;
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.add("-Xmx" + entrant.options().getOrDefault("heap", Settings.text("heap", "512m")));

@@ -38,7 +38,7 @@ final class DelayedLane implements Lane {
   }
 
   @Override
-  public void figures(Results results, Map<String, Double> figures) {
+  public void figures(Results results, Map<String, Figure> figures) {
     results
         .median(CELL.formatted(10_000), Roster.OURS.label(), "lateness_p99_ms")
         .ifPresent(value -> figures.put("lateness_p99_ms", value));

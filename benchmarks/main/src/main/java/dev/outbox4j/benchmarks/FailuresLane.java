@@ -35,7 +35,7 @@ final class FailuresLane implements Lane {
   }
 
   @Override
-  public void figures(Results results, Map<String, Double> figures) {
+  public void figures(Results results, Map<String, Figure> figures) {
     String label = Roster.TUNED.label();
     results
         .ratio(SOME.formatted(100_000), label, NONE.formatted(100_000), label, "rate")

@@ -71,7 +71,7 @@ final class HerdLane implements Lane {
   }
 
   @Override
-  public void figures(Results results, Map<String, Double> figures) {
+  public void figures(Results results, Map<String, Figure> figures) {
     String label = Roster.OURS.label();
     List<String> costs = List.of("notifications_per_message", "claims_per_message");
     for (int rate : List.of(FIGURE_RATE, FAST)) {

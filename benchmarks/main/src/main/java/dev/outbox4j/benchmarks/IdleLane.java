@@ -161,13 +161,16 @@ final class IdleLane implements Lane {
   }
 
   @Override
-  public void figures(Results results, Map<String, Double> figures) {
+  public void figures(Results results, Map<String, Figure> figures) {
     String notify = Roster.NOTIFY.label();
-    for (String listen : List.of("r2dbc", "ng")) {
+    for (String listen : List.of("r2dbc", "ng", "pgjdbc")) {
       String suffix = listen.equals("r2dbc") ? "" : "_" + listen;
       results
           .ratio(IDLE, by(listen).label(), IDLE, notify, "latency_p50_ms")
           .ifPresent(value -> figures.put("idle_p50_vs_notify" + suffix, value));
+      results
+          .median(IDLE, by(listen).label(), "latency_p50_ms")
+          .ifPresent(value -> figures.put("idle_p50_ms" + suffix, value));
       results
           .median(IDLE, by(listen).label(), "latency_p99_ms")
           .ifPresent(value -> figures.put("idle_p99_ms" + suffix, value));
@@ -176,7 +179,7 @@ final class IdleLane implements Lane {
         .median(WAKE, WOKEN.label(), "latency_p99_ms")
         .ifPresent(value -> figures.put("wake_p99_ms", value));
     results
-        .max(AROUND, WOKEN.label(), "latency_max_ms")
+        .greatest(AROUND, WOKEN.label(), "latency_max_ms")
         .ifPresent(value -> figures.put("wake_max_ms", value));
   }
 }

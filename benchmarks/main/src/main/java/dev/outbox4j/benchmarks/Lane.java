@@ -30,5 +30,5 @@ interface Lane {
    * @param results the run's
    * @param figures receives them
    */
-  default void figures(Results results, Map<String, Double> figures) {}
+  default void figures(Results results, Map<String, Figure> figures) {}
 }

@@ -34,13 +34,14 @@ final class LifeLane implements Lane {
       jvm.perform("prepare");
       try (Watch watch = new Watch(run.server(), database)) {
         jvm.perform("fill 0 " + rows + " 256 100");
-        return watch.read(jvm.perform("drain 0 " + rows + " 600 plain alone"), rows);
+        Numbers numbers = jvm.perform("drain 0 " + rows + " 600 plain alone");
+        return Completeness.of(List.of(jvm), rows, watch.read(numbers, rows));
       }
     }
   }
 
   @Override
-  public void figures(Results results, Map<String, Double> figures) {
+  public void figures(Results results, Map<String, Figure> figures) {
     String cell = CELL.formatted(100_000);
     results
         .ratio(cell, Roster.TUNED.label(), cell, Roster.TWIN.label(), "wal_bytes_per_message")

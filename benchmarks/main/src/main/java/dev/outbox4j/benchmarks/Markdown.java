@@ -1,6 +1,7 @@
 package dev.outbox4j.benchmarks;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.math.MathContext;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -25,6 +26,21 @@ final class Markdown {
           "scheduled_max_ms",
           "lateness_p50_ms",
           "lateness_p99_ms",
+          "age_after_commit_p50_ms",
+          "age_after_commit_p99_ms",
+          "age_after_commit_max_ms",
+          "late_messages",
+          "backlog_least",
+          "p50_ms_1",
+          "last_vs_first_p50_ms",
+          "p99_ms_1",
+          "last_vs_first_p99_ms",
+          "heap_least_mib_1",
+          "last_vs_first_heap_least_mib",
+          "size_mib_1",
+          "last_vs_first_size_mib",
+          "autovacuums_10",
+          "xid_age_10",
           "transaction_p99_ms",
           "notifications_per_message",
           "wakes_by_name_per_message",
@@ -33,7 +49,6 @@ final class Markdown {
           "busiest_share",
           "seconds_to_drain",
           "out_of_memory_errors",
-          "rows_left",
           "rows_leased",
           "restarted_rate",
           "late_row_s",
@@ -50,6 +65,7 @@ final class Markdown {
           "indexes_mib",
           "connections_peak",
           "cpu_us_per_message",
+          "server_cpu_us_per_message",
           "heap_peak_mib");
 
   private static final Set<String> SPREAD =
@@ -61,6 +77,7 @@ final class Markdown {
           "scheduled_p99_ms",
           "lateness_p50_ms",
           "lateness_p99_ms",
+          "age_after_commit_max_ms",
           "notifications_per_message",
           "claims_per_message",
           "restarted_rate",
@@ -69,7 +86,8 @@ final class Markdown {
 
   /** Worth a column only where it is not as it should be. */
   private static final Map<String, Double> UNUSUAL =
-      new TreeMap<>(Map.of("complete", 1.0, "missing", 0.0, "early", 0.0, "repeated", 0.0));
+      new TreeMap<>(
+          Map.of("complete", 1.0, "missing", 0.0, "early", 0.0, "repeated", 0.0, "rows_left", 0.0));
 
   private static final String BEGIN = "<!-- figures: written by the run -->\n";
   private static final String END = "<!-- end of figures -->\n";
@@ -91,18 +109,18 @@ final class Markdown {
     StringBuilder text = new StringBuilder();
     text.append(about(root.path("about"))).append('\n');
     List<List<String>> figures = new ArrayList<>();
-    figures.add(List.of("figure", "value"));
+    figures.add(
+        List.of("figure", "value", "95 % interval", "rounds", "interval of the run before"));
     root.properties()
         .forEach(
             entry -> {
               if (entry.getValue().isNumber()) {
-                figures.add(
-                    List.of(
-                        "`" + entry.getKey() + "`", Tables.format(entry.getValue().asDouble())));
+                figures.add(figure(entry, root.path("intervals").path(entry.getKey())));
               }
             });
     if (figures.size() > 1) {
       text.append(Tables.render(figures)).append('\n');
+      text.append(agreement(root.path("intervals"))).append('\n');
     }
     text.append(contestants(root)).append('\n');
     root.path("cells")
@@ -115,6 +133,46 @@ final class Markdown {
                     .append(table(cell.getValue()))
                     .append('\n'));
     return text.toString();
+  }
+
+  /** What was drawn before there were intervals has none, and hardly any digits. */
+  private static List<String> figure(Map.Entry<String, JsonNode> figure, JsonNode interval) {
+    String name = "`" + figure.getKey() + "`";
+    if (interval.isMissingNode()) {
+      String rounded = figure.getValue().decimalValue().round(new MathContext(2)).toPlainString();
+      return List.of(name, rounded, "not kept", "", "");
+    }
+    return List.of(
+        name,
+        plain(figure.getValue()),
+        ends(interval),
+        interval.path("rounds").asText(),
+        ends(interval.path("before")));
+  }
+
+  private static String ends(JsonNode interval) {
+    return interval.isMissingNode()
+        ? ""
+        : plain(interval.path("low")) + " to " + plain(interval.path("high"));
+  }
+
+  /** Of the figures that two runs have drawn. */
+  private static String agreement(JsonNode intervals) {
+    List<JsonNode> twice = intervals.valueStream().filter(node -> node.has("before")).toList();
+    long agree = twice.stream().filter(node -> overlap(node, node.path("before"))).count();
+    return twice.isEmpty()
+        ? ""
+        : "%d of %d figures agree with the run before: their intervals overlap.%n"
+            .formatted(agree, twice.size());
+  }
+
+  private static boolean overlap(JsonNode one, JsonNode other) {
+    return one.path("low").asDouble() <= other.path("high").asDouble()
+        && other.path("low").asDouble() <= one.path("high").asDouble();
+  }
+
+  private static String plain(JsonNode number) {
+    return number.decimalValue().toPlainString();
   }
 
   private static String about(JsonNode about) {

@@ -231,7 +231,7 @@ final class PublishLane implements Lane {
 
   private static Numbers publish(Run run, ContestantJvm jvm, String database, String how)
       throws IOException, SQLException {
-    try (Watch watch = new Watch(run.server(), database)) {
+    try (Watch watch = new Watch(run.server(), database, Outbox4j.CHANNEL)) {
       Numbers numbers = jvm.perform("publish " + how);
       return watch.read(numbers, numbers.values().getOrDefault("messages_with_warm_up", 1.0));
     }
@@ -264,17 +264,17 @@ final class PublishLane implements Lane {
   }
 
   @Override
-  public void figures(Results results, Map<String, Double> figures) {
+  public void figures(Results results, Map<String, Figure> figures) {
     results
         .ratio(BATCH, Roster.OURS.label(), BATCH, Roster.INSERT.label(), "rate")
         .ifPresent(value -> figures.put("publish_100_vs_insert", value));
     results
-        .ratioOfRounds(BESIDE_EIGHT, AUTO.label(), NEVER.label(), "rate")
+        .ratio(BESIDE_EIGHT, AUTO.label(), BESIDE_EIGHT, NEVER.label(), "rate")
         .ifPresent(value -> figures.put("auto_vs_never_8_subscribers", value));
     for (int delay : List.of(0, 1000)) {
       String cell = ALTERNATING.formatted(delay);
       results
-          .ratioOfRounds(cell, AUTO.label(), NEVER.label(), "rate")
+          .ratio(cell, AUTO.label(), cell, NEVER.label(), "rate")
           .ifPresent(
               value ->
                   figures.put(

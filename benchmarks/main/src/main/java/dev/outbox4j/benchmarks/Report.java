@@ -1,7 +1,5 @@
 package dev.outbox4j.benchmarks;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.SerializationFeature;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.outbox4j.benchmarks.spi.Numbers;
@@ -12,7 +10,6 @@ import java.nio.file.Path;
 import java.time.LocalDate;
 import java.time.ZoneOffset;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -22,7 +19,6 @@ import java.util.Set;
  * left it.
  */
 final class Report {
-  private final ObjectMapper json = new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);
   private final Map<String, String> serverSettings;
   private final String commit = commitOfNow();
 
@@ -66,7 +62,7 @@ final class Report {
     }
   }
 
-  void print(Run run, Map<String, Double> figures) {
+  void print(Run run, Map<String, Figure> figures) {
     StringBuilder text = new StringBuilder("\n");
     run.results()
         .cells()
@@ -78,48 +74,79 @@ final class Report {
             (what, why) ->
                 text.append("FAILED ").append(what).append(": ").append(why).append('\n'));
     figures.forEach(
-        (name, value) -> text.append(name).append(" = ").append(Tables.format(value)).append('\n'));
+        (name, figure) -> text.append(name).append(" = ").append(figure.text()).append('\n'));
     run.progress("%s", text);
   }
 
-  void write(Path file, String lane, Run run, Map<String, Double> figures) throws IOException {
-    ObjectNode root =
-        Files.exists(file) && Files.size(file) > 0
-            ? (ObjectNode) json.readTree(file.toFile())
-            : json.createObjectNode();
-    figures.forEach((name, value) -> root.put(name, Math.round(value * 1e5) / 1e5));
+  void write(Path file, String lane, Run run, Map<String, Figure> figures) throws IOException {
+    ObjectNode root = Json.read(file);
     ObjectNode about = root.withObjectProperty("about");
+    ObjectNode intervals = root.withObjectProperty("intervals");
+    ObjectNode before = intervals.deepCopy();
+    about
+        .path(lane)
+        .path("figures")
+        .forEach(
+            figure -> {
+              root.remove(figure.asText());
+              intervals.remove(figure.asText());
+            });
+    figures.forEach(
+        (name, figure) -> {
+          root.put(name, figure.rounded());
+          ObjectNode interval =
+              intervals
+                  .putObject(name)
+                  .put("low", figure.roundedLow())
+                  .put("high", figure.roundedHigh())
+                  .put("rounds", figure.rounds());
+          if (before.has(name)) {
+            interval.set("before", before.withObjectProperty(name).retain("low", "high"));
+          }
+        });
+    root.put("samples", Samples.beside(file).getFileName().toString());
     // what once was about all lanes together
     about.properties().removeIf(entry -> !entry.getValue().has("date"));
     ObjectNode cells = root.withObjectProperty("cells");
     about.path(lane).path("cells").forEach(cell -> cells.remove(cell.asText()));
-    about.set(lane, about(run));
+    about.set(lane, about(run, figures.keySet()));
     ObjectNode contracts = root.withObjectProperty("contracts");
     run.contracts().forEach(contracts::put);
     ObjectNode settings = root.withObjectProperty("settings");
     run.entrants()
-        .forEach((label, entrant) -> settings.set(label, json.valueToTree(entrant.options())));
+        .forEach(
+            (label, entrant) -> settings.set(label, Json.MAPPER.valueToTree(entrant.options())));
     run.results().cells().forEach((cell, labels) -> cells.set(cell, cell(labels)));
     Files.createDirectories(file.toAbsolutePath().getParent());
-    json.writeValue(file.toFile(), root);
-    Path page = file.resolveSibling(file.getFileName().toString().replace(".json", ".md"));
+    Json.MAPPER.writeValue(file.toFile(), root);
+    Samples.write(Samples.beside(file), lane, about.path(lane), run.results());
+    Path page = sibling(file, ".md");
     Files.writeString(
         page, Markdown.within(Files.exists(page) ? Files.readString(page) : "", root));
   }
 
-  private ObjectNode about(Run run) throws IOException {
-    ObjectNode about = json.createObjectNode();
+  /** A file of the same name with another end. */
+  static Path sibling(Path file, String end) {
+    String name = file.getFileName().toString();
+    int dot = name.lastIndexOf('.');
+    return file.resolveSibling((dot < 0 ? name : name.substring(0, dot)) + end);
+  }
+
+  private ObjectNode about(Run run, Set<String> figures) throws IOException {
+    ObjectNode about = Json.MAPPER.createObjectNode();
     about.put("date", LocalDate.now(ZoneOffset.UTC).toString());
     about.put("commit", commit);
-    about.set("machine", json.valueToTree(machine()));
-    about.set("server", json.valueToTree(serverSettings));
+    about.set("machine", Json.MAPPER.valueToTree(machine()));
+    about.set("server", Json.MAPPER.valueToTree(serverSettings));
     about.put("client_heap", Settings.text("heap", "512m"));
     ObjectNode versions = about.putObject("versions");
     for (Entrant entrant : run.entrants().values()) {
-      versions.set(entrant.module(), json.valueToTree(Versions.of(entrant.module())));
+      versions.set(entrant.module(), Json.MAPPER.valueToTree(Versions.of(entrant.module())));
     }
     ArrayNode cells = about.putArray("cells");
     run.results().cells().keySet().forEach(cells::add);
+    ArrayNode names = about.putArray("figures");
+    figures.forEach(names::add);
     if (!run.amiss().isEmpty()) {
       about.put("amiss", String.join("; ", run.amiss()));
     }
@@ -127,14 +154,11 @@ final class Report {
   }
 
   private ObjectNode cell(Map<String, List<Numbers>> labels) {
-    ObjectNode cell = json.createObjectNode();
+    ObjectNode cell = Json.MAPPER.createObjectNode();
     labels.forEach(
         (label, rounds) -> {
           ObjectNode contestant = cell.putObject(label);
-          Set<String> metrics = new LinkedHashSet<>();
-          rounds.forEach(numbers -> metrics.addAll(numbers.values().keySet()));
-          metrics.removeAll(Set.of("start_ns", "end_ns"));
-          for (String metric : metrics) {
+          for (String metric : Samples.metrics(rounds)) {
             Spread.of(rounds, metric)
                 .ifPresent(
                     spread ->

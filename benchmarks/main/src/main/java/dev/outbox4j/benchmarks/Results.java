@@ -6,10 +6,18 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.DoubleBinaryOperator;
 
-/** All numbers of a run: by cell (a lane at one size), contestant and round. Thread-safe. */
+/**
+ * All numbers of a run: by cell (a lane at one size), contestant and round. Whoever takes part does
+ * so from the first round on, until it is left out: so what is at one place was measured in one
+ * round. Thread-safe.
+ */
 final class Results {
   private final Map<String, Map<String, List<Numbers>>> cells = new LinkedHashMap<>();
+
+  /** Where numbers are found. */
+  record Place(String cell, String label, String metric) {}
 
   synchronized void add(String cell, String label, Numbers numbers) {
     cells
@@ -29,43 +37,46 @@ final class Results {
     return copy;
   }
 
+  /** The numbers of each round, not a number where one has none. */
+  synchronized double[] rounds(Place place) {
+    return cells
+        .getOrDefault(place.cell(), Map.of())
+        .getOrDefault(place.label(), List.of())
+        .stream()
+        .mapToDouble(numbers -> numbers.values().getOrDefault(place.metric(), Double.NaN))
+        .toArray();
+  }
+
   /** The median over the rounds. */
-  synchronized Optional<Double> median(String cell, String label, String metric) {
-    return spread(cell, label, metric).map(Spread::median);
+  Optional<Figure> median(String cell, String label, String metric) {
+    return Figure.median(rounds(new Place(cell, label, metric)));
   }
 
   /** The greatest of the rounds. */
-  synchronized Optional<Double> max(String cell, String label, String metric) {
-    return spread(cell, label, metric).map(Spread::max);
+  Optional<Figure> greatest(String cell, String label, String metric) {
+    return Figure.greatest(rounds(new Place(cell, label, metric)));
   }
 
-  private Optional<Spread> spread(String cell, String label, String metric) {
-    return Spread.of(cells.getOrDefault(cell, Map.of()).getOrDefault(label, List.of()), metric);
+  /**
+   * The median of the quotients of each round. What drifts from round to round concerns both alike.
+   */
+  Optional<Figure> ratio(String cell, String label, String baseCell, String base, String metric) {
+    return ratio(new Place(cell, label, metric), new Place(baseCell, base, metric));
   }
 
-  /** The quotient of two contestants' medians. */
-  Optional<Double> ratio(String cell, String label, String baseCell, String base, String metric) {
-    return median(cell, label, metric)
-        .flatMap(value -> median(baseCell, base, metric).map(baseline -> value / baseline));
+  /** The same of any two metrics. */
+  Optional<Figure> ratio(Place place, Place base) {
+    return Figure.median(paired(place, base, (value, baseline) -> value / baseline));
   }
 
-  /** The median of the quotients of each round, for two that were measured at the same time. */
-  Optional<Double> ratioOfRounds(String cell, String label, String base, String metric) {
-    return ratiosOfRounds(cell, label, base, metric).map(Spread::median);
-  }
-
-  /** The quotients of each round. */
-  synchronized Optional<Spread> ratiosOfRounds(
-      String cell, String label, String base, String metric) {
-    Map<String, List<Numbers>> labels = cells.getOrDefault(cell, Map.of());
-    List<Numbers> values = labels.getOrDefault(label, List.of());
-    List<Numbers> baselines = labels.getOrDefault(base, List.of());
-    List<Numbers> quotients = new ArrayList<>();
-    for (int round = 0; round < Math.min(values.size(), baselines.size()); round++) {
-      double value = values.get(round).values().getOrDefault(metric, Double.NaN);
-      double baseline = baselines.get(round).values().getOrDefault(metric, Double.NaN);
-      quotients.add(new Numbers().with(metric, value / baseline));
+  /** What is made of two numbers of the same round, of as many rounds as have both. */
+  double[] paired(Place one, Place other, DoubleBinaryOperator operator) {
+    double[] ones = rounds(one);
+    double[] others = rounds(other);
+    double[] pairs = new double[Math.min(ones.length, others.length)];
+    for (int round = 0; round < pairs.length; round++) {
+      pairs[round] = operator.applyAsDouble(ones[round], others[round]);
     }
-    return Spread.of(quotients, metric);
+    return pairs;
   }
 }

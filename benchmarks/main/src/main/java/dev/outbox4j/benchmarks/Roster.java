@@ -20,23 +20,29 @@ final class Roster {
   static final Entrant SMALL_HEAP =
       Entrant.ours().called("outbox4j-heap-128m").with("heap", "128m");
 
+  /** Of these the fastest counts. */
+  static final List<Entrant> BEST_RAW =
+      List.of(best("2000", "1"), best("5000", "1"), best("2000", "2"));
+
   static final List<Entrant> SHAPES =
-      List.of(Entrant.raw("raw-indexed-lease"), Entrant.raw("raw-visibility-time"));
+      List.of(
+          Entrant.raw("raw-indexed-lease"),
+          Entrant.raw("raw-indexed-lease-by-branches"),
+          Entrant.raw("raw-visibility-time"));
 
-  /** The fastest of the peers by far. */
-  static final Entrant BEST_PEER =
-      dbScheduler("db-scheduler-lock-and-fetch")
-          .with("lowerLimit", "1.0")
-          .with("upperLimit", "4.0");
+  /** What figures are drawn of, beside the best by hand and the best peer. */
+  private static final List<Entrant> FIGURES = List.of(TWIN, OURS, TUNED);
 
-  /** What figures are drawn of. */
-  private static final List<Entrant> FIGURES = List.of(TWIN, OURS, TUNED, BEST_PEER);
-
-  /** With settings that follow what each says of many messages. */
+  /**
+   * With settings that follow what each says of many messages; the fastest by far with the threads
+   * and limits of its own measurements. Of these the fastest counts.
+   */
   static final List<Entrant> PEERS =
       List.of(
-          BEST_PEER,
-          dbScheduler("db-scheduler-fetch").with("lowerLimit", "0.5").with("upperLimit", "3.0"),
+          dbScheduler("lock-and-fetch", "20", "4.0", "20.0"),
+          dbScheduler("lock-and-fetch", "50", "0.5", "4.0"),
+          dbScheduler("lock-and-fetch", "100", "2.0", "6.0"),
+          dbScheduler("fetch", "100", "2.0", "6.0"),
           Entrant.peer("peers", "transaction-outbox")
               .with("threads", "16")
               .with("queued", "16384")
@@ -58,8 +64,20 @@ final class Roster {
 
   private Roster() {}
 
-  private static Entrant dbScheduler(String name) {
-    return Entrant.peer("peers", name).with("threads", "20").with("pollMillis", "100");
+  private static Entrant best(String rows, String pairs) {
+    return Entrant.raw("raw-best")
+        .called("raw-best, claims of %s, %s at a time".formatted(rows, pairs))
+        .with("claim", rows)
+        .with("pairs", pairs);
+  }
+
+  private static Entrant dbScheduler(String way, String threads, String lower, String upper) {
+    return Entrant.peer("peers", "db-scheduler-" + way)
+        .called("db-scheduler-%s, %s threads".formatted(way, threads))
+        .with("threads", threads)
+        .with("lowerLimit", lower)
+        .with("upperLimit", upper)
+        .with("pollMillis", "100");
   }
 
   /** Keeps those that the property {@code contestants} names, by any part of their labels. */
@@ -75,7 +93,7 @@ final class Roster {
 
   /** Whether it is measured in a round: in each if a figure is drawn of it. */
   static boolean takesPart(Entrant entrant, int round) {
-    return FIGURES.contains(entrant) || Settings.minor(round);
+    return FIGURES.contains(entrant) || BEST_RAW.contains(entrant) || Settings.minor(round);
   }
 
   static boolean isPeer(Entrant entrant) {

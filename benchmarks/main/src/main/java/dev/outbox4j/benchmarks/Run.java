@@ -261,6 +261,7 @@ final class Run {
     if (!Roster.mayBeStopped(entrant)
         && (values.getOrDefault("complete", 1.0) < 1
             || values.getOrDefault("missing", 0.0) > 0
+            || values.getOrDefault("rows_left", 0.0) > 0
             || values.getOrDefault("early", 0.0) > 0)) {
       throw new IOException("not all messages came, or not in time: " + numbers);
     }

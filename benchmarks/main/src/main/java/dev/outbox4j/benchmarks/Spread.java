@@ -24,9 +24,7 @@ record Spread(double median, double min, double max, int rounds) {
     if (sorted.length == 0) {
       return Optional.empty();
     }
-    int middle = sorted.length / 2;
-    double median =
-        sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-    return Optional.of(new Spread(median, sorted[0], sorted[sorted.length - 1], sorted.length));
+    return Optional.of(
+        new Spread(Figure.middle(sorted), sorted[0], sorted[sorted.length - 1], sorted.length));
   }
 }

@@ -1,5 +1,6 @@
 package dev.outbox4j.benchmarks;
 
+import dev.outbox4j.benchmarks.ours.Outbox4j;
 import dev.outbox4j.benchmarks.spi.Numbers;
 import java.io.IOException;
 import java.sql.SQLException;
@@ -13,6 +14,7 @@ import java.util.Map;
 final class SteadyLane implements Lane {
   private static final int TRANSACTIONS = 1000;
   private static final int FIGURE = 5000;
+  private static final int FASTEST = 10_000;
 
   @Override
   public String name() {
@@ -40,7 +42,7 @@ final class SteadyLane implements Lane {
     return Math.max(1, rate / TRANSACTIONS);
   }
 
-  private static String cell(int rate) {
+  static String cell(int rate) {
     return "steady %d x 256 B a second, %d in a transaction".formatted(rate, batch(rate));
   }
 
@@ -48,7 +50,7 @@ final class SteadyLane implements Lane {
       throws IOException, SQLException {
     try (ContestantJvm jvm = run.start(entrant, database)) {
       jvm.perform("prepare");
-      try (Watch watch = new Watch(run.server(), database)) {
+      try (Watch watch = new Watch(run.server(), database, Outbox4j.CHANNEL)) {
         Numbers numbers =
             jvm.perform(
                 "steady 256 %d %d %d %d"
@@ -59,11 +61,17 @@ final class SteadyLane implements Lane {
   }
 
   @Override
-  public void figures(Results results, Map<String, Double> figures) {
+  public void figures(Results results, Map<String, Figure> figures) {
     String cell = cell(FIGURE);
     results
-        .median(cell, Roster.OURS.label(), "latency_p99_ms")
+        .median(cell, Roster.OURS.label(), "scheduled_p99_ms")
         .ifPresent(value -> figures.put("steady_5k_p99_ms", value));
+    results
+        .median(cell, Roster.OURS.label(), "latency_p99_ms")
+        .ifPresent(value -> figures.put("steady_5k_p99_from_commit_ms", value));
+    results
+        .median(cell(FASTEST), Roster.OURS.label(), "scheduled_p99_ms")
+        .ifPresent(value -> figures.put("steady_10k_p99_ms", value));
     results
         .median(cell, Roster.OURS.label(), "backlog_slope_per_s")
         .ifPresent(value -> figures.put("steady_5k_backlog_slope_per_s", value));

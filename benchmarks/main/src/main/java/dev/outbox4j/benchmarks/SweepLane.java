@@ -1,5 +1,6 @@
 package dev.outbox4j.benchmarks;
 
+import dev.outbox4j.benchmarks.Results.Place;
 import dev.outbox4j.benchmarks.ours.Outbox4j;
 import dev.outbox4j.benchmarks.spi.Bench;
 import dev.outbox4j.benchmarks.spi.Numbers;
@@ -227,20 +228,20 @@ final class SweepLane implements Lane {
   }
 
   @Override
-  public void figures(Results results, Map<String, Double> figures) {
+  public void figures(Results results, Map<String, Figure> figures) {
     String cell = CELL.formatted(ROWS);
     results
         .ratio(cell, ABOVE.label(), cell, FREE.label(), "rate")
         .ifPresent(value -> figures.put("sweep_running_vs_free", value));
-    Optional<Double> free = results.median(cell, FREE.label(), "rate");
     results
-        .median(cell, ABOVE.label(), "restarted_rate")
-        .flatMap(rate -> free.map(value -> rate / value))
+        .ratio(
+            new Place(cell, ABOVE.label(), "restarted_rate"), new Place(cell, FREE.label(), "rate"))
         .ifPresent(value -> figures.put("sweep_restarted_vs_free", value));
-    Optional<Double> running = results.max(cell, ABOVE.label(), "late_row_s");
-    results
-        .max(cell, ABOVE.label(), "restarted_late_row_s")
-        .flatMap(after -> running.map(value -> Math.max(value, after)))
+    Figure.greatest(
+            results.paired(
+                new Place(cell, ABOVE.label(), "late_row_s"),
+                new Place(cell, ABOVE.label(), "restarted_late_row_s"),
+                Math::max))
         .ifPresent(value -> figures.put("sweep_late_row_s", value));
   }
 }

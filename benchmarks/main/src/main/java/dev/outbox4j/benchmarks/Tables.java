@@ -8,7 +8,8 @@ import java.util.Locale;
 /** Results as text. */
 final class Tables {
   /** What a lane is about, the first of these that it has: the metric that ratios are of. */
-  private static final List<String> LEADING = List.of("latency_p50_ms", "lateness_p50_ms", "rate");
+  private static final List<String> LEADING =
+      List.of("latency_p50_ms", "lateness_p50_ms", "age_after_commit_max_ms", "rate");
 
   private Tables() {}
 
@@ -28,6 +29,10 @@ final class Tables {
             ? ", repeated " + format(numbers.values().getOrDefault("repeated", 0.0))
             : "";
     return metric + " " + format(numbers.values().getOrDefault(metric, 0.0)) + warning + repeated;
+  }
+
+  static String interval(String value, String low, String high) {
+    return "%s (%s to %s)".formatted(value, low, high);
   }
 
   static String render(List<List<String>> lines) {

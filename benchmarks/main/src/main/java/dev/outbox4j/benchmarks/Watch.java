@@ -1,5 +1,6 @@
 package dev.outbox4j.benchmarks;
 
+import dev.outbox4j.benchmarks.spi.Notifications;
 import dev.outbox4j.benchmarks.spi.Numbers;
 import java.sql.Connection;
 import java.sql.ResultSet;
@@ -7,8 +8,12 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
 
-/** What the server sees of a measured stretch: WAL, updates, dead rows, sizes, connections. */
+/**
+ * What the server sees of a measured stretch: WAL, updates, dead rows, sizes, connections, its
+ * processes' time, and notifications if they are asked for.
+ */
 final class Watch implements AutoCloseable {
   private static final String TABLES =
       "select coalesce(sum(n_tup_upd), 0), coalesce(sum(n_tup_hot_upd), 0),"
@@ -22,18 +27,29 @@ final class Watch implements AutoCloseable {
   private final Connection sampling;
   private final Thread sampler;
   private final double wal;
+  private final ServerCpu cpu;
+  private final double cpuBefore;
+  private final @Nullable Notifications notifications;
   private final double updates;
   private final double hotUpdates;
   private volatile boolean running = true;
   private volatile int peak;
 
   Watch(Server server, String database) throws SQLException {
+    this(server, database, null);
+  }
+
+  /** Counts the notifications of a channel, too. */
+  Watch(Server server, String database, @Nullable String channel) throws SQLException {
     connection = server.connect(database);
     sampling = server.connect(database);
     double[] tables = row(connection, TABLES, 3);
     updates = tables[0];
     hotUpdates = tables[1];
     wal = wal();
+    notifications = channel == null ? null : new Notifications(server.connect(database), channel);
+    cpu = ServerCpu.of((long) row(connection, "select pg_backend_pid()", 1)[0]);
+    cpuBefore = cpu.seconds();
     sampler = new Thread(this::sample, "connection-sampler");
     sampler.setDaemon(true);
     sampler.start();
@@ -65,6 +81,13 @@ final class Watch implements AutoCloseable {
   Numbers read(Numbers into, double messages) throws SQLException {
     running = false;
     double each = Math.max(1, messages);
+    double used = cpu.seconds() - cpuBefore;
+    if (Double.isFinite(used)) {
+      into.with("server_cpu_us_per_message", used * 1e6 / each);
+    }
+    if (notifications != null) {
+      into.with("notifications_per_message", notifications.all() / each);
+    }
     into.with("wal_bytes_per_message", (wal() - wal) / each);
     double[] tables = row(connection, TABLES, 3);
     double updated = tables[0] - updates;
@@ -94,7 +117,8 @@ final class Watch implements AutoCloseable {
   public void close() throws SQLException {
     running = false;
     try (connection;
-        sampling) {
+        sampling;
+        Notifications counted = notifications) {
       sampler.join(1000);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();

@@ -50,7 +50,7 @@ final class XminLane implements Lane {
   }
 
   @Override
-  public void figures(Results results, Map<String, Double> figures) {
+  public void figures(Results results, Map<String, Figure> figures) {
     results
         .ratio(
             HELD.formatted(1_000_000),
@@ -59,5 +59,9 @@ final class XminLane implements Lane {
             Roster.TUNED.label(),
             "rate")
         .ifPresent(value -> figures.put("xmin_held_vs_free", value));
+    String held = HELD.formatted(1_000_000);
+    results
+        .ratio(held, Roster.TUNED.label(), held, Roster.TWIN.label(), "rate")
+        .ifPresent(value -> figures.put("xmin_held_vs_twin", value));
   }
 }

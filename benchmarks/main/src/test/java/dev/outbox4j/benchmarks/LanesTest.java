@@ -27,9 +27,11 @@ class LanesTest {
   }
 
   private static Map<String, Double> figures(Lane lane, Results results) {
-    Map<String, Double> figures = new LinkedHashMap<>();
+    Map<String, Figure> figures = new LinkedHashMap<>();
     lane.figures(results, figures);
-    return figures;
+    Map<String, Double> values = new LinkedHashMap<>();
+    figures.forEach((name, figure) -> values.put(name, figure.value()));
+    return values;
   }
 
   @Test
@@ -55,6 +57,25 @@ class LanesTest {
         .with("notifications_per_message", notifications)
         .with("claims_per_message", claims)
         .with("latency_p99_ms", p99);
+  }
+
+  @Test
+  void latencyAtASteadyRateIsFromTheInstantThatWasScheduled() {
+    Results results = new Results();
+    results.add(
+        SteadyLane.cell(5000),
+        OURS,
+        new Numbers()
+            .with("latency_p99_ms", 9)
+            .with("scheduled_p99_ms", 30)
+            .with("backlog_slope_per_s", 0.5));
+    results.add(SteadyLane.cell(10_000), OURS, new Numbers().with("scheduled_p99_ms", 300));
+    assertThat(figures(new SteadyLane(), results))
+        .containsOnly(
+            entry("steady_10k_p99_ms", 300.0),
+            entry("steady_5k_p99_ms", 30.0),
+            entry("steady_5k_p99_from_commit_ms", 9.0),
+            entry("steady_5k_backlog_slope_per_s", 0.5));
   }
 
   @Test
@@ -97,6 +118,34 @@ class LanesTest {
   }
 
   @Test
+  void lateCommitsFigureIsTheOldestMessageOfAllRounds() throws IOException {
+    Results results = new Results();
+    for (double oldest : new double[] {900, 4_000, 1_000}) {
+      results.add(
+          LateCommitsLane.cell(30, 20_000),
+          OURS,
+          new Numbers().with("age_after_commit_max_ms", oldest));
+    }
+    assertThat(figures(new LateCommitsLane(), results))
+        .containsOnly(entry("late_commit_worst_age_ms", 4_000.0));
+  }
+
+  @Test
+  void backlogThatDoesNotLastIsAFailure() throws IOException {
+    Numbers lasting = new Numbers().with("backlog_least", 1);
+    assertThat(LateCommitsLane.sound(lasting)).isSameAs(lasting);
+    assertThatThrownBy(() -> LateCommitsLane.sound(new Numbers().with("backlog_least", 0)))
+        .isInstanceOf(IOException.class);
+  }
+
+  @Test
+  void soakComparesItsLastTenthWithItsFirst() {
+    Numbers numbers = new Numbers().with("p99_ms_1", 4).with("p99_ms_9", 8).with("p99_ms_10", 6);
+    assertThat(SoakLane.drift(numbers).values()).containsEntry("last_vs_first_p99_ms", 1.5);
+    assertThat(new SoakLane().inAll()).isFalse();
+  }
+
+  @Test
   void buildsAreComparedByTheirPairs() {
     Results results = new Results();
     for (double speedOfTheMachine : new double[] {100, 300, 200}) {
@@ -108,10 +157,13 @@ class LanesTest {
           OURS + " of the baseline",
           new Numbers().with("rate", speedOfTheMachine));
     }
-    Map<String, Double> figures = figures(new CompareLane(), results);
-    assertThat(figures.get("new_vs_old_drain_rate")).isBetween(1.0999, 1.1001);
-    assertThat(figures.get("new_vs_old_drain_rate_most")).isEqualTo(3);
-    assertThat(figures.get("new_vs_old_drain_rate_pairs")).isEqualTo(3);
+    Map<String, Figure> figures = new LinkedHashMap<>();
+    new CompareLane().figures(results, figures);
+    assertThat(figures).containsOnlyKeys("new_vs_old_drain_rate");
+    Figure figure = figures.get("new_vs_old_drain_rate");
+    assertThat(figure.value()).isBetween(1.0999, 1.1001);
+    assertThat(figure.high()).isEqualTo(3);
+    assertThat(figure.rounds()).isEqualTo(3);
   }
 
   @Test
@@ -137,6 +189,26 @@ class LanesTest {
     System.setProperty("baseline", "elsewhere");
     assertThat(Settings.shrunk()).isTrue();
     assertThat(new CompareLane().inAll()).isFalse();
+  }
+
+  @Test
+  void timeOfAServerIsThatOfItsProcessesAndOfThoseThatHaveEnded(@TempDir Path processes)
+      throws IOException {
+    stat(processes, 10, "postgres", 1, "5 6 100 200");
+    stat(processes, 11, "postgres", 10, "30 1 7 7");
+    stat(processes, 12, "a (strange) name", 10, "40 2 0 0");
+    stat(processes, 13, "postgres", 99, "1000 1000 0 0");
+    assertThat(ServerCpu.of(processes, 11).seconds()).isEqualTo(3.84);
+    assertThat(ServerCpu.of(processes, 12).seconds()).isNaN();
+    assertThat(ServerCpu.of(processes, 4711).seconds()).isNaN();
+  }
+
+  private static void stat(Path processes, int id, String name, int parent, String ticks)
+      throws IOException {
+    Path process = Files.createDirectories(processes.resolve(Integer.toString(id)));
+    Files.writeString(
+        process.resolve("stat"),
+        "%d (%s) S %d 0 0 0 0 0 0 0 0 0 %s 20 0\n".formatted(id, name, parent, ticks));
   }
 
   @Test

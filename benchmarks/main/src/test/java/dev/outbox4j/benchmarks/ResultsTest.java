@@ -12,11 +12,13 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -32,21 +34,105 @@ class ResultsTest {
   }
 
   @Test
-  void ratiosAreOfMedians() {
+  void ratiosAreOfTheRoundsThatBothTookPartIn() {
     Results results = new Results();
-    rates(50, 100, 150).forEach(numbers -> results.add("cell", "ours", numbers));
-    rates(190, 200, 1_000).forEach(numbers -> results.add("cell", "twin", numbers));
-    assertThat(results.ratio("cell", "ours", "cell", "twin", "rate")).contains(0.5);
+    rates(90, 40, 300, 1).forEach(numbers -> results.add("cell", "ours", numbers));
+    rates(100, 50, 300).forEach(numbers -> results.add("cell", "twin", numbers));
+    assertThat(results.ratio("cell", "ours", "cell", "twin", "rate"))
+        .contains(new Figure(0.9, 0.8, 1, 3));
     assertThat(results.ratio("cell", "ours", "cell", "absent", "rate")).isEmpty();
   }
 
   @Test
-  void ratiosOfThoseWhoWorkAtOnceAreOfTheirRounds() {
-    Results results = new Results();
-    rates(90, 40, 300).forEach(numbers -> results.add("cell", "auto", numbers));
-    rates(100, 50, 310).forEach(numbers -> results.add("cell", "never", numbers));
-    assertThat(results.ratioOfRounds("cell", "auto", "never", "rate")).contains(0.9);
-    assertThat(results.ratioOfRounds("cell", "auto", "absent", "rate")).isEmpty();
+  void intervalOfFiveRoundsIsTheirRangeAndOfManyIsNarrower() {
+    assertThat(Figure.median(new double[] {5, 1, 4, 2, 3})).contains(new Figure(3, 1, 5, 5));
+    double[] many = IntStream.rangeClosed(1, 99).asDoubleStream().toArray();
+    Figure figure = Figure.median(many).orElseThrow();
+    assertThat(figure.value()).isEqualTo(50);
+    assertThat(figure.low()).isBetween(37.0, 43.0);
+    assertThat(figure.high()).isBetween(57.0, 63.0);
+    assertThat(Figure.median(many)).contains(figure);
+  }
+
+  @Test
+  void worstOfTheRoundsHasNothingAboveIt() {
+    Figure figure = Figure.greatest(new double[] {30, 9_000, 40}).orElseThrow();
+    assertThat(figure).isEqualTo(new Figure(9_000, 30, 9_000, 3));
+  }
+
+  @Test
+  void figuresHaveNoMoreDigitsThanTheirIntervalsAllow() {
+    assertThat(new Figure(0.94147, 0.8919, 1.0371, 5).text()).isEqualTo("0.94 (0.89 to 1.04)");
+    assertThat(new Figure(15.14, 13.2, 21.1, 5).text()).isEqualTo("15 (13 to 22)");
+    assertThat(new Figure(5892, 3879, 7968, 3).text()).isEqualTo("6000 (3000 to 8000)");
+    assertThat(new Figure(0.004052, 0.0040519, 0.0040521, 5).text())
+        .isEqualTo("0.00405 (0.00405 to 0.00406)");
+    assertThat(new Figure(1, 1, 1, 5).text()).isEqualTo("1.00 (1.00 to 1.00)");
+    assertThat(new Figure(0, -3, 4, 5).text()).isEqualTo("0 (-3 to 4)");
+  }
+
+  @Test
+  void everyRoundOfEveryContestantIsKept(@TempDir Path folder) throws IOException {
+    Path file = folder.resolve("benchmarks.json");
+    Report report = new Report(Map.of());
+    Run run = new Run(RunTest.nowhere(), System.out, System.nanoTime());
+    rates(79_123.4567, 0.1, 1e7).forEach(numbers -> run.results().add("cell", "ours", numbers));
+    run.results().add("cell", "twin", rate(2).with("seconds", 4).with("start_ns", 5));
+    report.write(file, "drain", run, Map.of());
+    report.write(file, "idle", runWith("idle"), Map.of());
+    Path samples = folder.resolve(Json.read(file).path("samples").asText());
+    assertThat(Files.readString(samples)).contains("\"rate\" : [ 79123.5, 0.1, 10000000 ]");
+    JsonNode kept = Json.read(samples);
+    assertThat(kept.fieldNames()).toIterable().containsExactly("drain", "idle");
+    assertThat(kept.at("/drain/commit")).isEqualTo(Json.read(file).at("/about/drain/commit"));
+    assertThat(kept.at("/drain/cells/cell/twin").fieldNames())
+        .toIterable()
+        .containsExactly("rate", "seconds");
+  }
+
+  @Test
+  void figuresAreWrittenWithTheirIntervalsAndOlderOnesStay(@TempDir Path folder)
+      throws IOException {
+    Path file = folder.resolve("benchmarks.json");
+    Files.writeString(file, "{\"older\": 0.847}");
+    Report report = new Report(Map.of());
+    report.write(file, "drain", runWith("drain"), Map.of("gone", new Figure(1, 1, 1, 1)));
+    report.write(
+        file, "drain", runWith("drain"), Map.of("figure", new Figure(0.8967, 0.81, 0.952, 5)));
+    report.write(file, "idle", runWith("idle"), Map.of());
+    JsonNode written = Json.read(file);
+    assertThat(written.path("figure").decimalValue()).isEqualTo("0.90");
+    assertThat(written.at("/intervals/figure/low").asDouble()).isEqualTo(0.81);
+    assertThat(written.at("/intervals/figure/high").asDouble()).isEqualTo(0.96);
+    assertThat(written.path("older").asDouble()).isEqualTo(0.847);
+    assertThat(written.has("gone")).isFalse();
+    assertThat(written.at("/intervals").fieldNames()).toIterable().containsExactly("figure");
+    assertThat(Files.readString(folder.resolve("benchmarks.md")))
+        .containsPattern("`figure` +\\| +0\\.90 \\| +0\\.81 to 0\\.96 \\| +5 \\|")
+        .containsPattern("`older` +\\| +0\\.85 \\| +not kept \\|");
+  }
+
+  @Test
+  void pageTellsHowManyFiguresAgreeWithTheRunBefore(@TempDir Path folder) throws IOException {
+    Path file = folder.resolve("benchmarks.json");
+    Report report = new Report(Map.of());
+    for (double run : new double[] {1, 2}) {
+      report.write(
+          file,
+          "drain",
+          runWith("drain"),
+          Map.of(
+              "steady",
+              new Figure(5, 4, 6 * run, 5),
+              "moved",
+              new Figure(run, run, run + 0.5, 5),
+              "only_" + (int) run,
+              new Figure(1, 1, 1, 5)));
+    }
+    assertThat(Files.readString(folder.resolve("benchmarks.md")))
+        .contains("1 of 2 figures agree with the run before")
+        .containsPattern("`moved` .* 2\\.0 to 2\\.5 \\| +5 \\| +1\\.0 to 1\\.5 \\|");
+    assertThat(Json.read(file).at("/intervals/moved/before").size()).isEqualTo(2);
   }
 
   @Test
@@ -57,15 +143,22 @@ class ResultsTest {
     results.add(cell, "outbox4j", rate(60));
     results.add(cell, "outbox4j-tuned", rate(80));
     results.add(cell, "jobrunr", rate(5));
+    results.add(cell, Roster.BEST_RAW.get(0).label(), rate(120));
+    results.add(cell, Roster.BEST_RAW.get(1).label(), rate(160));
     results.add(cell, "dbos-transact", rate(10));
+    String small = "drain 10000 x 256 B, 1 process";
+    results.add(small, "outbox4j", rate(20));
+    results.add(small, "outbox4j-tuned", rate(30));
+    results.add(small, "jobrunr", rate(10));
     results.add("drain 100000 x 256 B, 1 process", "outbox4j-tuned", rate(50));
     results.add("drain 10000000 x 256 B, 1 process", "outbox4j-tuned", rate(45));
-    Map<String, Double> figures = new HashMap<>();
-    new DrainLane().figures(results, figures);
-    assertThat(figures)
+    assertThat(values(new DrainLane(), results))
         .containsEntry("drain_1m_vs_twin", 0.8)
         .containsEntry("drain_1m_vs_twin_default_settings", 0.6)
+        .containsEntry("drain_1m_vs_raw_best", 0.5)
         .containsEntry("drain_1m_vs_best_peer", 8.0)
+        .containsEntry("drain_10k_vs_best_peer", 3.0)
+        .containsEntry("drain_10k_vs_best_peer_default_settings", 2.0)
         .containsEntry("flat_10m_vs_100k", 0.9);
   }
 
@@ -78,9 +171,7 @@ class ResultsTest {
           "outbox4j by r2dbc, claims of 2",
           new Numbers().with("latency_max_ms", slowest));
     }
-    Map<String, Double> figures = new HashMap<>();
-    new IdleLane().figures(results, figures);
-    assertThat(figures).containsExactly(entry("wake_max_ms", 9_000.0));
+    assertThat(values(new IdleLane(), results)).containsExactly(entry("wake_max_ms", 9_000.0));
   }
 
   @Test
@@ -90,9 +181,10 @@ class ResultsTest {
       assertThat(Roster.SHAPES).allMatch(takingPartIn(round));
     }
     for (int round = 0; round < 5; round++) {
-      assertThat(List.of(Roster.TWIN, Roster.OURS, Roster.TUNED, Roster.BEST_PEER))
-          .allMatch(takingPartIn(round));
+      assertThat(List.of(Roster.TWIN, Roster.OURS, Roster.TUNED)).allMatch(takingPartIn(round));
+      assertThat(Roster.BEST_RAW).allMatch(takingPartIn(round));
     }
+    assertThat(Roster.PEERS).noneMatch(takingPartIn(3));
     assertThat(Roster.SHAPES).noneMatch(takingPartIn(4));
   }
 
@@ -110,6 +202,19 @@ class ResultsTest {
   }
 
   @Test
+  void messageThatCameToTwoProcessesHidesNoneThatCameToNone() {
+    Numbers numbers = new Numbers().with("repeated", 1);
+    Completeness.merge(List.of(bits(0b0011), bits(0b1010)), 4, numbers);
+    assertThat(numbers.values()).containsEntry("missing", 1.0).containsEntry("repeated", 2.0);
+    Completeness.merge(List.of(bits(0b0011), bits(0b1100)), 4, numbers.with("repeated", 0));
+    assertThat(numbers.values()).containsEntry("missing", 0.0).containsEntry("repeated", 0.0);
+  }
+
+  private static BitSet bits(long bits) {
+    return BitSet.valueOf(new long[] {bits});
+  }
+
+  @Test
   void pageKeepsWhatIsAroundItsFigures() {
     ObjectNode root = new ObjectMapper().createObjectNode().put("drain_1m_vs_twin", 0.75);
     root.putObject("about").putObject("drain").put("date", "2026-01-01");
@@ -119,7 +224,7 @@ class ResultsTest {
         .contains("`drain_1m_vs_twin`")
         .contains("0.75");
     String again = Markdown.within(first + "after\n", root.put("drain_1m_vs_twin", 0.5));
-    assertThat(again).startsWith("# Title").endsWith("after\n").contains("0.5000");
+    assertThat(again).startsWith("# Title").endsWith("after\n").contains("0.5");
     assertThat(again).doesNotContain("0.75");
   }
 
@@ -150,7 +255,8 @@ class ResultsTest {
     Server server = RunTest.nowhere();
     Run run = new Run(server, System.out, System.nanoTime());
     run.results().add("drain", "outbox4j", rate(1));
-    new Report(Map.of("fsync", "on")).write(file, "drain", run, Map.of("figure", 2.0));
+    new Report(Map.of("fsync", "on"))
+        .write(file, "drain", run, Map.of("figure", new Figure(2, 2, 2, 3)));
     JsonNode written = new ObjectMapper().readTree(file.toFile());
     assertThat(written.path("about").fieldNames()).toIterable().containsExactly("idle", "drain");
     assertThat(written.at("/about/idle/commit").asText()).isEqualTo("aaa");
@@ -217,6 +323,14 @@ class ResultsTest {
             .collect(Collectors.joining(File.pathSeparator));
     assertThat(Versions.within(classPath))
         .containsExactly(entry("postgresql", "42.7.14"), entry("transact", "1.1.0-m6"));
+  }
+
+  private static Map<String, Double> values(Lane lane, Results results) {
+    Map<String, Figure> figures = new HashMap<>();
+    lane.figures(results, figures);
+    Map<String, Double> values = new HashMap<>();
+    figures.forEach((name, figure) -> values.put(name, figure.value()));
+    return values;
   }
 
   private static List<Numbers> rates(double... rates) {

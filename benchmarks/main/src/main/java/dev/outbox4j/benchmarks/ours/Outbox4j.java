@@ -108,6 +108,11 @@ public final class Outbox4j implements Draining, Publishing {
   }
 
   @Override
+  public String countLeft() {
+    return "select count(*) from outbox";
+  }
+
+  @Override
   public void start(Bench bench, Sink sink) {
     HikariDataSource connections = bench.pool(2);
     int minPoll =

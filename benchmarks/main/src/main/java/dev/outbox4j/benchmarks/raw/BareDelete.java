@@ -3,6 +3,7 @@ package dev.outbox4j.benchmarks.raw;
 import dev.outbox4j.benchmarks.spi.Sink;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
+import java.sql.ResultSet;
 import java.sql.SQLException;
 
 /** Deletes rows as it takes them: what is in memory when the process dies is lost. */
@@ -36,7 +37,11 @@ public final class BareDelete extends OutboxRows {
     try (PreparedStatement statement = connection.prepareStatement(TAKE)) {
       statement.setString(1, QUEUE);
       statement.setInt(2, CLAIM);
-      return rows(statement);
+      statement.execute();
+      statement.getMoreResults();
+      try (ResultSet rows = statement.getResultSet()) {
+        return Taken.read(rows, CLAIM, 3, (row, id) -> {});
+      }
     }
   }
 
@@ -45,6 +50,6 @@ public final class BareDelete extends OutboxRows {
     for (byte[] payload : taken.payloads()) {
       sink.handle(payload);
     }
-    sink.acked(taken.payloads().length);
+    sink.acked(taken.size());
   }
 }

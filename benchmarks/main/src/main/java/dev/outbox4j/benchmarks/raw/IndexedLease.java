@@ -5,6 +5,17 @@ import java.sql.SQLException;
 
 /** The lease is in the predicates of two partial indexes, and rows are taken in order of time. */
 public final class IndexedLease extends OtherShape {
+  static final String TABLE =
+      """
+      create table messages (
+        id bigint generated always as identity primary key,
+        queue text not null,
+        payload bytea not null,
+        created_at timestamptz not null default now(),
+        due_at timestamptz not null default clock_timestamp(),
+        taken_at timestamptz,
+        token bigint not null default 0)""";
+
   /** Made by the service loader. */
   public IndexedLease() {}
 
@@ -21,15 +32,7 @@ public final class IndexedLease extends OtherShape {
   @Override
   public void prepare(Bench bench) throws SQLException {
     bench.execute(
-        """
-        create table messages (
-          id bigint generated always as identity primary key,
-          queue text not null,
-          payload bytea not null,
-          created_at timestamptz not null default now(),
-          due_at timestamptz not null default clock_timestamp(),
-          taken_at timestamptz,
-          token bigint not null default 0)""",
+        TABLE,
         "create index messages_free on messages (queue, due_at) where taken_at is null",
         "create index messages_taken on messages (queue, taken_at) where taken_at is not null");
   }

@@ -3,43 +3,61 @@ package dev.outbox4j.benchmarks.raw;
 import dev.outbox4j.benchmarks.spi.Bench;
 import dev.outbox4j.benchmarks.spi.Sink;
 import dev.outbox4j.benchmarks.spi.Verdict;
-import java.sql.Array;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.OffsetDateTime;
-import java.time.ZoneOffset;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.function.Predicate;
+import java.util.stream.IntStream;
 
 /**
  * The statements of Outbox4j's claim and ack by hand, with nothing around them: no metrics, no
- * renewal, no LISTEN, no sweeps between, no check of what the ack deleted.
+ * renewal, no LISTEN, no sweeps between. A test keeps their texts those of Outbox4j. Retry and
+ * reject, which only failures need, are lighter than ours: they tell no sleepers and keep no
+ * exception.
  */
 public final class LeaseTwin extends OutboxRows {
-  private static final OffsetDateTime START =
-      OffsetDateTime.of(1970, 1, 1, 0, 0, 0, 0, ZoneOffset.UTC);
-  private static final String CLAIM_ROWS =
+  static final String CLAIM_ROWS =
       BY_INDEX
           + """
           with picked as materialized (
-            select ctid, id from outbox
-            where queue = ? and available_at <= now() and (available_at, id) > (?, ?)
+            select ctid, id
+            from outbox
+            where queue = ? and available_at <= now()
+              and (available_at, id) > (?, ?)
               and (available_at, id) <= ('infinity', 9223372036854775807)
               and (lease_until is null or lease_until < now())
             order by available_at, id limit ? for update skip locked)
-          update outbox o set lease_until = now() + make_interval(secs => 60), leased_at = now(), lease_token = o.lease_token + 1,
-            leased_by = ?, deliveries_count = o.deliveries_count + 1
-          from picked where o.queue = ? and o.ctid = picked.ctid and (o.id = picked.id) is true
-          returning o.id, o.lease_token, o.payload, o.available_at, o.type, o.ordering_key, o.timer_id,
-            o.headers, o.created_at, o.deliveries_count, o.attempts_count, o.first_attempt_at""";
+          update outbox o
+          set lease_until = now() + make_interval(secs => 60), leased_at = now(),
+            lease_token = o.lease_token + 1, leased_by = ?,
+            deliveries_count = o.deliveries_count + 1
+          from picked
+          where o.queue = ? and o.ctid = picked.ctid and (o.id = picked.id) is true
+          returning o.id, o.lease_token, o.type, o.ordering_key, o.timer_id, o.payload, o.headers,
+            o.created_at, o.available_at, o.deliveries_count, o.attempts_count, o.first_attempt_at
+          """;
+
   private static final String MATCH =
-      " unnest(?::bigint[], ?::bigint[]) as d(id, token)"
-          + " where o.queue = ? and o.id = any (array[d.id]) and o.lease_token = d.token"
-          + " and o.lease_until is not null";
-  private static final String ACK =
-      BY_INDEX + "delete from outbox o using" + MATCH + " returning o.id";
+      """
+       unnest(?::bigint[], ?::bigint[]) as a (id, token)
+        where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token
+          and o.lease_until is not null
+      """;
+
+  static final String ACK =
+      BY_INDEX
+          + "with done as ( delete from outbox o using"
+          + MATCH
+          + """
+          returning o.id)
+          select done.id, false from done
+          where (
+            select cast(min('outbox4j: more rows than asked, more than one with id ' || twin.id) as int)
+            from (select done.id from done group by done.id having count(*) > 1) twin) is null
+          """;
+
   private static final String RETRY =
       BY_INDEX
           + "update outbox o set available_at = now() + make_interval(secs => 0.001), lease_until = null,"
@@ -57,9 +75,11 @@ public final class LeaseTwin extends OutboxRows {
           + " select 'public.outbox', id, lease_token, queue, payload, headers, deliveries_count,"
           + " attempts_count, created_at, available_at, 'rejected' from deleted returning 1";
 
+  private static final int PAYLOAD = 6;
+  private static final int AVAILABLE_AT = 9;
+
   private String owner = "";
-  private OffsetDateTime boundTime = START;
-  private long boundId;
+  private Bound bound = Bound.START;
 
   /** Made by the service loader. */
   public LeaseTwin() {}
@@ -83,68 +103,58 @@ public final class LeaseTwin extends OutboxRows {
 
   @Override
   Taken claim(Connection connection) throws SQLException {
-    List<Long> ids = new ArrayList<>(CLAIM);
-    List<Long> tokens = new ArrayList<>(CLAIM);
-    List<byte[]> payloads = new ArrayList<>(CLAIM);
-    OffsetDateTime lastTime = boundTime;
-    long lastId = boundId;
+    Bound[] last = {bound};
     try (PreparedStatement statement = connection.prepareStatement(CLAIM_ROWS)) {
       statement.setString(1, QUEUE);
-      statement.setObject(2, boundTime);
-      statement.setLong(3, boundId);
+      statement.setObject(2, bound.time());
+      statement.setLong(3, bound.id());
       statement.setInt(4, CLAIM);
       statement.setString(5, owner);
       statement.setString(6, QUEUE);
       statement.execute();
       statement.getMoreResults();
       try (ResultSet rows = statement.getResultSet()) {
-        while (rows.next()) {
-          ids.add(rows.getLong(1));
-          tokens.add(rows.getLong(2));
-          payloads.add(rows.getBytes(3));
-          OffsetDateTime time = rows.getObject(4, OffsetDateTime.class);
-          int order = time.compareTo(lastTime);
-          if (order > 0 || (order == 0 && ids.get(ids.size() - 1) > lastId)) {
-            lastTime = time;
-            lastId = ids.get(ids.size() - 1);
-          }
-        }
+        Taken taken =
+            Taken.read(
+                rows,
+                CLAIM,
+                PAYLOAD,
+                (row, id) ->
+                    last[0] =
+                        new Bound(row.getObject(AVAILABLE_AT, OffsetDateTime.class), id)
+                            .max(last[0]));
+        bound = taken.size() < CLAIM ? Bound.START : last[0];
+        return taken;
       }
     }
-    boolean sweepNext = ids.size() < CLAIM;
-    boundTime = sweepNext ? START : lastTime;
-    boundId = sweepNext ? 0 : lastId;
-    return new Taken(
-        ids.toArray(new Long[0]), tokens.toArray(new Long[0]), payloads.toArray(new byte[0][]));
   }
 
   @Override
   void handle(Connection connection, Taken taken, Sink sink) throws SQLException {
-    List<Integer> retried = new ArrayList<>();
-    List<Integer> rejected = new ArrayList<>();
-    List<Integer> done = new ArrayList<>(taken.ids().length);
-    for (int i = 0; i < taken.ids().length; i++) {
-      Verdict verdict = sink.handle(taken.payloads()[i]);
-      (verdict == Verdict.ACK ? done : verdict == Verdict.RETRY ? retried : rejected).add(i);
+    Verdict[] verdicts = new Verdict[taken.size()];
+    for (int i = 0; i < verdicts.length; i++) {
+      verdicts[i] = sink.handle(taken.payloads()[i]);
     }
-    write(connection, RETRY, taken, retried);
-    write(connection, REJECT, taken, rejected);
-    write(connection, ACK, taken, done);
+    write(connection, RETRY, only(taken, verdicts, Verdict.RETRY::equals));
+    Taken rejected = only(taken, verdicts, Verdict.REJECT::equals);
+    write(connection, REJECT, rejected);
+    Taken done = only(taken, verdicts, Verdict.ACK::equals);
+    write(connection, ACK, done);
     sink.acked(done.size() + rejected.size());
   }
 
-  private static void write(Connection connection, String sql, Taken taken, List<Integer> which)
-      throws SQLException {
-    if (which.isEmpty()) {
+  private static Taken only(Taken taken, Verdict[] verdicts, Predicate<Verdict> which) {
+    return taken.only(
+        IntStream.range(0, verdicts.length).filter(i -> which.test(verdicts[i])).toArray());
+  }
+
+  private static void write(Connection connection, String sql, Taken taken) throws SQLException {
+    if (taken.size() == 0) {
       return;
     }
-    Array ids =
-        connection.createArrayOf("bigint", which.stream().map(i -> taken.ids()[i]).toArray());
-    Array tokens =
-        connection.createArrayOf("bigint", which.stream().map(i -> taken.tokens()[i]).toArray());
     try (PreparedStatement statement = connection.prepareStatement(sql)) {
-      statement.setArray(1, ids);
-      statement.setArray(2, tokens);
+      statement.setObject(1, taken.ids());
+      statement.setObject(2, taken.tokens());
       statement.setString(3, QUEUE);
       statement.execute();
       statement.getMoreResults();
@@ -154,8 +164,8 @@ public final class LeaseTwin extends OutboxRows {
           written++;
         }
       }
-      if (written != which.size()) {
-        throw new IllegalStateException(written + " rows written instead of " + which.size());
+      if (written != taken.size()) {
+        throw new IllegalStateException(written + " rows written instead of " + taken.size());
       }
     }
   }

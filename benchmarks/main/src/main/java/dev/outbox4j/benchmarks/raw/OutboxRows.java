@@ -8,25 +8,28 @@ import java.io.IOException;
 import java.sql.Array;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
-import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 
 /** Contestants on the very table that Outbox4j uses. */
 abstract class OutboxRows extends TwoThreads implements Publishing {
   /** What Outbox4j sends before each of its statements; gone with it. */
   static final String BY_INDEX =
-      "select set_config('plan_cache_mode', 'force_custom_plan', true),"
-          + " set_config('enable_seqscan', 'off', true),"
-          + " set_config('enable_bitmapscan', 'off', true),"
-          + " set_config('enable_sort', 'off', true),"
-          + " set_config('enable_hashjoin', 'off', true),"
-          + " set_config('enable_mergejoin', 'off', true),"
-          + " set_config('jit', 'off', true), set_config('statement_timeout', '12000', true),"
-          + " set_config('lock_timeout', '100', true), current_setting('transaction_isolation'),"
-          + " now(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint; ";
+      """
+      select now(),
+        pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
+        current_setting('transaction_isolation'),
+        set_config('statement_timeout', '12000', true),
+        set_config('lock_timeout', '100', true),
+        set_config('jit', 'off', true),
+        set_config('plan_cache_mode', 'force_custom_plan', true),
+        set_config('enable_seqscan', 'off', true),
+        set_config('enable_bitmapscan', 'off', true),
+        set_config('enable_sort', 'off', true),
+        set_config('enable_hashjoin', 'off', true),
+        set_config('enable_mergejoin', 'off', true);
+      """;
 
   static final int CLAIM = 1000;
 
@@ -38,6 +41,11 @@ abstract class OutboxRows extends TwoThreads implements Publishing {
   @Override
   public void load(Bench bench, long first, long rows, int bytes) throws SQLException, IOException {
     CopyLoad.into(bench, "outbox (queue, payload)", QUEUE, first, rows, bytes);
+  }
+
+  @Override
+  public String countLeft() {
+    return "select count(*) from outbox";
   }
 
   @Override
@@ -58,23 +66,5 @@ abstract class OutboxRows extends TwoThreads implements Publishing {
       statement.executeUpdate();
       array.free();
     }
-  }
-
-  /** Runs a statement that follows {@link #BY_INDEX} and reads id, token and payload. */
-  static Taken rows(PreparedStatement statement) throws SQLException {
-    List<Long> ids = new ArrayList<>(CLAIM);
-    List<Long> tokens = new ArrayList<>(CLAIM);
-    List<byte[]> payloads = new ArrayList<>(CLAIM);
-    statement.execute();
-    statement.getMoreResults();
-    try (ResultSet rows = statement.getResultSet()) {
-      while (rows.next()) {
-        ids.add(rows.getLong(1));
-        tokens.add(rows.getLong(2));
-        payloads.add(rows.getBytes(3));
-      }
-    }
-    return new Taken(
-        ids.toArray(new Long[0]), tokens.toArray(new Long[0]), payloads.toArray(new byte[0][]));
   }
 }

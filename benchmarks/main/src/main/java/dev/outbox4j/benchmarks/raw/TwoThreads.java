@@ -12,13 +12,21 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
-/** One thread claims, one handles and acks, a short queue between them; a connection each. */
+/**
+ * One thread claims, one handles and acks, a short queue between them; a connection each. The
+ * option {@code pairs} says how many such pairs there are, all on one queue.
+ */
 abstract class TwoThreads implements Draining {
   /** The queue that all messages are in. */
   static final String QUEUE = "bench";
 
   private final List<Thread> threads = new ArrayList<>();
   private volatile boolean running;
+
+  /** Makes a connection ready. By default does nothing. */
+  void open(Connection connection) throws SQLException {
+    // nothing to set
+  }
 
   /** Claims rows that are due; at most so many as it is made for. */
   abstract Taken claim(Connection connection) throws SQLException;
@@ -35,13 +43,19 @@ abstract class TwoThreads implements Draining {
   public void start(Bench bench, Sink sink) {
     running = true;
     BlockingQueue<Taken> queue = new ArrayBlockingQueue<>(4);
+    for (int pair = 0; pair < bench.option("pairs", 1); pair++) {
+      startPair(bench, sink, queue);
+    }
+  }
+
+  private void startPair(Bench bench, Sink sink, BlockingQueue<Taken> queue) {
     threads.add(
         run(
             bench,
             "claimer",
             connection -> {
               Taken taken = claim(connection);
-              if (taken.ids().length == 0) {
+              if (taken.size() == 0) {
                 LockSupport.parkNanos(1_000_000);
                 return;
               }
@@ -66,6 +80,7 @@ abstract class TwoThreads implements Draining {
         new Thread(
             () -> {
               try (Connection connection = bench.dataSource().getConnection()) {
+                open(connection);
                 while (running) {
                   step.run(connection);
                 }

@@ -93,6 +93,11 @@ public final class Dbos implements Draining {
   }
 
   @Override
+  public String countLeft() {
+    return "select count(*) from dbos.workflow_status where status <> 'SUCCESS'";
+  }
+
+  @Override
   public void start(Bench bench, Sink sink) {
     HikariDataSource connections = bench.pool(bench.number("connections"));
     DBOS opened = open(connections);

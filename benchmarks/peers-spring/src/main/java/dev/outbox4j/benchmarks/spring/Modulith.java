@@ -113,6 +113,11 @@ public final class Modulith extends SpringContestant {
   }
 
   @Override
+  public String countLeft() {
+    return "select count(*) from event_publication";
+  }
+
+  @Override
   public void start(Bench bench, Sink sink) {
     Receiver.set(sink);
     ConfigurableApplicationContext context = run(bench);

@@ -105,6 +105,11 @@ public final class Namastack extends SpringContestant {
   }
 
   @Override
+  public String countLeft() {
+    return "select count(*) from outbox_record";
+  }
+
+  @Override
   public void start(Bench bench, Sink sink) {
     Receiver.set(sink);
     keep(run(bench, true));

@@ -57,6 +57,11 @@ abstract class DbScheduler implements Draining {
   }
 
   @Override
+  public String countLeft() {
+    return "select count(*) from scheduled_tasks";
+  }
+
+  @Override
   public void start(Bench bench, Sink sink) {
     int threads = bench.number("threads");
     HikariDataSource connections = bench.pool(threads + 5);

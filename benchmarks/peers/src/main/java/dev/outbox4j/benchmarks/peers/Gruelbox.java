@@ -111,6 +111,11 @@ public final class Gruelbox implements Draining {
   }
 
   @Override
+  public String countLeft() {
+    return "select count(*) from txno_outbox where not processed";
+  }
+
+  @Override
   public void start(Bench bench, Sink sink) {
     receiver = sink;
     int threads = bench.number("threads");

@@ -123,6 +123,11 @@ public final class JobRunrQueue implements Draining {
   }
 
   @Override
+  public String countLeft() {
+    return "select count(*) from jobrunr_jobs where state <> 'SUCCEEDED'";
+  }
+
+  @Override
   public void start(Bench bench, Sink sink) {
     receiver = sink;
     int threads = bench.number("threads");

@@ -5,6 +5,12 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -12,6 +18,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.ServiceLoader;
 import java.util.concurrent.atomic.LongAdder;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The process of one contestant. Each line on its standard input is a task; each task is answered
@@ -32,6 +39,7 @@ public final class ContestantProcess {
   private final LongAdder consumed = new LongAdder();
   private final LongAdder marked = new LongAdder();
   private final List<Consuming> consumers = new ArrayList<>();
+  private @Nullable CountingSink drained;
 
   private ContestantProcess(Contestant contestant, Bench bench) {
     this.contestant = contestant;
@@ -100,15 +108,30 @@ public final class ContestantProcess {
         able(Draining.class).load(bench, number(task[1]), number(task[2]), (int) number(task[3]));
         yield new Numbers();
       }
-      case "drain" ->
-          DrainTask.run(
-              able(Draining.class),
-              bench,
-              number(task[1]),
-              number(task[2]),
-              Double.parseDouble(task[3]),
-              task[4].equals("failing"),
-              task[5].equals("shared"));
+      case "drain" -> {
+        Draining draining = able(Draining.class);
+        CountingSink sink =
+            new CountingSink(
+                number(task[1]),
+                number(task[2]),
+                task[4].equals("failing"),
+                draining.reportsAcks(),
+                sequence -> {});
+        drained = sink;
+        yield DrainTask.run(
+            draining, bench, sink, Double.parseDouble(task[3]), task[5].equals("shared"));
+      }
+      case "seen" -> {
+        if (drained == null) {
+          throw new IllegalStateException("nothing was drained");
+        }
+        Files.write(Path.of(task[1]), drained.seen().toByteArray());
+        yield new Numbers();
+      }
+      case "left" -> {
+        String query = able(Draining.class).countLeft();
+        yield query.isEmpty() ? new Numbers() : new Numbers().with("rows_left", count(query));
+      }
       case "fill" ->
           PublishTask.fill(
               able(Publishing.class),
@@ -163,9 +186,34 @@ public final class ContestantProcess {
                   (int) number(task[3]),
                   (int) number(task[4]),
                   (int) number(task[5]));
+      case "late" ->
+          new LateCommitsTask(
+                  able(Publishing.class), able(Consuming.class), bench, (int) number(task[1]))
+              .run(
+                  (int) number(task[2]),
+                  (int) number(task[3]),
+                  (int) number(task[4]),
+                  (int) number(task[5]));
+      case "soak" ->
+          new SoakTask(able(Publishing.class), able(Consuming.class), bench)
+              .run(
+                  (int) number(task[1]),
+                  (int) number(task[2]),
+                  (int) number(task[3]),
+                  (int) number(task[4]),
+                  (int) number(task[5]));
       case "delayed" -> latency(task).delayed((int) number(task[2]), (int) number(task[3]));
       default -> throw new IllegalArgumentException("unknown task " + task[0]);
     };
+  }
+
+  private long count(String sql) throws SQLException {
+    try (Connection connection = bench.dataSource().getConnection();
+        Statement statement = connection.createStatement();
+        ResultSet row = statement.executeQuery(sql)) {
+      row.next();
+      return row.getLong(1);
+    }
   }
 
   /** Starts subscribers, each with connections of its own, until they are told to rest. */

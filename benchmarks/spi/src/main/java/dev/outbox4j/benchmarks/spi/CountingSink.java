@@ -1,5 +1,6 @@
 package dev.outbox4j.benchmarks.spi;
 
+import java.util.BitSet;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicIntegerArray;
@@ -129,6 +130,17 @@ final class CountingSink implements Sink {
 
   long handled() {
     return handled.get();
+  }
+
+  /** Which messages of the range have come, by their places in it. */
+  BitSet seen() {
+    BitSet seen = new BitSet((int) expected);
+    for (int index = 0; index < expected; index++) {
+      if (nibble(runs.get(index / 8), index % 8 * 4) > 0) {
+        seen.set(index);
+      }
+    }
+    return seen;
   }
 
   /** Handler runs after a message's last. */

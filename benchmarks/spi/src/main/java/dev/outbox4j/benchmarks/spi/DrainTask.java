@@ -8,16 +8,8 @@ final class DrainTask {
   private DrainTask() {}
 
   static Numbers run(
-      Draining contestant,
-      Bench bench,
-      long first,
-      long rows,
-      double maxSeconds,
-      boolean failing,
-      boolean shared)
+      Draining contestant, Bench bench, CountingSink sink, double maxSeconds, boolean shared)
       throws Exception {
-    CountingSink sink =
-        new CountingSink(first, rows, failing, contestant.reportsAcks(), sequence -> {});
     ProcessMeter meter = new ProcessMeter();
     long start = System.nanoTime();
     contestant.start(bench, sink);

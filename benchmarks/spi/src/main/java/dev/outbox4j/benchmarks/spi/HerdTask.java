@@ -54,7 +54,8 @@ final class HerdTask {
     for (Member member : members) {
       member.start(sink);
     }
-    try (Notifications notifications = new Notifications(bench, channel);
+    try (Notifications notifications =
+            new Notifications(bench.dataSource().getConnection(), channel);
         PacedWriters publishing = new PacedWriters(bench, writers)) {
       start.set(System.nanoTime() + 1_000_000_000L);
       publishing.start(publisher, load, start.get(), sent::set);

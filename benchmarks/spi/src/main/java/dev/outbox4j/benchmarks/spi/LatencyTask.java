@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.stream.IntStream;
 
@@ -90,8 +91,11 @@ final class LatencyTask {
     int warmUp = 3 * rate;
     int expected = rate * (seconds + 3);
     long first = 1L << 40;
+    PacedWriters.Load load = new PacedWriters.Load(first, expected, bytes, rate, batch);
     AtomicLongArray sent = new AtomicLongArray(expected);
-    Latencies latencies = new Latencies(expected);
+    AtomicLong begin = new AtomicLong();
+    Latencies fromCommit = new Latencies(expected);
+    Latencies fromSchedule = new Latencies(expected);
     CountingSink sink =
         new CountingSink(
             first,
@@ -101,16 +105,18 @@ final class LatencyTask {
             sequence -> {
               int index = (int) (sequence - first);
               if (index >= warmUp) {
-                latencies.record(System.nanoTime() - sent.get(index));
+                long now = System.nanoTime();
+                fromCommit.record(now - sent.get(index));
+                fromSchedule.record(now - begin.get() - load.instant(index));
               }
             });
     Publisher publisher = publishing.publisher(bench);
     consuming.start(bench, sink);
     ProcessMeter meter = new ProcessMeter();
     BacklogSlope slope = new BacklogSlope();
-    PacedWriters.Load load = new PacedWriters.Load(first, expected, bytes, rate, batch);
     try (PacedWriters running = new PacedWriters(bench, writers)) {
       long start = System.nanoTime();
+      begin.set(start);
       running.start(publisher, load, start, sent::set);
       long end = start + (seconds + 3L) * 1_000_000_000L;
       for (long next = start + 3_000_000_000L; next < end; next += 100_000_000L) {
@@ -123,8 +129,9 @@ final class LatencyTask {
       boolean complete = sink.await(30);
       Numbers numbers = meter.read(sink.finished());
       consuming.stop();
-      return latencies
-          .summary(numbers, "latency")
+      fromCommit.summary(numbers, "latency");
+      return fromSchedule
+          .summary(numbers, "scheduled")
           .with("backlog_slope_per_s", slope.perSecond())
           .with("backlog_max", slope.max())
           .with("published_per_s", expected / took)

@@ -9,7 +9,7 @@ import org.postgresql.PGConnection;
 import org.postgresql.PGNotification;
 
 /** Counts the notifications of a channel, by a LISTEN of its own. */
-final class Notifications implements AutoCloseable {
+public final class Notifications implements AutoCloseable {
   private static final int WAIT_MILLIS = 100;
 
   private final Connection connection;
@@ -18,8 +18,15 @@ final class Notifications implements AutoCloseable {
   private final AtomicLong byName = new AtomicLong();
   private volatile boolean running = true;
 
-  Notifications(Bench bench, String channel) throws SQLException {
-    connection = bench.dataSource().getConnection();
+  /**
+   * Counts from now on.
+   *
+   * @param connection used for nothing else, and closed with this
+   * @param channel where they are sent
+   * @throws SQLException if the server refuses
+   */
+  public Notifications(Connection connection, String channel) throws SQLException {
+    this.connection = connection;
     try (Statement statement = connection.createStatement()) {
       statement.execute("listen " + channel);
     }
@@ -50,7 +57,13 @@ final class Notifications implements AutoCloseable {
     return !payload.isEmpty() && payload.charAt(0) == 1;
   }
 
-  long all() throws SQLException {
+  /**
+   * Returns how many have come.
+   *
+   * @return of any kind
+   * @throws SQLException if the connection is lost
+   */
+  public long all() throws SQLException {
     if (!running) {
       throw new SQLException("the connection that counts notifications is lost");
     }

@@ -25,6 +25,17 @@ class MeasuresTest {
   }
 
   @Test
+  void percentilesOfAHistogramAreAtMostTwoPercentTooHigh() {
+    Histogram histogram = new Histogram();
+    for (int i = 100; i >= 1; i--) {
+      histogram.record(i * 1_000_000L);
+    }
+    assertThat(histogram.percentile(0.50)).isBetween(50.0, 51.0);
+    assertThat(histogram.percentile(0.99)).isBetween(99.0, 101.0);
+    assertThat(new Histogram().percentile(0.5)).isNaN();
+  }
+
+  @Test
   void slopeIsThatOfTheStraightLine() {
     BacklogSlope slope = new BacklogSlope();
     for (int second = 0; second < 10; second++) {
@@ -85,6 +96,15 @@ class MeasuresTest {
     assertThat(sink.await(0)).isFalse();
     sink.handle(Payloads.of(102, 8));
     assertThat(sink.await(0)).isTrue();
+  }
+
+  @Test
+  void sinkTellsWhichMessagesHaveComeHoweverOften() {
+    CountingSink sink = new CountingSink(100, 20, false, false, sequence -> {});
+    for (long sequence : new long[] {99, 100, 107, 108, 108, 119, 120}) {
+      sink.handle(Payloads.of(sequence, 8));
+    }
+    assertThat(sink.seen().stream()).containsExactly(0, 7, 8, 19);
   }
 
   @Test
