@@ -3,10 +3,7 @@ package dev.outbox4j.internal;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
-import dev.outbox4j.AckMode;
-import dev.outbox4j.ExceptionRenderer;
 import dev.outbox4j.OutboxMessage;
-import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.SubscriberEvents;
 import dev.outbox4j.testing.InMemoryStore;
@@ -90,24 +87,8 @@ class CompleterTest {
 
   private Completer completer() {
     SubscriberSettings settings =
-        new SubscriberSettings(
-            "orders",
-            List.of("orders"),
-            store,
-            null,
-            null,
-            new HandlerTable.Builder().build(),
-            List.of(),
-            new SubscriberSettings.Work(1, null, false, null),
-            new SubscriberSettings.Claiming(100, LEASE, LEASE, LEASE, LEASE),
-            new SubscriberSettings.Failing(
-                RetryPolicy.standard(),
-                false,
-                AckMode.AUTO,
-                0,
-                ExceptionRenderer.stackTrace(),
-                1_000),
-            new SubscriberSettings.Stopping(LEASE, false));
+        EngineParts.settings(
+            store, new SubscriberSettings.Claiming(100, LEASE, LEASE, LEASE, LEASE));
     return new Completer(
         settings,
         new Engine.Shared(
