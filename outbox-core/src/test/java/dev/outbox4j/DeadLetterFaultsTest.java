@@ -16,6 +16,11 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
+import dev.outbox4j.spi.SubscriberEvents;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.junit.jupiter.api.Test;
 
 /** Dead letters that cannot be written, or are slow. */
@@ -244,6 +249,43 @@ class DeadLetterFaultsTest extends EngineFixture {
       assertThat(logs.lines())
           .as("rows kept to the end; the others had been left to their leases")
           .anyMatch(line -> line.matches(".*drain ended with [1-4] row.*"));
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void eachTypeThatFailsForGoodLeavesALineAndIsToldWhetherItWasMoved(boolean moved) {
+    List<String> told = new CopyOnWriteArrayList<>();
+    publish("one");
+    publish("two");
+    OutboxSubscriber.Builder builder =
+        OutboxSubscriber.builder("orders").store(store).retry(RetryPolicy.none());
+    if (moved) {
+      builder.deadLetters(store.deadLetters());
+    }
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start(
+          builder
+              .observe(
+                  new SubscriberEvents() {
+                    @Override
+                    public void deadLettered(
+                        String name, Delivery delivery, FailureReason reason, boolean isMoved) {
+                      told.add(delivery.type() + " " + isMoved);
+                    }
+                  })
+              .otherwise(
+                  (payload, delivery) -> {
+                    return Outcome.reject("for good");
+                  }));
+      await()
+          .untilAsserted(
+              () -> assertThat(told).containsExactlyInAnyOrder("one " + moved, "two " + moved));
+      String end = moved ? "is in the dead letters" : "was DELETED";
+      for (String type : List.of("one", "two")) {
+        assertThat(logs.lines())
+            .anyMatch(line -> line.contains("type " + type + ", failed for good and " + end));
+      }
     }
   }
 }
