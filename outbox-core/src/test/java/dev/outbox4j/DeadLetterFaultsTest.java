@@ -5,23 +5,23 @@ import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.spi.PayloadCodec;
 import dev.outbox4j.spi.StoreException;
+import dev.outbox4j.spi.SubscriberEvents;
 import dev.outbox4j.spi.UndecodableException;
 import dev.outbox4j.testing.CapturedLogs;
 import java.lang.reflect.Type;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
-import dev.outbox4j.spi.SubscriberEvents;
-import java.util.List;
-import java.util.concurrent.CopyOnWriteArrayList;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.junit.jupiter.api.Test;
 
 /** Dead letters that cannot be written, or are slow. */
 class DeadLetterFaultsTest extends EngineFixture {
