@@ -9,6 +9,7 @@ import dev.outbox4j.spi.SubscriberEvents;
 import java.time.Clock;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
@@ -74,6 +75,40 @@ class ClaimFaultsTest extends EngineFixture {
     store.publish(OutboxMessage.to("broken").type("t").body(Payload.ofText("x")).build());
     await().untilAsserted(() -> assertThat(handled).hasValue(101));
     await().untilAsserted(() -> assertThat(subscriber.health().failing()).isFalse());
+  }
+
+  @Test
+  void claimsThatFailAreTriedAgainAfterPausesThatGrowAndBeginAnewOnceOneSucceeds() {
+    List<Long> failedAt = new CopyOnWriteArrayList<>();
+    List<Duration> pauses = new CopyOnWriteArrayList<>();
+    AtomicInteger toFail = new AtomicInteger(6);
+    AtomicInteger succeeded = new AtomicInteger();
+    store.beforeEachClaim(
+        request -> {
+          long now = System.nanoTime();
+          if (failedAt.size() > pauses.size()) {
+            pauses.add(Duration.ofNanos(now - failedAt.get(pauses.size())));
+          }
+          if (toFail.get() > 0 && toFail.getAndDecrement() > 0) {
+            failedAt.add(now);
+            throw new StoreException("down", StoreException.Fault.TRANSIENT, false, null);
+          }
+          succeeded.incrementAndGet();
+        });
+    start(
+        builder()
+            .poll(Duration.ofMillis(10), Duration.ofMillis(20))
+            .on("t", (payload, delivery) -> {}));
+    await().until(() -> pauses.size() == 6);
+    assertThat(pauses.get(5)).isGreaterThan(Duration.ofMillis(500));
+    for (int i = 1; i <= 3; i++) { // a machine that is busy may lengthen one or two of them
+      int pausesThen = 6 + i;
+      int succeededThen = succeeded.get();
+      await().until(() -> succeeded.get() > succeededThen);
+      toFail.set(1);
+      await().until(() -> pauses.size() == pausesThen);
+    }
+    assertThat(Collections.min(pauses.subList(6, 9))).isLessThan(Duration.ofMillis(500));
   }
 
   @Test

@@ -5,18 +5,23 @@ import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.spi.PayloadCodec;
 import dev.outbox4j.spi.StoreException;
+import dev.outbox4j.spi.SubscriberEvents;
 import dev.outbox4j.spi.UndecodableException;
 import dev.outbox4j.testing.CapturedLogs;
 import java.lang.reflect.Type;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Dead letters that cannot be written, or are slow. */
 class DeadLetterFaultsTest extends EngineFixture {
@@ -244,6 +249,43 @@ class DeadLetterFaultsTest extends EngineFixture {
       assertThat(logs.lines())
           .as("rows kept to the end; the others had been left to their leases")
           .anyMatch(line -> line.matches(".*drain ended with [1-4] row.*"));
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void eachTypeThatFailsForGoodLeavesALineAndIsToldWhetherItWasMoved(boolean moved) {
+    List<String> told = new CopyOnWriteArrayList<>();
+    publish("one");
+    publish("two");
+    OutboxSubscriber.Builder builder =
+        OutboxSubscriber.builder("orders").store(store).retry(RetryPolicy.none());
+    if (moved) {
+      builder.deadLetters(store.deadLetters());
+    }
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start(
+          builder
+              .observe(
+                  new SubscriberEvents() {
+                    @Override
+                    public void deadLettered(
+                        String name, Delivery delivery, FailureReason reason, boolean isMoved) {
+                      told.add(delivery.type() + " " + isMoved);
+                    }
+                  })
+              .otherwise(
+                  (payload, delivery) -> {
+                    return Outcome.reject("for good");
+                  }));
+      await()
+          .untilAsserted(
+              () -> assertThat(told).containsExactlyInAnyOrder("one " + moved, "two " + moved));
+      String end = moved ? "is in the dead letters" : "was DELETED";
+      for (String type : List.of("one", "two")) {
+        assertThat(logs.lines())
+            .anyMatch(line -> line.contains("type " + type + ", failed for good and " + end));
+      }
     }
   }
 }

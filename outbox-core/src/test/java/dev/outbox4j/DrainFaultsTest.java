@@ -19,6 +19,52 @@ import org.junit.jupiter.api.Test;
 /** A stop while handlers, the store or the network do not end. */
 class DrainFaultsTest extends EngineFixture {
   @Test
+  void aStopThatLeavesNothingBehindEndsItsThreadsAndItsListenerAndWarnsOfNothing() {
+    AtomicInteger stopped = new AtomicInteger();
+    CountDownLatch running = new CountDownLatch(1);
+    CountDownLatch finish = new CountDownLatch(1);
+    publish("t");
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start(
+          builder()
+              .name("clean")
+              .gracefulTimeout(Duration.ofSeconds(10))
+              .listen(store.notifications())
+              .observe(
+                  new SubscriberEvents() {
+                    @Override
+                    public void stopped(String name) {
+                      stopped.incrementAndGet();
+                    }
+                  })
+              .on(
+                  "t",
+                  (payload, delivery) -> {
+                    running.countDown();
+                    finish.await();
+                  }));
+      await().until(() -> running.getCount() == 0);
+      await().until(() -> subscriber.health().oldestInFlight().toMillis() > 20);
+      assertThat(subscriber.health().oldestInFlight()).isLessThan(Duration.ofMinutes(1));
+      assertThat(subscriber.health().listener()).isEqualTo(SubscriberHealth.Listener.UP);
+      CompletableFuture<Void> stop = CompletableFuture.runAsync(subscriber::stop);
+      await().until(() -> subscriber.health().state() == SubscriberState.DRAINING);
+      finish.countDown();
+      stop.join();
+      assertThat(logs.lines())
+          .anyMatch(line -> line.contains("[clean] stopped after"))
+          .noneMatch(line -> line.contains("drain ended with"))
+          .noneMatch(line -> line.contains("not everything"));
+    }
+    assertThat(store.rows()).isEmpty();
+    assertThat(subscriber.health().listener()).isEqualTo(SubscriberHealth.Listener.DOWN);
+    assertThat(stopped).hasValue(1);
+    await().until(() -> !alive("outbox-clean-lease-keeper"));
+    await().until(() -> !alive("outbox-clean-fetcher"));
+    await().until(() -> !alive("outbox-clean-completer"));
+  }
+
+  @Test
   void interruptByAStopIsNoFailureOfTheMessage() {
     CountDownLatch started = new CountDownLatch(3);
     CountDownLatch interrupted = new CountDownLatch(3);
@@ -121,7 +167,13 @@ class DrainFaultsTest extends EngineFixture {
   @Test
   void releaseThatFailsToTheEndIsBoundedAndMakesADrainThatTimedOut() throws Exception {
     long begun = System.nanoTime();
-    Drain drain = drain(Integer.MAX_VALUE);
+    Drain drain;
+    try (CapturedLogs logs = new CapturedLogs()) {
+      drain = drain(Integer.MAX_VALUE);
+      assertThat(logs.lines())
+          .anyMatch(line -> line.contains("drain ended with 2 row(s) left"))
+          .anyMatch(line -> line.contains("not everything in flight was finished"));
+    }
     assertThat(Duration.ofNanos(System.nanoTime() - begun)).isLessThan(Duration.ofSeconds(5));
     assertThat(drain.timeouts).containsExactly(2);
     assertThat(drain.releases.get()).isGreaterThan(2);

@@ -268,6 +268,7 @@ class LeaseFaultsTest extends EngineFixture {
     CountDownLatch never = new CountDownLatch(1);
     AtomicInteger begun = new AtomicInteger();
     AtomicInteger elsewhere = new AtomicInteger();
+    Set<Integer> deliveries = ConcurrentHashMap.newKeySet();
     Duration lease = Duration.ofSeconds(1);
     for (int i = 0; i < 3_000; i++) {
       publish("quick");
@@ -292,6 +293,7 @@ class LeaseFaultsTest extends EngineFixture {
             .lease(lease)
             .otherwise(
                 (payload, delivery) -> {
+                  deliveries.add(delivery.deliveries());
                   elsewhere.incrementAndGet();
                 })
             .build();
@@ -300,6 +302,7 @@ class LeaseFaultsTest extends EngineFixture {
     try {
       await().untilAsserted(() -> assertThat(elsewhere).hasValue(36));
       assertThat(Duration.ofNanos(System.nanoTime() - since)).isLessThan(lease.multipliedBy(2));
+      assertThat(deliveries).as("given back, so not counted").containsOnly(1);
     } finally {
       other.stop();
       never.countDown();

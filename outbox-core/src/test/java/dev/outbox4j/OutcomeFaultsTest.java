@@ -6,6 +6,7 @@ import static org.awaitility.Awaitility.await;
 import dev.outbox4j.spi.StoreException;
 import dev.outbox4j.spi.SubscriberEvents;
 import java.time.Duration;
+import java.util.Collections;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -236,5 +237,38 @@ class OutcomeFaultsTest extends EngineFixture {
     public String getMessage() {
       throw new IllegalStateException("no words");
     }
+  }
+
+  @Test
+  void pausesOfWritesThatFailGrowAndBeginAnewOnceOneSucceeds() {
+    AtomicInteger toFail = new AtomicInteger(6);
+    List<Long> failedAt = new CopyOnWriteArrayList<>();
+    List<Duration> pauses = new CopyOnWriteArrayList<>();
+    store.beforeEach(
+        operation -> {
+          if (!operation.equals("ack")) {
+            return;
+          }
+          long now = System.nanoTime();
+          if (failedAt.size() > pauses.size()) {
+            pauses.add(Duration.ofNanos(now - failedAt.get(pauses.size())));
+          }
+          if (toFail.get() > 0 && toFail.getAndDecrement() > 0) {
+            failedAt.add(now);
+            throw new StoreException("down", StoreException.Fault.CONNECTION, false, null);
+          }
+        });
+    start(builder().on("t", (payload, delivery) -> {}));
+    publish("t");
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    assertThat(pauses).hasSize(6);
+    assertThat(pauses.get(5)).isGreaterThan(Duration.ofMillis(500));
+    for (int i = 1; i <= 3; i++) { // a machine that is busy may lengthen one or two of them
+      await().until(() -> subscriber.health().inFlight() == 0);
+      toFail.set(1);
+      publish("t");
+      await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    }
+    assertThat(Collections.min(pauses.subList(6, 9))).isLessThan(Duration.ofMillis(500));
   }
 }

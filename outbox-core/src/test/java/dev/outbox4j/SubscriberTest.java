@@ -15,6 +15,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
@@ -72,6 +73,38 @@ class SubscriberTest {
     assertThat(handled).hasSize(20_000);
     assertThat(handled.values()).containsOnly(1);
     await().untilAsserted(() -> assertThat(subscriber.health().inFlight()).isZero());
+  }
+
+  @Test
+  void ofTwoQueuesWithABacklogNeitherWaitsForTheEndOfTheOthers() {
+    Semaphore go = new Semaphore(0); // so that no room comes free between two claims of a round
+    Map<String, Integer> handled = new ConcurrentHashMap<>();
+    for (int i = 0; i < 100; i++) {
+      publish("t", "x");
+      store.publish(OutboxMessage.to("others").type("t").body(Payload.ofText("x")).build());
+    }
+    start(
+        builder()
+            .queues("others")
+            .workers(1)
+            .batchSize(1)
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  go.acquire();
+                  handled.merge(delivery.queue(), 1, Integer::sum);
+                }));
+    for (int i = 1; i <= 40; i++) {
+      int soFar = i;
+      go.release();
+      await()
+          .pollInterval(Duration.ofMillis(1))
+          .until(() -> handled.values().stream().mapToInt(count -> count).sum() == soFar);
+    }
+    assertThat(handled)
+        .hasSize(2)
+        .allSatisfy((queue, count) -> assertThat(count).isBetween(10, 30));
+    go.release(200);
   }
 
   @Test

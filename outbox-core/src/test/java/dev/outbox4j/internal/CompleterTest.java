@@ -3,16 +3,10 @@ package dev.outbox4j.internal;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
-import dev.outbox4j.AckMode;
-import dev.outbox4j.ExceptionRenderer;
-import dev.outbox4j.OutboxMessage;
-import dev.outbox4j.RetryPolicy;
-import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.SubscriberEvents;
 import dev.outbox4j.testing.InMemoryStore;
 import java.time.Clock;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -22,19 +16,15 @@ class CompleterTest {
   private static final Duration LEASE = Duration.ofMinutes(1);
 
   private final InMemoryStore store = new InMemoryStore(Clock.systemUTC());
-  private final InFlightRegistry registry = new InFlightRegistry();
   private final CountDownLatch failed = new CountDownLatch(1);
   private final EngineThreads threads =
       new EngineThreads("orders", CompleterTest.class.getClassLoader());
   private final Events events = new Events("orders", threads, observers());
-  private final EngineHealth health = new EngineHealth("orders", events);
-  private final Buffer buffer = new Buffer();
-  private final Room room =
-      new Room(registry, buffer, new Permits(1), new Prefetch(1, 100), 100, 1 << 20);
+  private final Engine.Shared shared = EngineParts.shared(threads, events, LEASE);
 
   @Test
   void failureAmongCollectedOutcomesForgetsNoneOfThem() throws InterruptedException {
-    List<InFlight> rows = claim(5);
+    List<InFlight> rows = EngineParts.claim(store, shared.registry(), 5, LEASE, System.nanoTime());
     Completer completer = completer();
     for (InFlight row : rows) {
       row.start(System.nanoTime());
@@ -48,34 +38,10 @@ class CompleterTest {
     failed.await();
     rows.get(2).decided(Settlement.Ack.INSTANCE);
     await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
-    assertThat(registry.rows()).isZero();
+    assertThat(shared.registry().rows()).isZero();
     completer.stop();
     assertThat(completer.join(System.nanoTime() + TimeUnit.SECONDS.toNanos(10))).isTrue();
     events.stop(System.nanoTime() + TimeUnit.SECONDS.toNanos(10));
-  }
-
-  private List<InFlight> claim(int count) {
-    for (int i = 0; i < count; i++) {
-      store.publish(OutboxMessage.to("orders").body("x").build());
-    }
-    ClaimRequest request =
-        new ClaimRequest(
-            "orders",
-            ClaimRequest.Range.ALL,
-            count,
-            1 << 20,
-            LEASE,
-            "me",
-            ClaimRequest.Idle.UNCHANGED,
-            null);
-    ClaimedBatch batch =
-        new ClaimedBatch("orders", store.claim(request).rows(), System.nanoTime(), LEASE.toNanos());
-    registry.add(batch);
-    List<InFlight> rows = new ArrayList<>();
-    for (InFlight row = batch.next(); row != null; row = batch.next()) {
-      rows.add(row);
-    }
-    return rows;
   }
 
   private List<SubscriberEvents> observers() {
@@ -90,34 +56,8 @@ class CompleterTest {
 
   private Completer completer() {
     SubscriberSettings settings =
-        new SubscriberSettings(
-            "orders",
-            List.of("orders"),
-            store,
-            null,
-            null,
-            new HandlerTable.Builder().build(),
-            List.of(),
-            new SubscriberSettings.Work(1, null, false, null),
-            new SubscriberSettings.Claiming(100, LEASE, LEASE, LEASE, LEASE),
-            new SubscriberSettings.Failing(
-                RetryPolicy.standard(),
-                false,
-                AckMode.AUTO,
-                0,
-                ExceptionRenderer.stackTrace(),
-                1_000),
-            new SubscriberSettings.Stopping(LEASE, false));
-    return new Completer(
-        settings,
-        new Engine.Shared(
-            "orders",
-            threads,
-            new ConnectionBudget(LEASE, 2),
-            registry,
-            room,
-            health,
-            events,
-            new Warnings("orders")));
+        EngineParts.settings(
+            store, new SubscriberSettings.Claiming(100, LEASE, LEASE, LEASE, LEASE));
+    return new Completer(settings, shared);
   }
 }

@@ -2,19 +2,14 @@ package dev.outbox4j.internal;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.outbox4j.Payload;
 import dev.outbox4j.spi.ClaimRequest.Range;
 import dev.outbox4j.spi.ClaimResult;
 import dev.outbox4j.spi.ClaimedRow;
-import dev.outbox4j.spi.History;
-import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.ScanBound;
-import dev.outbox4j.spi.StoredMessage;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeEach;
@@ -22,7 +17,7 @@ import org.junit.jupiter.api.Test;
 
 /** When the head of a queue is looked at again. */
 class QueueScanTest {
-  private static final Instant SERVER = Instant.parse("2026-01-01T00:00:00Z");
+  private static final Instant SERVER = EngineParts.SERVER;
   private static final Duration CHEAP = Duration.ofMillis(1);
   private static final Duration DEAR = Duration.ofMillis(100);
 
@@ -222,6 +217,118 @@ class QueueScanTest {
     emptySweep(CHEAP);
   }
 
+  @Test
+  void dearSweepsAreNotRepeatedBeforeTheirPauseIsOver() {
+    emptySweep(DEAR);
+    emptySweep(DEAR);
+    assertThat(empty(CHEAP)).isNotEqualTo(Range.ALL);
+    now += scan.untilSweep(now);
+    emptySweep(CHEAP);
+  }
+
+  @Test
+  void claimsLookAboveTheLastButSevenThatGaveRows() {
+    for (int i = 1; i <= 7; i++) {
+      assertThat(claim(CHEAP, true, later(i)).above()).isNotEqualTo(later(1));
+    }
+    for (int i = 8; i <= 12; i++) {
+      claim(CHEAP, true, later(i));
+      assertThat(scan.next(now, false).range()).isEqualTo(new Range(later(i - 7), null));
+    }
+  }
+
+  @Test
+  void theBoundDoesNotGoBackToARowThatCommittedLate() {
+    for (int i = 1; i <= 7; i++) {
+      claim(CHEAP, true, later(20));
+    }
+    claim(CHEAP, true, later(1));
+    for (int i = 1; i <= 7; i++) {
+      assertThat(claim(CHEAP, true, later(21))).isEqualTo(new Range(later(20), null));
+    }
+    assertThat(scan.next(now, false).range()).isEqualTo(new Range(later(20), null));
+  }
+
+  @Test
+  void onlyAClaimThatFoundAllThereWasTellsThatTheBoundMayRise() {
+    claim(CHEAP, true, later(0)); // a sweep, so that what follows looks above
+    claimAt(SERVER.plusSeconds(100), true);
+    assertThat(scan.next(now, false).range().above())
+        .isEqualTo(new ScanBound(SERVER.minusSeconds(10), Long.MAX_VALUE));
+    claimAt(SERVER.plusSeconds(100), false);
+    claimAt(SERVER.plusSeconds(100), true); // a sweep: the queue seemed drained
+    assertThat(scan.next(now, false).range().above())
+        .isEqualTo(new ScanBound(SERVER.plusSeconds(90), Long.MAX_VALUE));
+  }
+
+  @Test
+  void aDearSweepThatFoundMoreGoesOnForEightTimesItsCost() {
+    ScanBound last = later(-30);
+    claim(Duration.ofMillis(500), true, last);
+    empty(CHEAP);
+    now += 2_000_000_000L;
+    assertThat(scan.next(now, false).range()).isEqualTo(new Range(last, null));
+    now += 2_000_000_000L;
+    assertThat(scan.next(now, false).range()).isEqualTo(Range.ALL);
+  }
+
+  @Test
+  void dearSweepsThatFindNothingBelowTheBoundArePutOff() {
+    for (int i = 0; i < 2; i++) {
+      now += TimeUnit.SECONDS.toNanos(20);
+      assertThat(claim(DEAR, false, later(0))).isEqualTo(Range.ALL);
+    }
+    assertThat(scan.untilSweep(now)).isEqualTo(DEAR.multipliedBy(20).toNanos());
+  }
+
+  @Test
+  void dearSweepsThatFindRowsBelowTheBoundAreNotPutOff() {
+    for (int i = 0; i < 2; i++) {
+      now += TimeUnit.SECONDS.toNanos(20);
+      assertThat(claim(DEAR, false, later(-60), later(0))).isEqualTo(Range.ALL);
+    }
+    assertThat(scan.untilSweep(now)).isZero();
+  }
+
+  @Test
+  void sweepsThatFindRowsMayCostMoreThanEmptyOnes() {
+    for (int i = 0; i < 2; i++) {
+      now += TimeUnit.SECONDS.toNanos(20);
+      assertThat(claim(Duration.ofMillis(15), false, later(0))).isEqualTo(Range.ALL);
+    }
+    assertThat(scan.untilSweep(now)).isZero();
+  }
+
+  @Test
+  void passesThatAreDearDoNotEndTheSlicing() {
+    scan.next(now, false);
+    timedOut(QueueScan.SWEEP_LIMIT);
+    empty(CHEAP);
+    for (int i = 0; i < 200; i++) {
+      now += scan.untilSweep(now);
+      empty(Duration.ofMillis(50));
+    }
+    assertThat(scan.sliced()).isTrue();
+  }
+
+  @Test
+  void aClaimAboveTheBoundThatTakesTooLongIsAFailureAndTheTimeIsAskedForNext() {
+    claim(CHEAP, true, later(0));
+    assertThat(scan.next(now, false).timeLimit()).as("above the bound").isNull();
+    assertThat(timedOut(DEAR)).isFalse();
+    assertThat(empty(CHEAP).above().availableAt()).isAfter(SERVER.plusSeconds(1_000_000));
+    assertThat(empty(CHEAP).above().availableAt()).isEqualTo(SERVER.minusSeconds(10));
+  }
+
+  private static ScanBound later(int seconds) {
+    return new ScanBound(SERVER.plusSeconds(seconds), 1);
+  }
+
+  private void claimAt(Instant server, boolean full) {
+    scan.next(now, false);
+    scan.claimed(new ClaimResult(List.of(), full, null, server, Set.of()), now, now);
+  }
+
   /** Takes the claim above the bound that lies between. */
   private QueueScan.Plan nextSlice() {
     for (int i = 0; i < 3; i++) {
@@ -256,17 +363,9 @@ class QueueScanTest {
     Range range = scan.next(now, false).range();
     long sentAt = now;
     now += cost.toNanos();
-    List<ClaimedRow> rows = Arrays.stream(found).map(QueueScanTest::row).toList();
+    List<ClaimedRow> rows = Arrays.stream(found).map(EngineParts::row).toList();
     scan.claimed(new ClaimResult(rows, full, null, SERVER, Set.of()), sentAt, now);
     return range;
-  }
-
-  private static ClaimedRow row(ScanBound place) {
-    return new ClaimedRow(
-        new LeaseRef("orders", place.id(), 1),
-        new StoredMessage(
-            "t", null, null, Payload.ofText("x"), Map.of(), SERVER, place.availableAt()),
-        new History(1, 0, Duration.ZERO, Duration.ZERO));
   }
 
   private boolean timedOut(Duration after) {

@@ -78,8 +78,9 @@ class QueueWatchTest {
   void aSlowClaimDoesNotTakeItsOwnSnapshotForOneAfterItsAnnouncement() {
     claim(QUICK, 0);
     assertThat(claim(Duration.ofMillis(300), 0).mode()).isEqualTo(Mode.SLEEP);
+    now += 40 * MILLI;
     assertThat(claim(QUICK, 0).mark()).as("not before the margin has passed").isNull();
-    now += 60 * MILLI;
+    now += 20 * MILLI;
     assertThat(claim(QUICK, 0).mark()).isEqualTo(Idle.NEW_MARK);
     assertThat(claim(QUICK, 0).mark()).isEqualTo(7);
   }
@@ -312,5 +313,134 @@ class QueueWatchTest {
     assertThat(idle).isEqualTo(Idle.awake(Duration.ZERO));
     assertThat(watch.onWatch()).isFalse();
     assertThat(Duration.ofNanos(watch.longestWait(false, now))).isEqualTo(Duration.ofSeconds(1));
+  }
+
+  @Test
+  void whereRowsAreLikelyNothingIsSaidOrAsked() {
+    emptyClaims(30);
+    now += 8 * SECOND; // the announcement wants a refresh
+    assertThat(watch.next(true, true, now)).isEqualTo(Idle.UNCHANGED);
+    assertThat(watch.saysSomething()).isFalse();
+    assertThat(watch.next(true, false, now).mode()).isEqualTo(Mode.SLEEP);
+    assertThat(watch.saysSomething()).isTrue();
+  }
+
+  @Test
+  void withoutAListenerOnlyWhatComesNextIsAskedUnlessRowsAreLikely() {
+    assertThat(watch.next(false, false, now)).isEqualTo(Idle.LOOK_AHEAD);
+    assertThat(watch.saysSomething()).isFalse();
+    assertThat(watch.next(false, true, now)).isEqualTo(Idle.UNCHANGED);
+  }
+
+  @Test
+  void whoIsUnknownToOthersIsNotInReserve() {
+    assertThat(watch.inReserve()).isFalse();
+    others = Watch.TAKEN;
+    emptyClaims(3);
+    assertThat(watch.inReserve()).isTrue();
+    watch.called();
+    assertThat(watch.inReserve()).isFalse();
+  }
+
+  @Test
+  void whoIsInReserveStaysSoThoughNoClaimWasMadeForLong() {
+    others = Watch.TAKEN;
+    emptyClaims(3);
+    now += 10 * SECOND;
+    watch.next(true, false, now);
+    assertThat(watch.inReserve()).isTrue();
+  }
+
+  @Test
+  void whoWasBusyOnWatchAndThenAwayForLongerThanItSaidHasLostTheWatch() {
+    becomeBusy();
+    now += 10 * SECOND;
+    watch.next(true, true, now);
+    assertThat(watch.onWatch()).isFalse();
+  }
+
+  @Test
+  void whoIsBusyOnWatchSaysSoEachTwoSeconds() {
+    becomeBusy();
+    int said = 0;
+    for (int i = 0; i < 200; i++) { // ten seconds
+      now += 49 * MILLI;
+      said += claim(QUICK, 5).mode() == Mode.AWAKE ? 1 : 0;
+    }
+    assertThat(said).isBetween(4, 5);
+  }
+
+  @Test
+  void twoEmptyClaimsWithinATenthOfASecondDoNotEndABusyTime() {
+    becomeBusy();
+    for (int i = 0; i < 10; i++) {
+      now += 150 * MILLI;
+      claim(QUICK, 5);
+    }
+    now += 20 * MILLI;
+    claim(QUICK, 0);
+    now += 20 * MILLI;
+    assertThat(claim(QUICK, 0).mode()).isNotEqualTo(Mode.SLEEP);
+    now += 60 * MILLI;
+    assertThat(claim(QUICK, 0).mode()).isEqualTo(Mode.SLEEP);
+  }
+
+  @Test
+  void whoIsBusyInReserveTakesTheWatchOnlyWhenItIsCalled() {
+    others = Watch.TAKEN;
+    emptyClaims(3);
+    for (int i = 0; i < 8; i++) {
+      claim(QUICK, 5);
+    }
+    for (int i = 0; i < 20; i++) {
+      assertThat(claim(QUICK, 5).mode()).isEqualTo(Mode.UNCHANGED);
+    }
+    watch.called();
+    others = Watch.VACANT;
+    assertThat(claim(QUICK, 5).mode()).isEqualTo(Mode.SLEEP);
+  }
+
+  @Test
+  void aRefreshAsksForTheMarkThatWasNotReachedYetAndLearnsFromTheAnswer() {
+    transactionsEnded = false;
+    assertThat(claim(QUICK, 0).mark()).isNull();
+    Idle first = claim(QUICK, 0);
+    assertThat(first.mode()).isEqualTo(Mode.SLEEP);
+    assertThat(first.mark()).as("there was no announcement to ask about").isNull();
+    emptyClaims(30);
+    now += 5 * SECOND;
+    transactionsEnded = true;
+    Idle refresh = claim(QUICK, 0);
+    assertThat(refresh.mode()).isEqualTo(Mode.SLEEP);
+    assertThat(refresh.mark()).isEqualTo(7);
+    assertThat(longestWait()).isEqualTo(Duration.ofSeconds(10));
+  }
+
+  @Test
+  void whatWasAskedOfAnAnnouncementThatRanOutSaysNothingOfTheNewOne() {
+    transactionsEnded = false;
+    emptyClaims(30);
+    now += 6 * SECOND;
+    Idle refresh = claim(Duration.ofSeconds(17), QUICK, 0);
+    assertThat(refresh.mark()).isEqualTo(7);
+    now += 60 * MILLI;
+    assertThat(claim(QUICK, 0).mark()).isEqualTo(Idle.NEW_MARK);
+  }
+
+  @Test
+  void afterAClaimThatFailedNobodyIsCountedOn() {
+    emptyClaims(30);
+    watch.failed(now);
+    assertThat(watch.asleep()).isFalse();
+    assertThat(watch.isCountedOn()).isFalse();
+  }
+
+  private void becomeBusy() {
+    emptyClaims(30);
+    for (int i = 0; i < 10; i++) {
+      claim(QUICK, 5);
+    }
+    assertThat(watch.asleep()).isFalse();
+    assertThat(watch.onWatch()).isTrue();
   }
 }

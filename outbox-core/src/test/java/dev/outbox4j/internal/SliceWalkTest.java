@@ -21,6 +21,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class SliceWalkTest {
   private static final Duration LIMIT = Duration.ofMillis(250);
   private static final Duration LONGEST = Duration.ofSeconds(4);
+  private static final Duration MINUTE = Duration.ofMinutes(1);
   private static final long LITTLE = TimeUnit.MILLISECONDS.toNanos(1);
   private static final long MUCH = TimeUnit.MILLISECONDS.toNanos(200);
   private static final long PAUSE = TimeUnit.SECONDS.toNanos(1);
@@ -159,6 +160,54 @@ class SliceWalkTest {
     }
     assertThat(Collections.max(limits)).isEqualTo(LONGEST);
     assertThat(top).isEqualTo(place(Duration.ofNanos(1_000)));
+  }
+
+  @Test
+  void theCostOfAWalkIsThatOfAllItsSlices() {
+    aMinute.next(BOUND);
+    aMinute.found(place(Duration.ofSeconds(30)), MUCH, 0);
+    aMinute.next(BOUND);
+    assertThat(aMinute.passed(LITTLE, 0)).isEqualTo(MUCH + LITTLE);
+  }
+
+  @Test
+  void aWalkIsFollowedByThePauseOfItsLastSliceIfThatIsLonger() {
+    aMinute.next(BOUND);
+    aMinute.passed(MUCH, 100);
+    assertThat(aMinute.allowedAt()).isEqualTo(100 + 8 * MUCH);
+  }
+
+  @Test
+  void aSliceIsWidenedByWhatTheLastOneCost() {
+    all.next(BOUND);
+    all.passed(TimeUnit.MILLISECONDS.toNanos(30), 0);
+    assertThat(all.next(BOUND).range()).isEqualTo(range(Duration.ofMinutes(3), MINUTE));
+    all.passed(LITTLE, 0);
+    assertThat(all.next(BOUND).range())
+        .isEqualTo(range(Duration.ofMinutes(3 + 16), Duration.ofMinutes(3)));
+  }
+
+  @Test
+  void aSliceThatTookTooLongIsFollowedByAPauseOfItsShare() {
+    all.next(BOUND);
+    all.timedOut(MUCH, 100);
+    assertThat(all.allowedAt()).isEqualTo(100 + 8 * MUCH);
+  }
+
+  @Test
+  void whatCannotBeDividedAndTakesTooLongIsTriedAgainAfterAPause() {
+    long begun = 0;
+    int tries = 0;
+    for (long now = 0; begun == 0 && tries < 20; now += TimeUnit.SECONDS.toNanos(100)) {
+      all.next(null); // without a bound there is nothing to go down from
+      all.timedOut(LITTLE, now);
+      tries++;
+      if (all.allowedAt() != now + 8 * LITTLE) {
+        begun = now;
+      }
+    }
+    assertThat(tries).isBetween(5, 15);
+    assertThat(all.allowedAt()).isEqualTo(begun + PAUSE);
   }
 
   private static Range range(Duration from, Duration to) {

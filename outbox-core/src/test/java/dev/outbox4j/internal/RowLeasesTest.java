@@ -1,0 +1,261 @@
+package dev.outbox4j.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.Delivery;
+import dev.outbox4j.internal.InFlight.State;
+import dev.outbox4j.spi.StoreException;
+import dev.outbox4j.spi.StoreException.Fault;
+import dev.outbox4j.spi.SubscriberEvents;
+import dev.outbox4j.testing.InMemoryStore;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Single rounds of renewals, and what becomes of rows whose lease cannot be renewed. */
+class RowLeasesTest {
+  private static final Duration LEASE = Duration.ofSeconds(2);
+
+  /** For a connection, and before stuck rows are tried again. */
+  private static final long WAIT = LEASE.toNanos() / 8;
+
+  private final InMemoryStore store = new InMemoryStore(Clock.systemUTC());
+  private final EngineThreads threads =
+      new EngineThreads("orders", RowLeasesTest.class.getClassLoader());
+  private final AtomicInteger renewed = new AtomicInteger();
+  private final Set<Long> lost = ConcurrentHashMap.newKeySet();
+  private final Events events = new Events("orders", threads, List.of(observer()));
+  private final Engine.Shared shared = EngineParts.shared(threads, events, LEASE);
+  private final Prefetch prefetch = new Prefetch(1, 100);
+  private final SubscriberSettings settings =
+      EngineParts.settings(store, new SubscriberSettings.Claiming(100, LEASE, LEASE, LEASE, LEASE));
+  private final Completer completer = new Completer(settings, shared);
+  private final RowLeases leases = new RowLeases(settings, shared, completer, prefetch);
+
+  @BeforeEach
+  void start() {
+    events.start();
+    completer.start();
+  }
+
+  @AfterEach
+  void stop() {
+    completer.stop();
+    completer.join(System.nanoTime() + TimeUnit.SECONDS.toNanos(10));
+    events.stop(System.nanoTime() + TimeUnit.SECONDS.toNanos(10));
+  }
+
+  @Test
+  void aLeaseIsLeftAloneUntilItsHalf() {
+    running(2, Duration.ZERO);
+    leases.renewDue();
+    assertThat(store.calls("renew")).isZero();
+  }
+
+  @Test
+  void aLeaseIsRenewedAtItsHalfForAllRowsThatAreNotSettled() {
+    List<InFlight> rows = running(3, LEASE.dividedBy(2));
+    shared.registry().settle(rows.get(1));
+    long before = System.nanoTime();
+    leases.renewDue();
+    assertThat(store.calls("renew")).isEqualTo(1);
+    assertThat(rows.get(0).batch().lease().expiresAt()).isGreaterThan(before + LEASE.toNanos() / 2);
+    await().untilAsserted(() -> assertThat(renewed).hasValue(2));
+    leases.renewDue();
+    assertThat(store.calls("renew")).as("not due any more").isEqualTo(1);
+  }
+
+  @Test
+  void rowsThatNobodyHasBegunAreGivenBackAndNoneIsHeldReadyForAWhile() {
+    List<InFlight> rows = claim(2, LEASE.dividedBy(2));
+    for (long now = 1; prefetch.target() == 0; now += 10_000_000) { // quick handlers
+      prefetch.learn(now, now / 10_000, false);
+    }
+    leases.renewDue();
+    assertThat(prefetch.target()).isZero();
+    await()
+        .untilAsserted(
+            () ->
+                assertThat(store.rows())
+                    .hasSize(2)
+                    .allSatisfy(row -> assertThat(row.leaseUntil()).isNull()));
+    assertThat(rows).allSatisfy(row -> assertThat(row.state()).isEqualTo(State.SETTLED));
+    assertThat(store.calls("renew")).isZero();
+  }
+
+  @Test
+  void aRenewalThatFailsIsOwedUntilItSucceedsAndIsNotTriedAllTheTime() {
+    InFlight row = running(1, LEASE.dividedBy(2)).get(0);
+    long expiresAt = row.batch().lease().expiresAt();
+    AtomicInteger broken = new AtomicInteger(1);
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("renew") && broken.getAndDecrement() > 0) {
+            throw new StoreException("down", Fault.TRANSIENT, false, null);
+          }
+        });
+    long before = System.nanoTime();
+    leases.renewDue();
+    Lease lease = row.batch().lease();
+    assertThat(lease.overdue()).isTrue();
+    assertThat(lease.expiresAt()).isEqualTo(expiresAt);
+    assertThat(lease.dueAt(before + WAIT)).isFalse();
+    assertThat(lease.dueAt(System.nanoTime() + WAIT)).isTrue();
+    assertThat(shared.health().failing()).isTrue();
+    running(1, Duration.ZERO); // one whose lease is not due
+    leases.renewDue();
+    assertThat(shared.health().failing()).as("still owed").isTrue();
+    await().until(() -> lease.dueAt(System.nanoTime()));
+    leases.renewDue();
+    assertThat(lease.overdue()).isFalse();
+    assertThat(shared.health().failing()).isFalse();
+  }
+
+  @Test
+  void aRowThatIsGoneIsLostToItsHandlerAtOnceAndTheOthersAreNot() {
+    List<InFlight> rows = running(2, LEASE.dividedBy(2));
+    store.ack(List.of(rows.get(1).lease()));
+    leases.renewDue();
+    assertThat(rows.get(1).knownLost()).isTrue();
+    assertThat(rows.get(0).knownLost()).isFalse();
+    await().untilAsserted(() -> assertThat(lost).containsExactly(rows.get(1).id()));
+  }
+
+  @Test
+  void aRowThatWasWrittenByItsOwnSubscriberMeanwhileIsNotLost() {
+    InFlight row = running(1, LEASE.dividedBy(2)).get(0);
+    row.decided(Settlement.Ack.INSTANCE);
+    store.ack(List.of(row.lease()));
+    leases.renewDue();
+    assertThat(row.knownLost()).isFalse();
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Fault.class,
+      names = {"ROW", "TIMEOUT"})
+  void aRowThatIsRefusedIsSoughtByHalvingAtOnce(Fault fault) {
+    List<InFlight> rows = running(8, LEASE.dividedBy(2));
+    InFlight refused = rows.get(5);
+    store.failWrites(refused.id(), fault);
+    leases.renewDue();
+    assertThat(rows).filteredOn(InFlight::isLocked).containsExactly(refused);
+    assertThat(store.calls("renew")).isEqualTo(1 + 2 + 2 + 2 + 1); // and once more by itself
+    assertThat(refused.batch().lease().overdue()).as("of the others").isFalse();
+    assertThat(lastFailure()).contains("row " + refused.id() + " of");
+    leases.renewDue();
+    assertThat(store.calls("renew")).as("not all the time").isEqualTo(8);
+    store.mend(refused.id());
+    await()
+        .untilAsserted(
+            () -> {
+              leases.renewDue();
+              assertThat(refused.isLocked()).isFalse();
+            });
+    leases.renewDue();
+    assertThat(shared.health().failing()).isFalse();
+  }
+
+  @Test
+  void aFaultThatMayBeTheServersIsARowsWhenItComesAgain() {
+    List<InFlight> rows = running(4, LEASE.dividedBy(2));
+    store.failWrites(rows.get(2).id(), Fault.TRANSIENT);
+    leases.renewDue();
+    assertThat(store.calls("renew")).isEqualTo(1);
+    assertThat(rows).noneMatch(InFlight::isLocked);
+    await().until(() -> rows.get(0).batch().lease().dueAt(System.nanoTime()));
+    leases.renewDue();
+    assertThat(rows).filteredOn(InFlight::isLocked).containsExactly(rows.get(2));
+  }
+
+  @Test
+  void aConnectionThatIsLostThriceIsARowsFaultIfOtherRowsCanBeRenewed() {
+    List<InFlight> rows = running(4, LEASE.dividedBy(2));
+    store.failWrites(rows.get(2).id(), Fault.CONNECTION);
+    for (int i = 1; i <= 2; i++) {
+      await().until(() -> rows.get(0).batch().lease().dueAt(System.nanoTime()));
+      leases.renewDue();
+      assertThat(store.calls("renew")).isEqualTo(i);
+    }
+    await().until(() -> rows.get(0).batch().lease().dueAt(System.nanoTime()));
+    leases.renewDue();
+    assertThat(rows).filteredOn(InFlight::isLocked).containsExactly(rows.get(2));
+    assertThat(lastFailure()).contains("row " + rows.get(2).id() + " of");
+  }
+
+  @Test
+  void anOutageIsNoRowsFault() {
+    List<InFlight> rows = running(4, LEASE.dividedBy(2));
+    rows.forEach(row -> store.failWrites(row.id(), Fault.CONNECTION));
+    for (int i = 0; i < 5; i++) {
+      await().until(() -> rows.get(0).batch().lease().dueAt(System.nanoTime()));
+      leases.renewDue();
+    }
+    assertThat(rows).noneMatch(InFlight::isLocked);
+    assertThat(rows.get(0).batch().lease().overdue()).isTrue();
+    assertThat(shared.health().failing()).isTrue();
+  }
+
+  @Test
+  void theSearchForRefusedRowsIsBounded() {
+    List<InFlight> rows = running(100, LEASE.dividedBy(2));
+    rows.forEach(row -> store.failWrites(row.id(), Fault.ROW));
+    leases.renewDue();
+    assertThat(store.calls("renew")).isLessThanOrEqualTo(25);
+    assertThat(rows.get(0).batch().lease().overdue()).isTrue();
+  }
+
+  @Test
+  void aLockedRowIsNamedUnlessItsOutcomeIsJustBeingWritten() {
+    List<InFlight> rows = running(2, LEASE.dividedBy(2));
+    store.lock(rows.get(0).id());
+    rows.get(0).decided(Settlement.Ack.INSTANCE);
+    leases.renewDue();
+    assertThat(rows.get(0).isLocked()).isTrue();
+    assertThat(shared.health().lastFailure()).isNull();
+    List<InFlight> others = running(1, LEASE.dividedBy(2));
+    store.lock(others.get(0).id());
+    leases.renewDue();
+    assertThat(lastFailure()).contains("row " + others.get(0).id() + " of", "is locked by another");
+  }
+
+  private String lastFailure() {
+    EngineHealth.Failure failure = shared.health().lastFailure();
+    return failure == null ? "" : failure.text();
+  }
+
+  private List<InFlight> running(int count, Duration since) {
+    List<InFlight> rows = claim(count, since);
+    rows.forEach(row -> row.start(System.nanoTime()));
+    return rows;
+  }
+
+  private List<InFlight> claim(int count, Duration since) {
+    return EngineParts.claim(
+        store, shared.registry(), count, LEASE, System.nanoTime() - since.toNanos());
+  }
+
+  private SubscriberEvents observer() {
+    return new SubscriberEvents() {
+      @Override
+      public void renewed(String subscriber, int rows) {
+        renewed.addAndGet(rows);
+      }
+
+      @Override
+      public void leaseLost(String subscriber, Delivery delivery, Phase phase) {
+        lost.add(delivery.id());
+      }
+    };
+  }
+}
