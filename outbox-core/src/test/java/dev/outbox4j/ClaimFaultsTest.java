@@ -20,6 +20,32 @@ import org.junit.jupiter.api.Test;
 /** Claims that fail, are too large, too dear or answered too late. */
 class ClaimFaultsTest extends EngineFixture {
   @Test
+  void aClaimThatNeverComesBackIsToldByHealthAndForgottenOnceItDoes() {
+    CountDownLatch driver = new CountDownLatch(1);
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("claim")) {
+            awaitIgnoringInterrupts(driver);
+          }
+        });
+    start(builder().lease(Duration.ofMillis(200)).on("t", (payload, delivery) -> {}));
+    try {
+      await()
+          .untilAsserted(
+              () ->
+                  assertThat(subscriber.health().lastFailure())
+                      .hasValueSatisfying(
+                          failure ->
+                              assertThat(failure)
+                                  .startsWith("claim: a claim has not come back for")));
+      assertThat(subscriber.health().failing()).isTrue();
+    } finally {
+      driver.countDown();
+    }
+    await().until(() -> subscriber.health().healthy());
+  }
+
+  @Test
   void anAnswerThatIsTooLargeMakesTheNextClaimsSmallerUntilTheyFit() {
     AtomicInteger tooLarge = new AtomicInteger();
     store.beforeEachClaim(

@@ -22,6 +22,9 @@ final class LeaseKeeper {
   private final Loop loop;
   private final long tick;
 
+  /** What it might have claimed by then is another's. */
+  private final long longestClaim;
+
   LeaseKeeper(
       SubscriberSettings settings,
       Engine.Shared shared,
@@ -32,6 +35,7 @@ final class LeaseKeeper {
     this.timeouts = timeouts;
     this.loop = new Loop(shared.threads(), "lease-keeper", this::keep, this::survive);
     long finest = Math.min(settings.claiming().lease().toNanos() / 8, timeouts.finest());
+    this.longestClaim = 2 * settings.claiming().lease().toNanos();
     this.tick = Math.max(SHORTEST_TICK, Math.min(LONGEST_TICK, finest));
   }
 
@@ -62,6 +66,7 @@ final class LeaseKeeper {
     for (Renewable lease : held) {
       lease.renewDue();
     }
+    shared.health().tellOfClaimWithoutAnswer(System.nanoTime(), longestClaim);
     return tick;
   }
 

@@ -15,8 +15,10 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Random;
+import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
@@ -299,6 +301,12 @@ public final class Chaos {
     report.mustBeZero("unexplained_duplicates", duplicates.count(Reason.UNEXPLAINED));
     report.mustBeZero("duplicates_after_lease_of_brief_faults", duplicates.afterBriefFaults());
     report.figure("duplicates_by_fault", duplicates.byFault());
+    Map<String, String> bounded = new TreeMap<>();
+    duplicates.afterLease().forEach((fault, count) -> bounded.put(fault, count.toString()));
+    report.figure("duplicates_after_lease_by_fault", bounded);
+    duplicates
+        .excesses()
+        .forEach(excess -> report.breach("too many duplicates after a lease by " + excess));
     report.figure("lease_s", LEASE.toSeconds());
     long slack = options.slack().toSeconds();
     report.figure("limit_of_each_recovery_s", Watch.LONGEST_RECOVERY.toSeconds() + slack);

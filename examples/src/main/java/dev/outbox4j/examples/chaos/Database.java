@@ -70,6 +70,7 @@ final class Database {
     PGSimpleDataSource source = retrying(ports);
     if (pooler) {
       source.setPrepareThreshold(0); // a transaction pooler keeps no prepared statements
+      source.setSocketFactory(EndingSocketFactory.class.getName());
     }
     return source;
   }

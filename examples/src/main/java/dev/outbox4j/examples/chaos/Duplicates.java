@@ -4,6 +4,7 @@ import java.sql.SQLException;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.EnumMap;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
@@ -73,18 +74,43 @@ final class Duplicates {
           + "select fault || ' ' || count(*) from reasons, unnest(faults) as fault"
           + " group by fault order by fault";
 
+  /**
+   * Each with the most that it allows: as often as it hit a process, the rows that one may hold.
+   */
+  private static final String AFTER_LEASE_AND_MOST =
+      PAIRS
+          + "select fault || ' ' || found || ' ' || coalesce(hits, 0) * ? from ("
+          + " select fault, count(*) as found from reasons, unnest(faults) as fault"
+          + " where reason = 'LEASE' group by fault) x"
+          + " left join (select fault, sum(case when owner is null then ? else 1 end) as hits"
+          + " from faults group by fault) y using (fault) order by fault";
+
   private static final String AFTER_BRIEF_FAULTS =
       PAIRS + "select count(*) from reasons where reason = 'LEASE' and faults <@ ?::text[]";
 
   private final Map<Reason, Long> counts = new EnumMap<>(Reason.class);
   private final Map<String, Long> byFault = new TreeMap<>();
+  private final Map<String, Bounded> afterLease = new TreeMap<>();
   private final long afterBriefFaults;
+
+  /** How many there are, and how many there may be. */
+  record Bounded(long found, long most) {
+    /** As in a report. */
+    @Override
+    public String toString() {
+      return found + " of at most " + most;
+    }
+  }
 
   private Duplicates(long afterBriefFaults) {
     this.afterBriefFaults = afterBriefFaults;
   }
 
-  static Duplicates of(DataSource direct) throws SQLException {
+  /**
+   * @param subscribers how many there are
+   * @param mostInFlight the most rows that one has under its lease
+   */
+  static Duplicates of(DataSource direct, int subscribers, int mostInFlight) throws SQLException {
     Duplicates duplicates =
         new Duplicates(Database.number(direct, AFTER_BRIEF_FAULTS, "{" + briefFaults() + "}"));
     for (String line : Database.texts(direct, BY_REASON)) {
@@ -95,6 +121,11 @@ final class Duplicates {
     for (String line : Database.texts(direct, BY_FAULT)) {
       int gap = line.lastIndexOf(' ');
       duplicates.byFault.put(line.substring(0, gap), Long.valueOf(line.substring(gap + 1)));
+    }
+    for (String line : Database.texts(direct, AFTER_LEASE_AND_MOST, mostInFlight, subscribers)) {
+      List<String> words = List.of(line.split(" ", -1));
+      duplicates.afterLease.put(
+          words.get(0), new Bounded(Long.parseLong(words.get(1)), Long.parseLong(words.get(2))));
     }
     return duplicates;
   }
@@ -112,6 +143,19 @@ final class Duplicates {
    */
   long afterBriefFaults() {
     return afterBriefFaults;
+  }
+
+  /** Second effects after the end of a lease, of each fault. */
+  Map<String, Bounded> afterLease() {
+    return Collections.unmodifiableMap(afterLease);
+  }
+
+  /** The faults that have more second effects after the end of a lease than they may. */
+  List<String> excesses() {
+    return afterLease.entrySet().stream()
+        .filter(each -> each.getValue().found() > each.getValue().most())
+        .map(each -> each.getKey() + ": " + each.getValue())
+        .toList();
   }
 
   /** How many there are of each fault. */

@@ -17,7 +17,7 @@ import java.util.stream.Stream;
 
 /** The processes of a run: four subscribers and two publishers, each replaced when it is killed. */
 final class Fleet {
-  private static final int SUBSCRIBERS = 4;
+  static final int SUBSCRIBERS = 4;
   private static final int PUBLISHERS = 2;
   private static final long SKEW_SECONDS = 600;
   private static final long LONGEST_START_SECONDS = 60;

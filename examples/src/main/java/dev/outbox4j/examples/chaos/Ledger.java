@@ -276,7 +276,7 @@ final class Ledger {
   }
 
   Duplicates duplicates() throws SQLException {
-    return Duplicates.of(direct);
+    return Duplicates.of(direct, Fleet.SUBSCRIBERS, Subscriber.MOST_IN_FLIGHT);
   }
 
   /** Messages that have two effects, both since the instant. */

@@ -45,6 +45,11 @@ final class Subscriber {
   static final String TALLY = "TALLY ";
 
   static final int WORKERS = 8;
+  private static final int BATCH = 25;
+
+  /** The most rows that a subscriber has under its lease at a time, whatever becomes of them. */
+  static final int MOST_IN_FLIGHT = WORKERS + 8 * BATCH;
+
   static final int POOL = 3;
 
   /** Each statement of the quiet one has a connection of its own. */
@@ -166,6 +171,7 @@ final class Subscriber {
         .queues(MORE_QUEUES.toArray(String[]::new))
         .deadLetters(DeadLetterQueue.in("outbox_dlq"))
         .workers(WORKERS)
+        .batchSize(BATCH)
         .poll(Duration.ofMillis(10), Duration.ofSeconds(2))
         .build();
   }

@@ -2,6 +2,7 @@ package dev.outbox4j.examples.chaos;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.outbox4j.examples.chaos.Duplicates.Bounded;
 import dev.outbox4j.examples.chaos.Duplicates.Reason;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
@@ -311,6 +312,25 @@ class LedgerIT {
 
     assertThat(ledger.duplicates().afterBriefFaults()).isEqualTo(expected);
     assertThat(ledger.duplicates().byFault()).containsEntry(fault, 1L);
+  }
+
+  /** Two hits of all four, and one of one process, each of which may hold 208 rows. */
+  @Test
+  void boundsSecondEffectsByTheRowsThatWhoWasHitMayHold() throws SQLException {
+    insertEffect(OWNER, 1, -10, 5000, 1);
+    insertEffect(OTHER, 2, 5200, 5000, 2);
+    fault("black-hole-network", null);
+    database.update(
+        "insert into faults values ('black-hole-network', null, '2031-01-01', '2031-01-02')");
+    fault("freeze-subscriber", OWNER);
+
+    assertThat(ledger.duplicates().afterLease())
+        .containsExactly(
+            Map.entry("black-hole-network", new Bounded(1, 2 * 4 * 208)),
+            Map.entry("freeze-subscriber", new Bounded(1, 208)));
+    assertThat(ledger.duplicates().excesses()).isEmpty();
+    assertThat(Duplicates.of(database.plain(), 4, 0).excesses())
+        .containsExactly("black-hole-network: 1 of at most 0", "freeze-subscriber: 1 of at most 0");
   }
 
   @ParameterizedTest
