@@ -37,7 +37,7 @@ public final class Chaos {
   private static final Duration SHORT_LOCK = Duration.ofSeconds(4);
   private static final Duration LONGEST_STANDSTILL = Duration.ofSeconds(60);
   private static final Duration LONG_LISTEN_CUT = Duration.ofMinutes(3);
-  private static final Duration SHORT_LISTEN_CUT = Duration.ofSeconds(25);
+  private static final Duration SHORT_LISTEN_CUT = Duration.ofSeconds(45);
   private static final Duration LONG_HORIZON = Duration.ofMinutes(10);
   private static final Duration SHORT_HORIZON = Duration.ofSeconds(10);
   private static final long LONGEST_AFTER_SERVER_SECONDS = 3;

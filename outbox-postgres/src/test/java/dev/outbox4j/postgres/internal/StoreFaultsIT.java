@@ -268,6 +268,40 @@ class StoreFaultsIT {
         .isZero();
   }
 
+  /** Two writes that take the same rows in different orders may wait for each other. */
+  @Test
+  void rowsAreTakenInTheOrderOfTheirIdsWhateverThatOfTheLeases() {
+    PostgresStore store = PostgresOutbox.on(database.pool(1), database.table()).store();
+    Rows.fill(database, "outbox", "orders", 50);
+    List<LeaseRef> reversed = new ArrayList<>(claim(store, 50));
+    Collections.reverse(reversed);
+    database.update(
+        "create table taken (place bigint generated always as identity, act text, id bigint)");
+    database.update(
+        "create function note_taken() returns trigger language plpgsql as $$ begin"
+            + " insert into taken (act, id) values (tg_op, old.id);"
+            + " if tg_op = 'DELETE' then return old; end if; return new; end $$");
+    database.update(
+        "create trigger note_taken before update or delete on outbox"
+            + " for each row execute function note_taken()");
+    try {
+      store.renew(reversed, Duration.ofSeconds(60));
+      store.ack(reversed);
+    } finally {
+      database.update("drop trigger note_taken on outbox");
+    }
+
+    for (String act : List.of("UPDATE", "DELETE")) {
+      assertThat(
+              database.one(
+                  String.class,
+                  "select count(*) || ' ' || (array_agg(id order by place) = array_agg(id order by id))"
+                      + " from taken where act = ?",
+                  act))
+          .isEqualTo("50 true");
+    }
+  }
+
   private static String logged(Throwable e) {
     StringWriter text = new StringWriter();
     e.printStackTrace(new PrintWriter(text));
