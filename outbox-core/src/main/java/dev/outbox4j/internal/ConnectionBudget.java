@@ -24,6 +24,10 @@ import java.util.stream.Stream;
 final class ConnectionBudget {
   private static final long LONGEST_PROMPT = TimeUnit.SECONDS.toNanos(2);
   private static final Duration PATIENCE = Duration.ofSeconds(10);
+
+  /** Well above the time limits of any store: the driver does not come back. */
+  private static final long LOST = TimeUnit.MINUTES.toNanos(1);
+
   private static final long LONGEST_CAREFUL = TimeUnit.SECONDS.toNanos(30);
 
   private final int connections;
@@ -140,18 +144,25 @@ final class ConnectionBudget {
   }
 
   private boolean mayBegin(Use use) {
-    if (others.size() + renewing.size() >= connections) {
+    long now = clock.getAsLong();
+    long running = others.stream().filter(other -> !lost(other, now)).count();
+    if (running + renewing.size() >= connections) {
       return false;
     }
     return use.renewal
-        || (waitingRenewals == 0 && queue.peekFirst() == use && (others.isEmpty() || prompt()));
+        || (waitingRenewals == 0 && queue.peekFirst() == use && (running == 0 || prompt()));
+  }
+
+  /** Its connection is gone for good, so the rest must do without. */
+  private static boolean lost(Use use, long now) {
+    return now - use.since > LOST;
   }
 
   /** Tells whether no statement hangs, or has lately. */
   private boolean prompt() {
     long now = clock.getAsLong();
     for (Use other : others) {
-      if (now - other.since > promptNanos) {
+      if (now - other.since > promptNanos && !lost(other, now)) {
         return false;
       }
     }

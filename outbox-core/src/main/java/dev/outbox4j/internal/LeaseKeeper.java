@@ -13,6 +13,7 @@ import org.slf4j.LoggerFactory;
 final class LeaseKeeper {
   private static final Logger log = LoggerFactory.getLogger(LeaseKeeper.class);
 
+  private static final long LONGEST_CLAIM = TimeUnit.MINUTES.toNanos(1);
   private static final long SHORTEST_TICK = TimeUnit.MILLISECONDS.toNanos(5);
   private static final long LONGEST_TICK = TimeUnit.SECONDS.toNanos(1);
 
@@ -22,7 +23,7 @@ final class LeaseKeeper {
   private final Loop loop;
   private final long tick;
 
-  /** What it might have claimed by then is another's. */
+  /** What it might have claimed by then is another's, or a minute has passed. */
   private final long longestClaim;
 
   LeaseKeeper(
@@ -35,7 +36,7 @@ final class LeaseKeeper {
     this.timeouts = timeouts;
     this.loop = new Loop(shared.threads(), "lease-keeper", this::keep, this::survive);
     long finest = Math.min(settings.claiming().lease().toNanos() / 8, timeouts.finest());
-    this.longestClaim = 2 * settings.claiming().lease().toNanos();
+    this.longestClaim = Math.min(LONGEST_CLAIM, 2 * settings.claiming().lease().toNanos());
     this.tick = Math.max(SHORTEST_TICK, Math.min(LONGEST_TICK, finest));
   }
 

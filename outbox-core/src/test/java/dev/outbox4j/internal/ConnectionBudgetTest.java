@@ -83,6 +83,23 @@ class ConnectionBudgetTest {
     await().until(() -> begun.get() == 4);
   }
 
+  @Test
+  void aStatementThatNeverComesBackIsNotCountedAfterAMinute() {
+    AtomicLong now = new AtomicLong();
+    ConnectionBudget two = new ConnectionBudget(Duration.ofSeconds(60), 2, now::get);
+    begin(() -> two.spend(this::statement));
+    await().until(() -> begun.get() == 1);
+
+    now.addAndGet(TimeUnit.SECONDS.toNanos(60));
+    Thread write = begin(() -> two.spend(this::statement));
+    await().until(() -> write.getState() == Thread.State.TIMED_WAITING);
+    assertThat(begun).hasValue(1);
+
+    now.addAndGet(1);
+    begin(() -> two.spendOnRenewal(Long.MAX_VALUE / 2, this::statement)); // wakes the write
+    await().until(() -> begun.get() == 3);
+  }
+
   private void assertWaitsForAnAnswer(Runnable third) {
     Thread waiting = begin(third);
     await().until(() -> waiting.getState() == Thread.State.TIMED_WAITING);
