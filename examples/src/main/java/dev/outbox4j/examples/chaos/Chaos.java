@@ -124,7 +124,10 @@ public final class Chaos {
                     options.isLong() ? LONG_HORIZON : SHORT_HORIZON,
                     Ledger.LATE.plus(options.slack()),
                     options.rate()));
-        doFaults(new FaultRunner(scene, clockFaker.orElse(null)), scene, clockFaker.isPresent());
+        doFaults(
+            new FaultRunner(scene, clockFaker.orElse(null)),
+            scene,
+            faults(directory, pooler, clockFaker));
         settle(fleet, ledger, server.direct(), pooler);
         report.figure("stalls_of_the_machine", pulse.stalls());
         report.figure("longest_stall_s", Report.round(pulse.longest().toMillis() / 1e3));
@@ -167,28 +170,37 @@ public final class Chaos {
     return faker;
   }
 
-  private boolean volume() {
-    boolean wanted = !options.volume().equals("none");
-    if (wanted && !DiskFull.possible()) {
-      report.breach("only root can mount a volume to fill; do without by -Dchaos.volume=none");
+  /** Those that are asked for and can be done here. */
+  private List<Fault> faults(Path directory, @Nullable Pooler pooler, Optional<Path> clockFaker)
+      throws IOException, InterruptedException {
+    List<Fault> faults = new ArrayList<>(options.faults());
+    if (pooler == null) {
+      faults.removeAll(List.of(Fault.PAUSE_POOLER, Fault.RESTART_POOLER));
     }
-    return wanted && DiskFull.possible();
+    if (clockFaker.isEmpty()) {
+      faults.remove(Fault.JUMP_CLOCK);
+    }
+    if (!volume(directory)) {
+      faults.remove(Fault.FILL_DISK);
+    }
+    return faults;
   }
 
-  private void doFaults(FaultRunner runner, Scene scene, boolean clocks)
+  private boolean volume(Path directory) throws IOException, InterruptedException {
+    if (options.volume().equals("none")) {
+      return false;
+    }
+    boolean possible = DiskFull.possible(directory);
+    if (!possible) {
+      report.breach("no volume to fill can be mounted; do without by -Dchaos.volume=none");
+    }
+    return possible;
+  }
+
+  private void doFaults(FaultRunner runner, Scene scene, List<Fault> faults)
       throws IOException, InterruptedException, SQLException {
     List<Fault> round = new ArrayList<>();
     List<Fault> always = new ArrayList<>(ALWAYS);
-    List<Fault> faults = new ArrayList<>(options.faults());
-    if (scene.pooler() == null) {
-      faults.removeAll(List.of(Fault.PAUSE_POOLER, Fault.RESTART_POOLER));
-    }
-    if (!clocks) {
-      faults.remove(Fault.JUMP_CLOCK);
-    }
-    if (!volume()) {
-      faults.remove(Fault.FILL_DISK);
-    }
     always.retainAll(faults);
     long begun = System.nanoTime();
     long until = begun + TimeUnit.SECONDS.toNanos(options.seconds());

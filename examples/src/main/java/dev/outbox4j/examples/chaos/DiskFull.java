@@ -25,27 +25,40 @@ final class DiskFull {
     this.scene = scene;
   }
 
-  /** Whether a volume can be mounted here. */
-  static boolean possible() {
-    return "root".equals(System.getProperty("user.name"))
-        && Files.isExecutable(Path.of("/bin/mount"));
+  /** Tries whether a volume can be mounted here: not even root may do so everywhere. */
+  static boolean possible(Path directory) throws IOException, InterruptedException {
+    Path volume = Files.createDirectory(directory.resolve("trial-volume"));
+    try {
+      mount(volume, FREE_BYTES);
+      command("umount", volume.toString());
+      return true;
+    } catch (IOException refused) {
+      return false;
+    }
+  }
+
+  private static void mount(Path volume, long bytes) throws IOException, InterruptedException {
+    command(
+        "mount", "-t", "tmpfs", "-o", "mode=700,size=" + bytes, "outbox-chaos", volume.toString());
   }
 
   Episode run() throws IOException, InterruptedException, SQLException {
     Map<Count, Long> before = scene.fleet().tally();
     Evidence evidence = new Evidence();
     Path volume = scene.server().data().resolveSibling("volume-" + ++volumes);
-    scene.deeds().act(() -> moveTo(volume));
+    Recovery recovery;
     try {
+      scene.deeds().act(() -> moveTo(volume));
       scene.deeds().act(() -> evidence.sign("extensions_refused", fill()));
       Watch.pause(Fault.Length.LONG.time());
       scene.deeds().act(() -> evidence.sign("extensions_refused", extend(1)));
-    } finally {
       scene.deeds().act(() -> scene.update("drop table ballast"));
+      recovery = scene.recovery();
+      scene.deeds().act(this::moveBack);
+    } finally {
+      scene.deeds().act(() -> command("umount", "-l", volume.toString()));
     }
-    Recovery recovery = scene.recovery();
-    scene.deeds().act(() -> moveBackFrom(volume));
-    evidence.sign("extensions_refused", 0);
+    evidence.sign("extensions_refused", 0); // at least
     scene.addCounts(evidence, before, Count.REFUSED_FOR_WANT_OF_ROOM);
     return new Episode(recovery, evidence);
   }
@@ -56,8 +69,7 @@ final class DiskFull {
     long bytes = scene.number("select pg_total_relation_size('outbox')") + FREE_BYTES;
     Files.createDirectory(
         volume, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
-    command(
-        "mount", "-t", "tmpfs", "-o", "mode=700,size=" + bytes, "outbox-chaos", volume.toString());
+    mount(volume, bytes);
     scene.update("create tablespace small location '" + volume + "'");
     moveTo("small");
     scene.update("create table ballast (filler text) tablespace small");
@@ -106,11 +118,10 @@ final class DiskFull {
     }
   }
 
-  private void moveBackFrom(Path volume) throws IOException, InterruptedException, SQLException {
+  private void moveBack() throws SQLException {
     moveTo("pg_default");
     scene.update("drop tablespace small");
     scene.update("checkpoint"); // a recovery must not look for the volume
-    command("umount", "-l", volume.toString());
   }
 
   private static void command(String... command) throws IOException, InterruptedException {
