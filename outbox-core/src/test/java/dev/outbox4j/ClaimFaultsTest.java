@@ -37,7 +37,7 @@ class ClaimFaultsTest extends EngineFixture {
                       .hasValueSatisfying(
                           failure ->
                               assertThat(failure)
-                                  .startsWith("claim: a claim has not come back for")));
+                                  .startsWith("statement: one has not come back for")));
       assertThat(subscriber.health().failing()).isTrue();
     } finally {
       driver.countDown();

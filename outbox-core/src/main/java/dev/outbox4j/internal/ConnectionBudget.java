@@ -179,16 +179,23 @@ final class ConnectionBudget {
     }
   }
 
-  /** Tells whether some statement has been waiting for its answer for longer than is usual. */
-  boolean hanging() {
+  /** Returns for how long the oldest statement that runs has been running; 0 if none does. */
+  long oldestNanos() {
     lock.lock();
     try {
       long now = clock.getAsLong();
       return Stream.concat(others.stream(), renewing.stream())
-          .anyMatch(use -> now - use.since > promptNanos);
+          .mapToLong(use -> now - use.since)
+          .max()
+          .orElse(0);
     } finally {
       lock.unlock();
     }
+  }
+
+  /** Tells whether some statement has been waiting for its answer for longer than is usual. */
+  boolean hanging() {
+    return oldestNanos() > promptNanos;
   }
 
   private void end(Use use, boolean failed) {

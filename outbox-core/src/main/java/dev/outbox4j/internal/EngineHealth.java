@@ -5,7 +5,6 @@ import java.time.Instant;
 import java.util.EnumMap;
 import java.util.Locale;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -25,7 +24,9 @@ final class EngineHealth {
     RESCHEDULE,
     DEAD_LETTER,
     RENEW,
-    RELEASE;
+    RELEASE,
+    /** Any of them, in the driver's hands. */
+    STATEMENT;
 
     String verb() {
       return name().toLowerCase(Locale.ROOT);
@@ -37,8 +38,6 @@ final class EngineHealth {
   private volatile @Nullable Instant lastClaimAt;
   private volatile @Nullable Failure lastFailure;
   private volatile boolean anyFailing;
-  private volatile long claimSentAt;
-  private volatile boolean claiming;
   private final Map<Operation, Instant> warnedAt = new EnumMap<>(Operation.class); // by failing
   private final Map<Operation, Failure> failing = new EnumMap<>(Operation.class); // by itself
 
@@ -59,28 +58,6 @@ final class EngineHealth {
     lastClaimAt = Instant.now();
     if (all) {
       succeeded(Operation.CLAIM);
-    }
-  }
-
-  /** A claim is sent; instants are {@link System#nanoTime()}. */
-  void claimSent(long now) {
-    claimSentAt = now;
-    claiming = true;
-  }
-
-  /** It came back, whatever came of it. */
-  void claimEnded() {
-    claiming = false;
-  }
-
-  /** Tells of a claim that has not come back for so long: nothing else would. */
-  void tellOfClaimWithoutAnswer(long now, long nanos) {
-    long waited = now - claimSentAt;
-    if (claiming && waited > nanos) {
-      held(
-          Operation.CLAIM,
-          "a claim has not come back for %d s, nor been given up by the driver; a driver that never comes back needs a restart of the process"
-              .formatted(TimeUnit.NANOSECONDS.toSeconds(waited)));
     }
   }
 

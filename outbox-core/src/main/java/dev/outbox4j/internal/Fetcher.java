@@ -255,7 +255,6 @@ final class Fetcher {
                       return null; // nothing was sent
                     }
                     sentAt[0] = System.nanoTime(); // the lease begins after this
-                    shared.health().claimSent(sentAt[0]);
                     return store.claim(request);
                   });
     } catch (StoreException failure) {
@@ -266,8 +265,6 @@ final class Fetcher {
         return null;
       }
       throw failure;
-    } finally {
-      shared.health().claimEnded();
     }
     if (result == null) {
       return null;
