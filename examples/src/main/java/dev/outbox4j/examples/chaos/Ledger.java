@@ -278,16 +278,4 @@ final class Ledger {
   Duplicates duplicates() throws SQLException {
     return Duplicates.of(direct, Fleet.SUBSCRIBERS, Subscriber.MOST_IN_FLIGHT);
   }
-
-  /** Messages that have two effects, both since the instant. */
-  long handledTwiceSince(String instant) throws SQLException {
-    return Database.number(
-        direct,
-        """
-        select count(*) from handled h
-        where h.at >= ?::timestamptz and exists (
-          select from handled e where e.no = h.no and e.at >= ?::timestamptz and e.at < h.at)""",
-        instant,
-        instant);
-  }
 }
