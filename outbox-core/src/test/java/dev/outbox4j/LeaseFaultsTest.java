@@ -9,9 +9,11 @@ import dev.outbox4j.spi.SubscriberEvents;
 import java.time.Clock;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -45,6 +47,39 @@ class LeaseFaultsTest extends EngineFixture {
     await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
     broken.set(false);
     await().untilAsserted(() -> assertThat(subscriber.health().failing()).isFalse());
+  }
+
+  @Test
+  void anErrorOfARenewalIsToldByHealthAndTheNextOneKeepsTheLease() {
+    AtomicInteger renewals = new AtomicInteger();
+    CountDownLatch finish = new CountDownLatch(1);
+    List<Integer> attempts = new CopyOnWriteArrayList<>();
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("renew") && renewals.incrementAndGet() == 1) {
+            throw new LinkageError("a class is missing");
+          }
+        });
+    publish("t");
+    start(
+        builder()
+            .lease(Duration.ofSeconds(1))
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  attempts.add(delivery.deliveries());
+                  finish.await();
+                }));
+    await()
+        .untilAsserted(
+            () ->
+                assertThat(subscriber.health().lastFailure())
+                    .hasValueSatisfying(text -> assertThat(text).contains("a class is missing")));
+    await().until(() -> renewals.get() >= 4); // longer than the lease
+    finish.countDown();
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    assertThat(attempts).containsExactly(1);
+    await().until(() -> !subscriber.health().failing());
   }
 
   @Test

@@ -48,8 +48,8 @@ final class LeaseKeeper {
     loop.stop();
   }
 
-  boolean join(long deadline) {
-    return loop.join(deadline);
+  void join(long deadline) {
+    loop.join(deadline);
   }
 
   private long keep(boolean woken) {
