@@ -16,8 +16,10 @@ final class DrainLane implements Lane {
 
   private static final String MILLION = name(1_000_000, 256, 1);
 
-  /** A minor one rounds off the picture. */
-  private record Cell(int rows, int bytes, int processes, boolean minor, List<Entrant> entrants) {
+  /** A peer that has less than this of the fastest one's rate in the first round is left out. */
+  private static final double HOPELESS = 1 / 3.0;
+
+  private record Cell(int rows, int bytes, int processes, Rounds rounds, List<Entrant> entrants) {
     String name() {
       return DrainLane.name(rows, bytes, processes);
     }
@@ -38,19 +40,31 @@ final class DrainLane implements Lane {
     List<Cell> cells = cells();
     for (int round = 0; round < Settings.rounds() && !run.over(); round++) {
       int current = round;
-      for (Cell cell : cells.stream().filter(c -> !c.minor() || Settings.minor(current)).toList()) {
+      for (Cell cell : cells.stream().filter(c -> c.rounds().include(current)).toList()) {
         run.turn(
             cell.name(),
             round,
             Roster.asked(
                 cell.entrants().stream()
-                    .filter(entrant -> Roster.takesPart(entrant, current))
+                    .filter(entrant -> Roster.rounds(entrant).include(current))
+                    .filter(entrant -> hasAChance(run.results(), cell.name(), entrant))
                     .toList()),
             (entrant, database) ->
                 new Drain(run, entrant, database)
                     .measure(cell.rows(), cell.bytes(), cell.processes(), false));
       }
     }
+  }
+
+  /** Only the fastest peer counts, so the time is for those who may be it. */
+  static boolean hasAChance(Results results, String cell, Entrant entrant) {
+    Optional<Figure> rate = results.median(cell, entrant.label(), "rate");
+    return !Roster.isPeer(entrant)
+        || rate.isEmpty()
+        || best(results, cell, Roster.PEERS)
+            .flatMap(best -> results.median(cell, best, "rate"))
+            .map(best -> rate.get().value() >= HOPELESS * best.value())
+            .orElse(true);
   }
 
   private static List<Cell> cells() {
@@ -68,20 +82,20 @@ final class DrainLane implements Lane {
       for (int rows : Settings.numbers("rows", "1m")) {
         for (int bytes : Settings.numbers("payload", "256")) {
           for (int processes : Settings.numbers("processes", "1")) {
-            asked.add(new Cell(rows, bytes, processes, false, processes == 1 ? all : few));
+            asked.add(new Cell(rows, bytes, processes, Rounds.ALL, processes == 1 ? all : few));
           }
         }
       }
       return asked;
     }
     return List.of(
-        new Cell(SMALL, 256, 1, true, small),
-        new Cell(100_000, 256, 1, false, few),
-        new Cell(1_000_000, 256, 1, false, all),
-        new Cell(10_000_000, 256, 1, false, List.of(Roster.TUNED)),
-        new Cell(100_000, 4096, 1, true, few),
-        new Cell(1_000_000, 256, 2, false, few),
-        new Cell(1_000_000, 256, 4, true, few));
+        new Cell(SMALL, 256, 1, Rounds.FIRST_THREE, small),
+        new Cell(100_000, 256, 1, Rounds.ALL, few),
+        new Cell(1_000_000, 256, 1, Rounds.ALL, all),
+        new Cell(10_000_000, 256, 1, Rounds.FIRST_THREE, List.of(Roster.TUNED)),
+        new Cell(100_000, 4096, 1, Rounds.FIRST, few),
+        new Cell(1_000_000, 256, 2, Rounds.ALL, few),
+        new Cell(1_000_000, 256, 4, Rounds.FIRST, few));
   }
 
   @Override
@@ -143,74 +157,76 @@ final class DrainLane implements Lane {
   /** One contestant's drain. */
   record Drain(Run run, Entrant entrant, String database) {
     private static final long WARM_UP_FROM = 1L << 40;
+    private static final int WARM_UP_SECONDS = 12;
     private static final int WARM_UP = 200_000;
     private static final int LEAST_WARM_UP = 5_000;
 
     Numbers measure(int rows, int bytes, int processes, boolean failing)
         throws IOException, SQLException {
+      String how = failing ? "failing" : "plain";
       List<ContestantJvm> jvms = new ArrayList<>();
       try {
         for (int i = 0; i < processes; i++) {
           jvms.add(run.start(entrant, database));
         }
         jvms.get(0).perform("prepare");
-        warmUp(jvms, bytes);
+        warmUp(jvms, bytes, how);
         jvms.get(0).perform("load 0 " + rows + " " + bytes);
         run.server().execute(database, "vacuum (analyze)");
-        return measured(jvms, rows, failing);
+        return measured(jvms, rows, how);
       } finally {
         jvms.forEach(ContestantJvm::close);
       }
     }
 
     /**
-     * The compiler's work is not the contestant's: each process drains some rows unmeasured. Those
-     * who take longer for them do so for 30 s, in backlogs of which each takes some 10 s.
+     * The compiler's work is not the contestant's: each process drains backlogs unmeasured, in the
+     * same way, until it has done so for a while. Those who take longer for each row have longer,
+     * and backlogs of which each takes some 10 s.
      */
-    private void warmUp(List<ContestantJvm> jvms, int bytes) throws IOException, SQLException {
-      boolean slow = Roster.mayBeStopped(entrant) && !Settings.given("warmup");
-      int rows = slow ? LEAST_WARM_UP : Settings.number("warmup", WARM_UP);
-      double seconds = slow ? Settings.number("peer.warmup.seconds", 30) : 0;
+    private void warmUp(List<ContestantJvm> jvms, int bytes, String how)
+        throws IOException, SQLException {
+      boolean slow = Roster.mayBeStopped(entrant);
+      double seconds =
+          slow
+              ? Settings.number("peer.warmup.seconds", 30)
+              : Settings.number("warmup.seconds", WARM_UP_SECONDS);
+      int rows = slow ? LEAST_WARM_UP : WARM_UP;
       long first = WARM_UP_FROM;
-      for (int i = 0; i < jvms.size() && rows > 0; i++) {
+      for (ContestantJvm jvm : jvms) {
         double warm = 0;
-        do {
-          Numbers warmedUp = warmUp(jvms.get(i), first, rows, bytes);
+        while (warm < seconds) {
+          Numbers warmedUp = warmUp(jvm, first, rows, bytes, how);
           first += rows;
           double rate = Parts.value(warmedUp, "rate");
           warm += rows / rate;
           if (slow) {
             rows = (int) Math.min(WARM_UP, Math.max(LEAST_WARM_UP, 10 * rate));
           }
-        } while (warm < seconds);
+        }
       }
     }
 
-    private Numbers warmUp(ContestantJvm jvm, long first, int rows, int bytes)
+    private Numbers warmUp(ContestantJvm jvm, long first, int rows, int bytes, String how)
         throws IOException, SQLException {
       jvm.perform("load " + first + " " + rows + " " + bytes);
       // a peer's plan for a table that is taken for empty can take minutes
       run.server().execute(database, "analyze");
-      Numbers warmedUp = jvm.perform("drain " + first + " " + rows + " 120 plain alone");
+      Numbers warmedUp = jvm.perform("drain " + first + " " + rows + " 120 " + how + " alone");
       if (Parts.value(warmedUp, "complete") < 1) {
         throw new IOException("the warm-up is not done in time: " + warmedUp);
       }
       return warmedUp;
     }
 
-    private Numbers measured(List<ContestantJvm> jvms, int rows, boolean failing)
+    private Numbers measured(List<ContestantJvm> jvms, int rows, String how)
         throws IOException, SQLException {
       int seconds =
           Roster.mayBeStopped(entrant)
               ? Settings.number("peer.seconds", 60)
               : Settings.number("drain.seconds", 1800);
       String task =
-          "drain 0 "
-              + rows
-              + " "
-              + seconds
-              + (failing ? " failing" : " plain")
-              + (jvms.size() > 1 ? " shared" : " alone");
+          "drain 0 " + rows + " " + seconds + " " + how + (jvms.size() > 1 ? " shared" : " alone");
       try (Watch watch = new Watch(run.server(), database)) {
         jvms.forEach(jvm -> jvm.send(task));
         List<Numbers> parts = new ArrayList<>();

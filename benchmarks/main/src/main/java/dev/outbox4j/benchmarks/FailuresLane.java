@@ -19,7 +19,7 @@ final class FailuresLane implements Lane {
   public void run(Run run) throws SQLException {
     List<Entrant> entrants = Roster.asked(List.of(Roster.TWIN, Roster.OURS, Roster.TUNED));
     for (int round = 0; round < Settings.rounds() && !run.over(); round++) {
-      for (int rows : Settings.numbers("rows", "100k")) {
+      for (int rows : Settings.numbers("rows", "1m")) {
         run.turn(
             NONE.formatted(rows),
             round,
@@ -38,10 +38,15 @@ final class FailuresLane implements Lane {
   public void figures(Results results, Map<String, Figure> figures) {
     String label = Roster.TUNED.label();
     results
-        .ratio(SOME.formatted(100_000), label, NONE.formatted(100_000), label, "rate")
+        .ratio(SOME.formatted(1_000_000), label, NONE.formatted(1_000_000), label, "rate")
         .ifPresent(value -> figures.put("failures_vs_none", value));
     results
-        .ratio(SOME.formatted(100_000), label, SOME.formatted(100_000), Roster.TWIN.label(), "rate")
+        .ratio(
+            SOME.formatted(1_000_000),
+            label,
+            SOME.formatted(1_000_000),
+            Roster.TWIN.label(),
+            "rate")
         .ifPresent(value -> figures.put("failures_vs_twin", value));
   }
 }

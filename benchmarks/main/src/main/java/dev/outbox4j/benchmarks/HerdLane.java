@@ -30,7 +30,7 @@ final class HerdLane implements Lane {
     for (int round = 0; round < Settings.rounds() && !run.over(); round++) {
       for (int rate : Settings.numbers("rates", "50,250,1k")) {
         for (int subscribers : Settings.numbers("subscribers", "1,2,4,8,16")) {
-          if (hasFigure(subscribers, rate) || Settings.minor(round)) {
+          if (hasFigure(subscribers, rate) || Rounds.FIRST.include(round)) {
             run.turn(
                 cell(subscribers, rate),
                 round,

@@ -58,7 +58,7 @@ final class IdleLane implements Lane {
   @Override
   public void run(Run run) throws SQLException {
     int messages = Settings.number("messages", 500);
-    int around = Settings.number("around", Settings.given("messages") ? messages : 100_000);
+    int around = Settings.number("around", Settings.given("messages") ? messages : 25_000);
     // none of all the rounds together may wait for the poll
     int aroundEachTime = ceilDiv(around, Settings.rounds() * SUBSCRIBERS);
     List<Entrant> entrants =

@@ -93,7 +93,7 @@ final class PublishLane implements Lane {
 
   private static boolean asked(int round, int delay, int writers) {
     return Settings.given("writers")
-        || (Settings.minor(round) && (delay == 0 || writers == MOST_WRITERS));
+        || (Rounds.FIRST.include(round) && (delay == 0 || writers == MOST_WRITERS));
   }
 
   /** Two publishers beside subscribers in one process, by turns of half a second. */

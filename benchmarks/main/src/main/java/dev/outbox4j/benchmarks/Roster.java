@@ -91,9 +91,12 @@ final class Roster {
         .toList();
   }
 
-  /** Whether it is measured in a round: in each if a figure is drawn of it. */
-  static boolean takesPart(Entrant entrant, int round) {
-    return FIGURES.contains(entrant) || BEST_RAW.contains(entrant) || Settings.minor(round);
+  /** In which rounds of a drain it is measured. */
+  static Rounds rounds(Entrant entrant) {
+    if (FIGURES.contains(entrant) || BEST_RAW.contains(entrant)) {
+      return Rounds.ALL;
+    }
+    return isPeer(entrant) ? Rounds.FIRST_THREE : Rounds.FIRST;
   }
 
   static boolean isPeer(Entrant entrant) {

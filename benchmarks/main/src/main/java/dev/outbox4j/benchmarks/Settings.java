@@ -22,7 +22,7 @@ final class Settings {
           "peer.seconds",
           "peer.warmup.seconds",
           "drain.seconds",
-          "warmup",
+          "warmup.seconds",
           "rates",
           "subscribers",
           "dead",
@@ -46,14 +46,6 @@ final class Settings {
   /** Rounds of each lane. */
   static int rounds() {
     return Integer.getInteger("rounds", 5);
-  }
-
-  /**
-   * Whether what rounds off the picture takes part: in the first three rounds, to save time, unless
-   * it was asked for by name.
-   */
-  static boolean minor(int round) {
-    return round < 3 || given("contestants");
   }
 
   /** Whether a size or a setting was given: then the figures are not the full run's. */

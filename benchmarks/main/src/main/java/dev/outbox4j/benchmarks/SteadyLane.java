@@ -25,17 +25,23 @@ final class SteadyLane implements Lane {
   public void run(Run run) throws SQLException {
     for (int round = 0; round < Settings.rounds() && !run.over(); round++) {
       for (int rate : Settings.numbers("rates", "1k,5k,10k")) {
-        if (rate == FIGURE || Settings.minor(round)) {
+        if (hasFigure(rate) || Rounds.FIRST.include(round)) {
           int seconds = Settings.number("seconds", rate == FIGURE ? 60 : 20);
           run.turn(
               cell(rate),
               round,
               Roster.asked(
-                  Settings.minor(round) ? List.of(Roster.TWIN, Roster.OURS) : List.of(Roster.OURS)),
+                  Rounds.FIRST.include(round)
+                      ? List.of(Roster.TWIN, Roster.OURS)
+                      : List.of(Roster.OURS)),
               (entrant, database) -> steady(run, entrant, database, rate, seconds));
         }
       }
     }
+  }
+
+  private static boolean hasFigure(int rate) {
+    return rate == FIGURE || rate == FASTEST;
   }
 
   private static int batch(int rate) {

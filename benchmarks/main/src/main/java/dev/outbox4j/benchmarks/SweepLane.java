@@ -29,7 +29,7 @@ final class SweepLane implements Lane {
   private static final String CELL = "sweep, %d x 256 B above dead rows";
   private static final int ROUNDS = 3;
   private static final int ROWS = 1_000_000;
-  private static final int WARM_UP = 200_000;
+  private static final int WARM_UP = 500_000;
   private static final double WARM_UP_SECONDS = 120;
   private static final long POLL = TimeUnit.MILLISECONDS.toNanos(20);
 
@@ -140,9 +140,8 @@ final class SweepLane implements Lane {
           Connection writer = run.server().connect(database);
           Trickle trickle = new Trickle(run.server().connect(database), publisher)) {
         trickle.start();
-        int warmUp = Settings.number("warmup", WARM_UP);
-        loader.perform("load 0 " + warmUp + " 256");
-        if (await("handled", warmUp, WARM_UP_SECONDS).isEmpty()) {
+        loader.perform("load 0 " + WARM_UP + " 256");
+        if (await("handled", WARM_UP, WARM_UP_SECONDS).isEmpty()) {
           throw new IOException("the warm-up is not done in time");
         }
         pin(holder);

@@ -16,7 +16,6 @@ import java.util.BitSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -175,21 +174,32 @@ class ResultsTest {
   }
 
   @Test
-  void everyContestantTakesPartInSeveralRounds() {
-    for (int round = 0; round < 3; round++) {
-      assertThat(Roster.PEERS).allMatch(takingPartIn(round));
-      assertThat(Roster.SHAPES).allMatch(takingPartIn(round));
-    }
-    for (int round = 0; round < 5; round++) {
-      assertThat(List.of(Roster.TWIN, Roster.OURS, Roster.TUNED)).allMatch(takingPartIn(round));
-      assertThat(Roster.BEST_RAW).allMatch(takingPartIn(round));
-    }
-    assertThat(Roster.PEERS).noneMatch(takingPartIn(3));
-    assertThat(Roster.SHAPES).noneMatch(takingPartIn(4));
+  void whatFiguresAreDrawnOfTakesPartInMoreRounds() {
+    assertThat(List.of(Roster.TWIN, Roster.OURS, Roster.TUNED))
+        .extracting(Roster::rounds)
+        .containsOnly(Rounds.ALL);
+    assertThat(Roster.BEST_RAW).extracting(Roster::rounds).containsOnly(Rounds.ALL);
+    assertThat(Roster.PEERS).extracting(Roster::rounds).containsOnly(Rounds.FIRST_THREE);
+    assertThat(Roster.SHAPES).extracting(Roster::rounds).containsOnly(Rounds.FIRST);
+    assertThat(Rounds.FIRST_THREE.include(2)).isTrue();
+    assertThat(Rounds.FIRST_THREE.include(3)).isFalse();
+    assertThat(Rounds.FIRST.include(1)).isFalse();
   }
 
-  private static Predicate<Entrant> takingPartIn(int round) {
-    return entrant -> Roster.takesPart(entrant, round);
+  @Test
+  void peerWithoutAChanceToBeTheFastestIsLeftOut() {
+    Results results = new Results();
+    Entrant fast = Roster.PEERS.get(0);
+    Entrant middling = Roster.PEERS.get(1);
+    Entrant slow = Roster.PEERS.get(2);
+    assertThat(DrainLane.hasAChance(results, "cell", slow)).isTrue();
+    results.add("cell", fast.label(), rate(300));
+    results.add("cell", middling.label(), rate(101));
+    results.add("cell", slow.label(), rate(99));
+    results.add("cell", Roster.TWIN.label(), rate(1));
+    assertThat(List.of(fast, middling, slow, Roster.TWIN))
+        .filteredOn(entrant -> DrainLane.hasAChance(results, "cell", entrant))
+        .containsExactly(fast, middling, Roster.TWIN);
   }
 
   @Test

@@ -42,7 +42,8 @@ class RunTest {
   @Test
   void everySettingThatChangesFiguresKeepsThemOutOfTheDocumentation() {
     assertThat(Settings.shrunk()).isFalse();
-    for (String name : List.of("rows", "rounds", "warmup", "peer.seconds", "server", "heap")) {
+    for (String name :
+        List.of("rows", "rounds", "warmup.seconds", "peer.seconds", "server", "heap")) {
       System.setProperty(name, "1");
       assertThat(Settings.shrunk()).as(name).isTrue();
       assertThat(run(Duration.ofDays(1), lane -> {}).amiss()).hasSize(1);
