@@ -20,29 +20,24 @@ import org.junit.jupiter.api.Test;
 /** Claims that fail, are too large, too dear or answered too late. */
 class ClaimFaultsTest extends EngineFixture {
   @Test
-  void aClaimThatNeverComesBackIsToldByHealthAndForgottenOnceItDoes() {
-    CountDownLatch driver = new CountDownLatch(1);
-    store.beforeEach(
-        operation -> {
-          if (operation.equals("claim")) {
-            awaitIgnoringInterrupts(driver);
-          }
-        });
-    start(builder().lease(Duration.ofMillis(200)).on("t", (payload, delivery) -> {}));
-    try {
-      await()
-          .untilAsserted(
-              () ->
-                  assertThat(subscriber.health().lastFailure())
-                      .hasValueSatisfying(
-                          failure ->
-                              assertThat(failure)
-                                  .startsWith("statement: one has not come back for")));
-      assertThat(subscriber.health().failing()).isTrue();
-    } finally {
-      driver.countDown();
+  void rowsWhoseLeaseIsRefusedKeepNoneBehindThemFromBeingClaimed() {
+    for (int i = 0; i < 1_000; i++) {
+      publish("refused");
     }
-    await().until(() -> subscriber.health().healthy());
+    store.rows().forEach(row -> store.refuseLease(row.id()));
+    publish("t", 20);
+    AtomicInteger handled = new AtomicInteger();
+    start(
+        builder()
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  handled.incrementAndGet();
+                }));
+    await().until(() -> handled.get() == 20);
+    publish("t");
+    await().until(() -> handled.get() == 21);
+    assertThat(store.rows()).hasSize(1_000).allMatch(row -> row.deliveries() == 0);
   }
 
   @Test

@@ -25,8 +25,8 @@ final class ConnectionBudget {
   private static final long LONGEST_PROMPT = TimeUnit.SECONDS.toNanos(2);
   private static final Duration PATIENCE = Duration.ofSeconds(10);
 
-  /** Well above the time limits of any store: the driver does not come back. */
-  private static final long LOST = TimeUnit.MINUTES.toNanos(1);
+  /** For how long a pool makes somebody wait for a connection: HikariCP's default. */
+  private static final long POOL_WAIT = TimeUnit.SECONDS.toNanos(30);
 
   private static final long LONGEST_CAREFUL = TimeUnit.SECONDS.toNanos(30);
 
@@ -35,6 +35,9 @@ final class ConnectionBudget {
 
   /** A statement that takes longer is taken to hang. */
   private final long promptNanos;
+
+  /** Above what the pool and the store's time limit allow: the driver does not come back. */
+  private final long lostNanos;
 
   /** How long one connection is kept for renewals after a statement hung and failed. */
   private final long carefulNanos;
@@ -50,37 +53,53 @@ final class ConnectionBudget {
   private long succeededAt;
   private long carefulUntil;
 
+  private enum Kind {
+    CLAIM,
+    WRITE,
+    RENEWAL
+  }
+
   /** A statement that waits or runs. */
   private static final class Use {
-    private final boolean renewal;
+    private final Kind kind;
     private long since;
 
-    Use(boolean renewal) {
-      this.renewal = renewal;
+    Use(Kind kind) {
+      this.kind = kind;
+    }
+
+    boolean renewal() {
+      return kind == Kind.RENEWAL;
     }
   }
 
-  ConnectionBudget(Duration lease, int connections) {
-    this(lease, connections, System::nanoTime);
+  ConnectionBudget(Duration lease, Duration networkTimeout, int connections) {
+    this(lease, networkTimeout, connections, System::nanoTime);
   }
 
-  ConnectionBudget(Duration lease, int connections, LongSupplier clock) {
+  ConnectionBudget(Duration lease, Duration networkTimeout, int connections, LongSupplier clock) {
     this.connections = connections;
     this.clock = clock;
+    this.lostNanos = POOL_WAIT + 2 * networkTimeout.toNanos();
     this.succeededAt = clock.getAsLong();
     this.carefulUntil = clock.getAsLong();
     this.promptNanos = Math.min(LONGEST_PROMPT, lease.toNanos() / 8);
     this.carefulNanos = Math.min(LONGEST_CAREFUL, lease.toNanos() / 2);
   }
 
-  /** Runs a claim or a write. */
+  /** Runs a claim. */
+  <T> T spendOnClaim(Supplier<T> statement) {
+    return run(new Use(Kind.CLAIM), PATIENCE.toNanos(), statement);
+  }
+
+  /** Runs a write. */
   <T> T spend(Supplier<T> statement) {
-    return run(new Use(false), PATIENCE.toNanos(), statement);
+    return run(new Use(Kind.WRITE), PATIENCE.toNanos(), statement);
   }
 
   /** Runs a renewal, which goes before everything that has not begun. */
   <T> T spendOnRenewal(long longestWait, Supplier<T> statement) {
-    return run(new Use(true), longestWait, statement);
+    return run(new Use(Kind.RENEWAL), longestWait, statement);
   }
 
   private <T> T run(Use use, long longestWait, Supplier<T> statement) {
@@ -114,7 +133,7 @@ final class ConnectionBudget {
           }
         }
         use.since = clock.getAsLong();
-        (use.renewal ? renewing : others).add(use);
+        (use.renewal() ? renewing : others).add(use);
       } finally {
         dequeue(use);
         changed.signalAll(); // the next in the queue may have a turn as well
@@ -128,7 +147,7 @@ final class ConnectionBudget {
   }
 
   private void enqueue(Use use) {
-    if (use.renewal) {
+    if (use.renewal()) {
       waitingRenewals++;
     } else {
       queue.addLast(use);
@@ -136,7 +155,7 @@ final class ConnectionBudget {
   }
 
   private void dequeue(Use use) {
-    if (use.renewal) {
+    if (use.renewal()) {
       waitingRenewals--;
     } else {
       queue.remove(use);
@@ -149,13 +168,17 @@ final class ConnectionBudget {
     if (running + renewing.size() >= connections) {
       return false;
     }
-    return use.renewal
+    if (use.kind == Kind.CLAIM
+        && others.stream().anyMatch(o -> o.kind == Kind.WRITE && lost(o, now))) {
+      return false; // nobody writes what would be claimed
+    }
+    return use.renewal()
         || (waitingRenewals == 0 && queue.peekFirst() == use && (running == 0 || prompt()));
   }
 
   /** Its connection is gone for good, so the rest must do without. */
-  private static boolean lost(Use use, long now) {
-    return now - use.since > LOST;
+  private boolean lost(Use use, long now) {
+    return now - use.since > lostNanos;
   }
 
   /** Tells whether no statement hangs, or has lately. */
@@ -179,8 +202,13 @@ final class ConnectionBudget {
     }
   }
 
-  /** Returns for how long the oldest statement that runs has been running; 0 if none does. */
-  long oldestNanos() {
+  /** Returns for how long the driver has not come back from a statement; 0 if it is in time. */
+  long lostForNanos() {
+    long oldest = oldestNanos();
+    return oldest > lostNanos ? oldest : 0;
+  }
+
+  private long oldestNanos() {
     lock.lock();
     try {
       long now = clock.getAsLong();
@@ -205,7 +233,7 @@ final class ConnectionBudget {
       if (failed && now - use.since > promptNanos) {
         carefulUntil = now + carefulNanos;
       }
-      (use.renewal ? renewing : others).remove(use);
+      (use.renewal() ? renewing : others).remove(use);
       if (!failed) {
         succeededAt = now;
       }
@@ -221,7 +249,7 @@ final class ConnectionBudget {
             + " of this subscriber have been in use for "
             + TimeUnit.NANOSECONDS.toMillis(waited)
             + " ms"
-            + (use.renewal ? "" : ", one being kept for renewals while statements hang")
+            + (use.renewal() ? "" : ", one being kept for renewals while statements hang")
             + "; look at the server, the network and the pool",
         StoreException.Fault.CONNECTION,
         false,

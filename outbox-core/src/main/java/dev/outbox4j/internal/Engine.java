@@ -2,6 +2,7 @@ package dev.outbox4j.internal;
 
 import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.SubscriberState;
+import dev.outbox4j.internal.EngineHealth.Operation;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -42,7 +43,24 @@ final class Engine implements Lifecycle.Run {
       Room room,
       EngineHealth health,
       Events events,
-      Warnings warnings) {}
+      Warnings warnings) {
+
+    /**
+     * A driver that never comes back fails nothing, so nothing else would tell. Two loops do, as
+     * the one whose statement it is cannot.
+     */
+    void tellOfLostStatements() {
+      long lost = connections.lostForNanos();
+      if (lost == 0) {
+        health.succeeded(Operation.STATEMENT);
+      } else {
+        health.held(
+            Operation.STATEMENT,
+            "one has not come back for %d s, nor been given up by the driver; if it never does, restart the process"
+                .formatted(TimeUnit.NANOSECONDS.toSeconds(lost)));
+      }
+    }
+  }
 
   /** Where claimed rows are kept and run. */
   record Rows(Buffer buffer, WorkerPool pool, Prefetch prefetch) {}
@@ -61,7 +79,10 @@ final class Engine implements Lifecycle.Run {
         new Shared(
             name,
             threads,
-            new ConnectionBudget(settings.claiming().lease(), settings.connections()),
+            new ConnectionBudget(
+                settings.claiming().lease(),
+                settings.store().networkTimeout(),
+                settings.connections()),
             registry,
             room,
             new EngineHealth(name, events),

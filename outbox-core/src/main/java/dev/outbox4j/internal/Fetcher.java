@@ -104,6 +104,7 @@ final class Fetcher {
       forget();
       return Loop.END;
     }
+    shared.tellOfLostStatements();
     if (listen.takeCalled()) {
       lanes.forEach(lane -> lane.watch().called());
     }
@@ -249,7 +250,7 @@ final class Fetcher {
       result =
           shared
               .connections()
-              .spend(
+              .spendOnClaim(
                   () -> {
                     if (loop.stopping()) {
                       return null; // nothing was sent

@@ -13,7 +13,6 @@ import org.slf4j.LoggerFactory;
 final class LeaseKeeper {
   private static final Logger log = LoggerFactory.getLogger(LeaseKeeper.class);
 
-  private static final long LONGEST_STATEMENT = TimeUnit.MINUTES.toNanos(1);
   private static final long SHORTEST_TICK = TimeUnit.MILLISECONDS.toNanos(5);
   private static final long LONGEST_TICK = TimeUnit.SECONDS.toNanos(1);
 
@@ -22,9 +21,6 @@ final class LeaseKeeper {
   private final HandlerTimeouts timeouts;
   private final Loop loop;
   private final long tick;
-
-  /** Two leases, in which what it held has become another's, or a minute. */
-  private final long longestStatement;
 
   LeaseKeeper(
       SubscriberSettings settings,
@@ -36,7 +32,6 @@ final class LeaseKeeper {
     this.timeouts = timeouts;
     this.loop = new Loop(shared.threads(), "lease-keeper", this::keep, this::survive);
     long finest = Math.min(settings.claiming().lease().toNanos() / 8, timeouts.finest());
-    this.longestStatement = Math.min(LONGEST_STATEMENT, 2 * settings.claiming().lease().toNanos());
     this.tick = Math.max(SHORTEST_TICK, Math.min(LONGEST_TICK, finest));
   }
 
@@ -67,23 +62,8 @@ final class LeaseKeeper {
     for (Renewable lease : held) {
       lease.renewDue();
     }
-    tellOfStatementsWithoutAnswer();
+    shared.tellOfLostStatements();
     return tick;
-  }
-
-  /** A driver that never comes back fails nothing, so nothing else would tell. */
-  private void tellOfStatementsWithoutAnswer() {
-    long oldest = shared.connections().oldestNanos();
-    if (oldest <= longestStatement) {
-      shared.health().succeeded(Operation.STATEMENT);
-      return;
-    }
-    shared
-        .health()
-        .held(
-            Operation.STATEMENT,
-            "one has not come back for %d s, nor been given up by the driver; if it never does, restart the process"
-                .formatted(TimeUnit.NANOSECONDS.toSeconds(oldest)));
   }
 
   private void survive(Throwable failure) {

@@ -176,7 +176,8 @@ final class QueueScan {
     boolean full = result.full();
     long cost = now - sentAt;
     List<ClaimedRow> rows = result.rows();
-    ScanBound last = rows.isEmpty() ? null : place(rows.get(rows.size() - 1));
+    ScanBound last =
+        later(rows.isEmpty() ? null : place(rows.get(rows.size() - 1)), result.refusedUpTo());
     switch (look) {
       case CLOCK -> clockUnknown = false;
       case ABOVE -> drained = !full;

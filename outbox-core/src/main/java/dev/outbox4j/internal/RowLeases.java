@@ -48,6 +48,9 @@ final class RowLeases implements Renewable {
   /** For a connection, and before stuck rows are tried again. */
   private final long longestWait;
 
+  /** Short beside half a lease, in which a connection that was lost must be replaced. */
+  private final long retryPause;
+
   /** Rows whose lease could not be extended with the others', and since when. */
   private final Map<InFlight, Long> stuck = new LinkedHashMap<>();
 
@@ -71,6 +74,7 @@ final class RowLeases implements Renewable {
     this.prefetch = prefetch;
     this.lease = settings.claiming().lease();
     this.longestWait = Math.min(LONGEST_WAIT, lease.toNanos() / 8);
+    this.retryPause = Math.min(LONGEST_WAIT, lease.toNanos() / 32);
   }
 
   @Override
@@ -123,7 +127,7 @@ final class RowLeases implements Renewable {
       failed = true;
     }
     if (!judgeSuspects() || failed) {
-      long again = System.nanoTime() + longestWait;
+      long again = System.nanoTime() + retryPause;
       due.forEach(batch -> batch.lease().renewLater(again));
       return false;
     }

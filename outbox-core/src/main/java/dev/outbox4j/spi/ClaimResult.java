@@ -14,17 +14,33 @@ import org.jspecify.annotations.Nullable;
  * @param at the server's time when it looked
  * @param refused ids of due rows whose lease the server refuses to write, such as by a trigger that
  *     raises; they are left alone
+ * @param refusedUpTo the highest place of them, so that the next claim goes on behind it; null if
+ *     there is none
  */
 public record ClaimResult(
     List<ClaimedRow> rows,
     boolean full,
     @Nullable LookAhead lookAhead,
     Instant at,
-    Set<Long> refused) {
+    Set<Long> refused,
+    @Nullable ScanBound refusedUpTo) {
 
   /** Copies the collections. */
   public ClaimResult {
     rows = List.copyOf(rows);
     refused = Set.copyOf(refused);
+  }
+
+  /**
+   * A claim in which no row was refused.
+   *
+   * @param rows the rows now leased to the claimer, in order of due instant and id
+   * @param full true if the claim ended at its limit of rows or bytes
+   * @param lookAhead what comes next; null unless the request asked for it
+   * @param at the server's time when it looked
+   */
+  public ClaimResult(
+      List<ClaimedRow> rows, boolean full, @Nullable LookAhead lookAhead, Instant at) {
+    this(rows, full, lookAhead, at, Set.of(), null);
   }
 }

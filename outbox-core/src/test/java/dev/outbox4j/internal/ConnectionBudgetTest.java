@@ -15,7 +15,10 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 class ConnectionBudgetTest {
-  private final ConnectionBudget budget = new ConnectionBudget(Duration.ofSeconds(60), 2);
+  private static final Duration NETWORK_TIMEOUT = Duration.ofSeconds(15);
+
+  private final ConnectionBudget budget =
+      new ConnectionBudget(Duration.ofSeconds(60), NETWORK_TIMEOUT, 2);
   private final AtomicInteger begun = new AtomicInteger();
   private final Semaphore answers = new Semaphore(0);
   private final List<Thread> threads = new ArrayList<>();
@@ -58,7 +61,8 @@ class ConnectionBudgetTest {
   @Test
   void afterAStatementThatHungAndFailedTwoRunAtOnceAgainInHalfAMinuteHoweverLongTheLease() {
     AtomicLong now = new AtomicLong();
-    ConnectionBudget careful = new ConnectionBudget(Duration.ofHours(24), 2, now::get);
+    ConnectionBudget careful =
+        new ConnectionBudget(Duration.ofHours(24), NETWORK_TIMEOUT, 2, now::get);
     assertThatThrownBy(
             () ->
                 careful.spend(
@@ -84,20 +88,55 @@ class ConnectionBudgetTest {
   }
 
   @Test
-  void aStatementThatNeverComesBackIsNotCountedAfterAMinute() {
+  void aClaimThatNeverComesBackLetsWritesGoOnAfterAMinute() {
     AtomicLong now = new AtomicLong();
-    ConnectionBudget two = new ConnectionBudget(Duration.ofSeconds(60), 2, now::get);
-    begin(() -> two.spend(this::statement));
+    ConnectionBudget two =
+        new ConnectionBudget(Duration.ofSeconds(60), NETWORK_TIMEOUT, 2, now::get);
+    begin(() -> two.spendOnClaim(this::statement));
     await().until(() -> begun.get() == 1);
 
     now.addAndGet(TimeUnit.SECONDS.toNanos(60));
     Thread write = begin(() -> two.spend(this::statement));
     await().until(() -> write.getState() == Thread.State.TIMED_WAITING);
     assertThat(begun).hasValue(1);
+    assertThat(two.lostForNanos()).isZero();
 
     now.addAndGet(1);
+    assertThat(two.lostForNanos()).isEqualTo(TimeUnit.SECONDS.toNanos(60) + 1);
     begin(() -> two.spendOnRenewal(Long.MAX_VALUE / 2, this::statement)); // wakes the write
     await().until(() -> begun.get() == 3);
+  }
+
+  /** What it claimed would be handled, and its outcomes never written. */
+  @Test
+  void aWriteThatNeverComesBackKeepsClaimsFromBeginning() {
+    AtomicLong now = new AtomicLong();
+    ConnectionBudget two =
+        new ConnectionBudget(Duration.ofSeconds(60), NETWORK_TIMEOUT, 2, now::get);
+    begin(() -> two.spend(this::statement));
+    await().until(() -> begun.get() == 1);
+
+    now.addAndGet(TimeUnit.MINUTES.toNanos(5));
+    Thread claim = begin(() -> two.spendOnClaim(this::statement));
+    begin(() -> two.spendOnRenewal(Long.MAX_VALUE / 2, this::statement));
+    await().until(() -> begun.get() == 2);
+    await().until(() -> claim.getState() == Thread.State.TIMED_WAITING);
+
+    answers.release(2); // the write comes back after all
+    await().until(() -> begun.get() == 3);
+  }
+
+  @Test
+  void aStoreWithLongTimeLimitsIsGivenLonger() {
+    AtomicLong now = new AtomicLong();
+    ConnectionBudget slow =
+        new ConnectionBudget(Duration.ofMinutes(10), Duration.ofMinutes(2), 2, now::get);
+    begin(() -> slow.spend(this::statement));
+    await().until(() -> begun.get() == 1);
+    now.addAndGet(TimeUnit.SECONDS.toNanos(270));
+    assertThat(slow.lostForNanos()).isZero();
+    now.addAndGet(1);
+    assertThat(slow.lostForNanos()).isPositive();
   }
 
   private void assertWaitsForAnAnswer(Runnable third) {

@@ -9,7 +9,6 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -128,7 +127,7 @@ class DeadRowsTest {
       assertThat(scan.timedOut(sentAt, now)).isTrue();
     } else {
       late = found ? null : late;
-      scan.claimed(new ClaimResult(List.of(), false, null, server(), Set.of()), sentAt, now);
+      scan.claimed(new ClaimResult(List.of(), false, null, server()), sentAt, now);
     }
     ScanBound upTo = range.upTo();
     return upTo == null ? 0 : now - sentAt;

@@ -48,7 +48,7 @@ final class EngineParts {
     return new Engine.Shared(
         "orders",
         threads,
-        new ConnectionBudget(lease, 2),
+        new ConnectionBudget(lease, Duration.ofSeconds(15), 2),
         registry,
         new Room(registry, new Buffer(), new Permits(1), new Prefetch(1, 100), 100, 1 << 20),
         new EngineHealth("orders", events),

@@ -8,7 +8,6 @@ import dev.outbox4j.testing.InMemoryStore;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.List;
-import java.util.Set;
 import org.junit.jupiter.api.Test;
 
 /** How long a fetcher waits that has found nothing. Waits are shortened by up to a fifth. */
@@ -103,8 +102,7 @@ class IdlePlanTest {
 
   private static void claim(QueueLane lane, boolean full) {
     lane.scan().next(NOW, false);
-    lane.scan()
-        .claimed(new ClaimResult(List.of(), full, null, EngineParts.SERVER, Set.of()), NOW, NOW);
+    lane.scan().claimed(new ClaimResult(List.of(), full, null, EngineParts.SERVER), NOW, NOW);
   }
 
   private static void reserve(QueueLane lane) {

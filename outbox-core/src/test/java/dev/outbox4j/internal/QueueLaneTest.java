@@ -10,7 +10,6 @@ import dev.outbox4j.testing.InMemoryStore;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.List;
-import java.util.Set;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 
@@ -139,6 +138,6 @@ class QueueLaneTest {
   }
 
   private static ClaimResult answer(boolean full, @Nullable LookAhead ahead) {
-    return new ClaimResult(List.of(), full, ahead, EngineParts.SERVER, Set.of());
+    return new ClaimResult(List.of(), full, ahead, EngineParts.SERVER);
   }
 }

@@ -10,7 +10,6 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -127,7 +126,7 @@ class QueueScanTest {
     for (int i = 0; i < 60; i++) { // a minute of polls
       now += 1_000_000_000L;
       slices += scan.next(now, true).range().upTo() != null ? 1 : 0;
-      scan.claimed(new ClaimResult(List.of(), false, null, SERVER, Set.of()), now, now + 1_000_000);
+      scan.claimed(new ClaimResult(List.of(), false, null, SERVER), now, now + 1_000_000);
     }
     assertThat(slices).isBetween(8, 15);
   }
@@ -326,7 +325,7 @@ class QueueScanTest {
 
   private void claimAt(Instant server, boolean full) {
     scan.next(now, false);
-    scan.claimed(new ClaimResult(List.of(), full, null, server, Set.of()), now, now);
+    scan.claimed(new ClaimResult(List.of(), full, null, server), now, now);
   }
 
   /** Takes the claim above the bound that lies between. */
@@ -337,7 +336,7 @@ class QueueScanTest {
       if (plan.range().upTo() != null) {
         return plan;
       }
-      scan.claimed(new ClaimResult(List.of(), false, null, SERVER, Set.of()), now, now);
+      scan.claimed(new ClaimResult(List.of(), false, null, SERVER), now, now);
     }
     throw new AssertionError("no slice follows");
   }
@@ -345,8 +344,7 @@ class QueueScanTest {
   private Range emptySlice() {
     Range range = nextSlice().range();
     now += CHEAP.toNanos();
-    scan.claimed(
-        new ClaimResult(List.of(), false, null, SERVER, Set.of()), now - CHEAP.toNanos(), now);
+    scan.claimed(new ClaimResult(List.of(), false, null, SERVER), now - CHEAP.toNanos(), now);
     return range;
   }
 
@@ -364,7 +362,7 @@ class QueueScanTest {
     long sentAt = now;
     now += cost.toNanos();
     List<ClaimedRow> rows = Arrays.stream(found).map(EngineParts::row).toList();
-    scan.claimed(new ClaimResult(rows, full, null, SERVER, Set.of()), sentAt, now);
+    scan.claimed(new ClaimResult(rows, full, null, SERVER), sentAt, now);
     return range;
   }
 

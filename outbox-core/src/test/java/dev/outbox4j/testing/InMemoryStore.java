@@ -50,6 +50,10 @@ import org.jspecify.annotations.Nullable;
  */
 public final class InMemoryStore implements OutboxStore {
   private static final String CHANNEL = "outbox_memory";
+
+  /** Refused rows at which a claim ends. */
+  private static final int MOST_REFUSED = 100;
+
   private static final Comparator<@Nullable Instant> SOONEST =
       Comparator.nullsLast(Comparator.naturalOrder());
 
@@ -253,7 +257,8 @@ public final class InMemoryStore implements OutboxStore {
               result.full(),
               idle(request, now, mark),
               result.at(),
-              result.refused());
+              result.refused(),
+              result.refusedUpTo());
     }
     after.accept("claim");
     return result;
@@ -271,6 +276,7 @@ public final class InMemoryStore implements OutboxStore {
   private ClaimResult scan(ClaimRequest request, Instant now) {
     List<ClaimedRow> claimed = new ArrayList<>();
     Set<Long> refusals = new HashSet<>();
+    ScanBound refusedUpTo = null;
     long bytes = 0;
     boolean full = false;
     for (InMemoryRow row : List.copyOf(within(request).values())) {
@@ -282,6 +288,11 @@ public final class InMemoryStore implements OutboxStore {
       }
       if (refused.contains(row.id)) {
         refusals.add(row.id);
+        refusedUpTo = row.place();
+        if (refusals.size() == MOST_REFUSED) {
+          full = true;
+          break;
+        }
         continue;
       }
       bytes += row.size();
@@ -295,7 +306,7 @@ public final class InMemoryStore implements OutboxStore {
         break;
       }
     }
-    return new ClaimResult(claimed, full, null, now, refusals);
+    return new ClaimResult(claimed, full, null, now, refusals, refusedUpTo);
   }
 
   private NavigableMap<ScanBound, InMemoryRow> within(ClaimRequest request) {

@@ -543,6 +543,25 @@ public abstract class OutboxStoreContract {
   }
 
   @Test
+  void aClaimThatEndsAtRefusedRowsTellsWhereAndTheNextGoesOnBehindThem() throws Exception {
+    List<Long> all = publish("orders", 120);
+    List<Long> good = publish("orders", 3);
+    List<Held> refusals = new ArrayList<>();
+    all.forEach(id -> refusals.add(refuseLease(id)));
+
+    ClaimResult first = claim(10, "orders");
+    assertThat(first.rows()).isEmpty();
+    assertThat(first.full()).isTrue();
+    assertThat(first.refusedUpTo().id()).isBetween(all.get(9), all.get(119));
+    ClaimResult second = claim(above(first.refusedUpTo()));
+    assertThat(ids(second)).isEqualTo(good);
+
+    for (Held refusal : refusals) {
+      refusal.close();
+    }
+  }
+
+  @Test
   void aClaimThatTakesLongerThanItMayFailsAsATimeoutAndLeasesNothing() {
     List<Long> all = publish("orders", 1);
 

@@ -110,6 +110,31 @@ class FailoverIT {
     }
   }
 
+  /** Nor is one that may not write in this database, or may not read the server's settings. */
+  @Test
+  void listenStaysWhereTheDatabaseIsReadOnlyForItAlone() throws Exception {
+    execute(first, "create role watcher login");
+    execute(first, "revoke select on pg_catalog.pg_settings from public");
+    execute(first, "alter role current_user set default_transaction_read_only = off");
+    PGSimpleDataSource listen = first.dataSource();
+    listen.setUser("watcher");
+    try (HikariDataSource pool = pool(first.dataSource());
+        OutboxSubscriber subscriber = start(pool, listen)) {
+      await().until(() -> subscriber.health().listener() == Listener.UP);
+    }
+    execute(first, "grant select on pg_catalog.pg_settings to public");
+    execute(
+        first,
+        "do $$ begin execute format('alter database %I set default_transaction_read_only = on',"
+            + " current_database()); end $$");
+    try (HikariDataSource pool = pool(first.dataSource());
+        OutboxSubscriber subscriber = start(pool, listen)) {
+      await().until(() -> subscriber.health().listener() == Listener.UP);
+      publish(first.dataSource());
+      await().until(() -> handled.get() == 1);
+    }
+  }
+
   @Test
   void aSubscriberOfAServerThatIsAStandbyNowSaysSoAndGoesOnWhenItIsPromoted() throws Exception {
     DataSource only = first.dataSource();

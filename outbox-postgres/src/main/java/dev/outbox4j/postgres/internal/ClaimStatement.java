@@ -20,7 +20,6 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -92,7 +91,7 @@ final class ClaimStatement {
           sizes.saw(request.queue(), rows.rows());
           boolean full = rows.picked() >= request.limit() || rows.picked() > rows.rows().size();
           return new ClaimResult(
-              rows.rows(), full, lookAhead(results, idle, start.oldest()), start.now(), Set.of());
+              rows.rows(), full, lookAhead(results, idle, start.oldest()), start.now());
         });
   }
 

@@ -80,6 +80,7 @@ final class Claims {
     private final List<ClaimedRow> rows = new ArrayList<>();
     private final Set<Long> refused = new HashSet<>();
     private long bytes;
+    private @Nullable ScanBound refusedUpTo;
     private boolean full;
     private boolean allOfRows = true;
     private Instant at = Instant.EPOCH;
@@ -106,7 +107,7 @@ final class Claims {
         refusedBefore.addAll(refused);
       }
       LookAhead ahead = idle();
-      return new ClaimResult(rows, full || refused.size() >= MAX_REFUSED, ahead, at, refused);
+      return new ClaimResult(rows, isOver(), ahead, at, refused, refusedUpTo);
     }
 
     private boolean isOver() {
@@ -141,6 +142,7 @@ final class Claims {
           full = true; // what was leased before must be told
         } else if (places.size() == 1) {
           refused.add(first.id());
+          refusedUpTo = first; // places come in order
         } else {
           int half = places.size() / 2;
           claimEach(places.subList(0, half));

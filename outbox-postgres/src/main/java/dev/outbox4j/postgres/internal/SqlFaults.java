@@ -44,7 +44,9 @@ public final class SqlFaults {
         state == null
             || state.startsWith("08")
             || SERVER_GONE.contains(state)
-            || SqlChain.any(e, SQLTimeoutException.class);
+            || SqlChain.any(e, SQLTimeoutException.class)
+            || SqlChain.any(
+                e, OutOfMemoryError.class); // the driver's own, while it read the answer
     return exception(operation, table, e, state, unknown);
   }
 

@@ -15,6 +15,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.postgresql.util.PSQLException;
+import org.postgresql.util.PSQLState;
 import org.postgresql.util.ServerErrorMessage;
 
 class SqlFaultsTest {
@@ -96,6 +97,18 @@ class SqlFaultsTest {
   @Test
   void aTimeoutMayHaveTakenEffectWhateverItsState() {
     assertThat(explain(new SQLTimeoutException("late", "57014")).outcomeUnknown()).isTrue();
+  }
+
+  /** The server says so of itself with the same state, and then nothing was done. */
+  @Test
+  void anAnswerThatTheDriverCouldNotHoldMayHaveTakenEffect() {
+    PSQLException driver =
+        new PSQLException(
+            "Ran out of memory retrieving query results.",
+            PSQLState.OUT_OF_MEMORY,
+            new OutOfMemoryError("Java heap space"));
+    assertThat(explain(driver).outcomeUnknown()).isTrue();
+    assertThat(explain(new SQLException("out of memory", "53200")).outcomeUnknown()).isFalse();
   }
 
   @Test

@@ -15,12 +15,17 @@ final class ListenCheck {
       "this server has become read-only, such as a former primary that goes on beside the new one;"
           + " give the source an address that follows the primary";
 
-  /** A session, or its role, may be read-only by choice. */
-  private static final String SERVER_IS_READ_ONLY =
-      "pg_catalog.current_setting('transaction_read_only') = 'on' and (pg_catalog.pg_is_in_recovery()"
-          + " or exists (select from pg_catalog.pg_settings s"
+  /**
+   * A role or a database may be read-only by choice, which holds from the beginning of a session.
+   * So one that could write and cannot any more is at a server that has changed, and a new one only
+   * where the setting is the server's. It is looked up last: not everybody may read it.
+   */
+  private static final String WAS_WRITABLE = "outbox4j.was_writable";
+
+  private static final String READ_ONLY_BY_SERVER =
+      "pg_catalog.pg_is_in_recovery() or exists (select from pg_catalog.pg_settings s"
           + " where s.name = 'default_transaction_read_only'"
-          + " and s.source in ('configuration file', 'command line', 'global', 'database')))";
+          + " and s.source in ('configuration file', 'command line'))";
 
   private ListenCheck() {}
 
@@ -32,8 +37,16 @@ final class ListenCheck {
                 + literal(channel)
                 + ") then "
                 + raise(NOT_LISTENING)
+                + " elsif pg_catalog.current_setting('transaction_read_only') = 'off' then"
+                + " perform pg_catalog.set_config('"
+                + WAS_WRITABLE
+                + "', 'on', false);"
+                + " elsif pg_catalog.current_setting('"
+                + WAS_WRITABLE
+                + "', true) = 'on' then "
+                + raise(READ_ONLY)
                 + " elsif "
-                + SERVER_IS_READ_ONLY
+                + READ_ONLY_BY_SERVER
                 + " then "
                 + raise(READ_ONLY)
                 + " end if; end");

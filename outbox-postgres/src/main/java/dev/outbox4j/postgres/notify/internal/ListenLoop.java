@@ -31,6 +31,9 @@ final class ListenLoop implements Runnable {
   private static final long FIRST_PAUSE_MILLIS = 100;
   private static final long MAX_PAUSE_MILLIS = 2_000;
 
+  private static final LinkState OUT =
+      LinkState.down(new OutboxException("LISTEN is out, and why could not be told"));
+
   private final String channel;
   private final String listenSql;
   private final String checkSql;
@@ -124,7 +127,7 @@ final class ListenLoop implements Runnable {
       try {
         listenUntilLost();
       } catch (Throwable e) { // the supervisor: whatever ended the connection, the next one follows
-        lost(e);
+        survive(e);
       }
       pause();
     }
@@ -204,6 +207,16 @@ final class ListenLoop implements Runnable {
       LOG.info("LISTEN on channel {} by {} is in force", channel, driver.name());
     }
     tell(LinkState.up());
+  }
+
+  /** What cannot be told in full, as memory or a logger fails, is told in short. */
+  private void survive(Throwable thrown) {
+    try {
+      lost(thrown);
+    } catch (Throwable worse) {
+      state = OUT;
+      registrations.forEach(Registration::tellState);
+    }
   }
 
   private void lost(Throwable thrown) {

@@ -2,11 +2,11 @@ package dev.outbox4j.postgres.notify.internal;
 
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * An attempt to connect, on a thread of its own, since drivers block beyond any limit when the
@@ -17,8 +17,14 @@ final class Opening {
   private static final long MAX_AGE_NANOS = Duration.ofMinutes(1).toNanos();
 
   private final long startedAt = System.nanoTime();
-  private final CompletableFuture<ListenConnection> result = new CompletableFuture<>();
+
+  /** Never fails itself: a failure that cannot be read would be one more on its way out. */
+  private final CompletableFuture<Result> result = new CompletableFuture<>();
+
   private final Thread thread;
+
+  /** A connection, or why there is none. */
+  private record Result(@Nullable ListenConnection connection, @Nullable Throwable failure) {}
 
   private Opening(
       ListenDriver driver, Consumer<String> onNotification, Duration limit, String threadName) {
@@ -36,11 +42,11 @@ final class Opening {
   private void open(ListenDriver driver, Consumer<String> onNotification, Duration limit) {
     try {
       ListenConnection connection = driver.open(onNotification, limit);
-      if (!result.complete(connection)) {
+      if (!result.complete(new Result(connection, null))) {
         connection.close();
       }
     } catch (Throwable e) { // whatever it was, whoever waits must hear of it
-      result.completeExceptionally(e);
+      result.complete(new Result(null, e));
     }
   }
 
@@ -60,27 +66,29 @@ final class Opening {
     } catch (TimeoutException e) {
       return false;
     } catch (ExecutionException e) {
-      return true; // connection() throws it
+      throw new AssertionError(e);
     }
   }
 
   /** Returns the connection of an attempt that has ended, or throws why there is none. */
   ListenConnection connection() throws Exception {
-    try {
-      return result.join();
-    } catch (CompletionException e) {
-      Throwable cause = e.getCause();
-      if (cause instanceof Error error) {
-        throw error;
-      }
-      throw cause instanceof Exception exception ? exception : e;
+    Result ended = result.join();
+    if (ended.connection() != null) {
+      return ended.connection();
     }
+    if (ended.failure() instanceof Error error) {
+      throw error;
+    }
+    throw ended.failure() instanceof Exception e ? e : new IllegalStateException(ended.failure());
   }
 
   void abandon() {
     thread.interrupt();
-    if (!result.cancel(false) && !result.isCompletedExceptionally()) {
-      result.join().close();
+    if (!result.cancel(false)) {
+      ListenConnection connection = result.join().connection();
+      if (connection != null) {
+        connection.close();
+      }
     }
   }
 }

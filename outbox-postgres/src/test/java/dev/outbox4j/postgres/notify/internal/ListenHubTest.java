@@ -47,24 +47,57 @@ class ListenHubTest {
                   }
                 });
     CountDownLatch told = new CountDownLatch(1);
-    Listener listener =
-        new Listener() {
-          @Override
-          public void connected() {}
-
-          @Override
-          public void disconnected(Throwable cause) {
-            told.countDown();
-          }
-
-          @Override
-          public void notified(String payload) {}
-        };
+    Listener listener = listener(told);
     assertThatThrownBy(() -> hub.listen("channel", listener)).isInstanceOf(OutOfMemoryError.class);
 
     exhausted.set(false);
     Subscription subscription = hub.listen("channel", listener);
     assertThat(told.await(20, TimeUnit.SECONDS)).isTrue(); // by a thread that lives
     subscription.close();
+  }
+
+  /** What ends a connection may be anything: memory, a logger, an exception that cannot be read. */
+  @Test
+  void aFailureThatCannotBeToldEndsNoListening() throws InterruptedException {
+    CountDownLatch attempts = new CountDownLatch(3);
+    ListenDriver unreadable =
+        new ListenDriver() {
+          @Override
+          public String name() {
+            return "unreadable";
+          }
+
+          @Override
+          public ListenConnection open(Consumer<String> onNotification, Duration limit) {
+            attempts.countDown();
+            throw new IllegalStateException() {
+              @Override
+              public String getMessage() {
+                throw new UnsupportedOperationException("no words");
+              }
+            };
+          }
+        };
+    ListenHub hub = new ListenHub(unreadable, Probe.DEFAULT, Thread::new);
+    CountDownLatch told = new CountDownLatch(1);
+    Subscription subscription = hub.listen("channel", listener(told));
+    assertThat(told.await(20, TimeUnit.SECONDS)).isTrue();
+    assertThat(attempts.await(20, TimeUnit.SECONDS)).isTrue();
+    subscription.close();
+  }
+
+  private static Listener listener(CountDownLatch told) {
+    return new Listener() {
+      @Override
+      public void connected() {}
+
+      @Override
+      public void disconnected(Throwable cause) {
+        told.countDown();
+      }
+
+      @Override
+      public void notified(String payload) {}
+    };
   }
 }
