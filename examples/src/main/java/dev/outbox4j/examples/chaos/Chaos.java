@@ -35,6 +35,10 @@ public final class Chaos {
   private static final Duration SHORT_OUTAGE = Duration.ofSeconds(8);
   private static final Duration LONG_LOCK = Duration.ofSeconds(20);
   private static final Duration SHORT_LOCK = Duration.ofSeconds(4);
+
+  /** One of so many messages: most transactions have twenty, and few answers are lost. */
+  private static final int LEAST_ACKNOWLEDGED = 40;
+
   private static final Duration LONGEST_STANDSTILL = Duration.ofSeconds(60);
   private static final Duration LONG_LISTEN_CUT = Duration.ofMinutes(3);
   private static final Duration SHORT_LISTEN_CUT = Duration.ofSeconds(45);
@@ -138,6 +142,9 @@ public final class Chaos {
       judge(ledger);
       List<Long> acknowledged = Acknowledged.read(directory);
       report.figure("transactions_acknowledged", acknowledged.size());
+      if (acknowledged.size() < ledger.committed() / LEAST_ACKNOWLEDGED) {
+        report.breach("only " + acknowledged.size() + " transactions are known to be committed");
+      }
       report.mustBeZero("acknowledged_and_gone", Acknowledged.gone(server.direct(), acknowledged));
     }
     if (options.report().isPresent()) {
@@ -229,6 +236,9 @@ public final class Chaos {
                   scene.ledger().unsettled()));
     }
     report.figure("minutes", Report.round((System.nanoTime() - begun) / 60e9));
+    if (options.isLong()) {
+      report.judgeFaultsDone(faults);
+    }
   }
 
   /** Ends the publishing, lets the subscribers empty the outbox, and stops them gracefully. */
@@ -293,7 +303,11 @@ public final class Chaos {
     if (messages < options.messages()) {
       report.breach(messages + " messages are fewer than the " + options.messages() + " asked for");
     }
-    report.figure("kinds", ledger.kinds());
+    Map<String, Long> kinds = ledger.kinds();
+    report.figure("kinds", kinds);
+    if (options.isLong() && kinds.size() < Ledger.Kind.values().length) {
+      report.breach("there was no message of some kind; there were " + kinds.keySet());
+    }
     report.figure("dead_letters", ledger.deadLetters());
     report.mustBeZero("lost", ledger.lost());
     report.mustBeZero("handled_after_rollback", ledger.handledAfterRollback());

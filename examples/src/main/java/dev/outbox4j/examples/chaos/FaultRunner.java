@@ -8,6 +8,7 @@ import dev.outbox4j.examples.chaos.FaultyProxy.Weather;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.sql.SQLException;
+import java.util.List;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -44,8 +45,10 @@ final class FaultRunner {
     scene.deeds().begin(fault);
     Episode episode = episode(fault);
     String to = scene.watch().now();
-    if (fault.hits() == Hits.ALL) {
-      scene.ledger().hit(fault.label(), null, from, to);
+    for (Fault each : fault == Fault.TWO_AT_ONCE ? two.last() : List.of(fault)) {
+      if (each.hits() == Hits.ALL) {
+        scene.ledger().hit(each.label(), null, from, to);
+      }
     }
     scene.ledger().episode(fault.label(), from, to);
     scene.report().fault(fault, episode, (System.nanoTime() - begun) / 1e9);

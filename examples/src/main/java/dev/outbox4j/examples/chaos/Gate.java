@@ -65,6 +65,16 @@ public final class Gate {
             .map(String::strip)
             .filter(name -> !name.isEmpty() && !name.equals("true"))
             .toList();
+    List<String> all = new ArrayList<>(List.of(SOUND, SHAMS));
+    all.addAll(engines());
+    if (!all.containsAll(wanted)) {
+      throw new IllegalArgumentException(
+          "-Dchaos.gate="
+              + String.join(",", wanted)
+              + " is not of "
+              + all
+              + "; name some, or none");
+    }
     gate.run(wanted);
     System.exit(gate.passed ? 0 : 1);
   }
@@ -205,7 +215,7 @@ public final class Gate {
   /** Options for all runs. */
   private static Map<String, String> given() {
     Map<String, String> given = new LinkedHashMap<>();
-    for (String option : List.of("rate", "seed", "slack", "pooler", "clocks")) {
+    for (String option : List.of("rate", "seed", "slack", "pooler", "clocks", "volume")) {
       String value = System.getProperty("chaos." + option, "").strip();
       if (!value.isEmpty()) {
         given.put(option, value);

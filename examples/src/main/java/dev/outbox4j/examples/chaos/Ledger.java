@@ -271,7 +271,8 @@ final class Ledger {
         select count(*) from committed c join handled h using (no)
         where c.kind = 'QUIET' and h.at > c.due_at + make_interval(secs => ?)
           and not exists (
-            select from episodes e where e.fault <> 'calm' and e.began <= h.at and e.ended >= c.due_at)""",
+            select from episodes e where e.fault <> 'calm' and e.began <= h.at and c.due_at <= e.ended
+              + case when e.fault = 'kill-subscriber' then interval '25 s' else '0' end)""",
         late.toMillis() / 1e3);
   }
 

@@ -36,6 +36,7 @@ final class LedgerSchema {
           "create index on handled (at)",
           "create table deleted (outbox_id bigint not null, token bigint not null,"
               + " stale boolean not null, at timestamptz not null default true_now())",
+          "create index on deleted (at)",
           "create table retried (outbox_id bigint not null, token bigint not null,"
               + " delay interval not null, put_off boolean not null)",
           "create table stale (outbox_id bigint not null, token bigint not null, owner text,"

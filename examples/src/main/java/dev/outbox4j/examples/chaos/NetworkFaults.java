@@ -29,10 +29,11 @@ final class NetworkFaults {
     Watch.pause(UNDER_WAY);
     String from = scene.watch().now();
     Watch.pause(how.time().minus(UNDER_WAY));
-    if (how.weather() != Weather.SLOW && how.way() != Way.FROM_SERVER) {
-      evidence.countersign("deletions_meanwhile", scene.deletionsSince(from));
-    }
+    String to = scene.watch().now();
     addToll(evidence, how.weather(), scene.network().heal());
+    if (how.weather() != Weather.SLOW && how.way() != Way.FROM_SERVER) {
+      evidence.countersign("deletions_meanwhile", scene.deletionsBetween(from, to));
+    }
     Recovery recovery = scene.recovery();
     if (how.weather() != Weather.SLOW) {
       scene.addCounts(evidence, before, Count.STATEMENTS_FAILED);

@@ -39,6 +39,15 @@ final class Report {
     }
   }
 
+  /** A long run must have come to each fault. */
+  void judgeFaultsDone(List<Fault> wanted) {
+    List<String> left =
+        wanted.stream().filter(fault -> !faults.containsKey(fault)).map(Fault::label).toList();
+    if (!left.isEmpty()) {
+      breach("not done, as the time was over: " + left + "; give it more");
+    }
+  }
+
   void rowsHeldAtKill(int rows) {
     kills++;
     leastHeldAtKill = Math.min(leastHeldAtKill, rows);

@@ -80,9 +80,10 @@ record Scene(
     return Database.texts(direct(), sql, parameters);
   }
 
-  /** How many outbox rows were deleted since an instant: none, if no statement comes through. */
-  long deletionsSince(String instant) throws SQLException {
-    return number("select count(*) from deleted where at > ?::timestamptz", instant);
+  /** How many outbox rows were deleted meanwhile: none, if no statement comes through. */
+  long deletionsBetween(String from, String to) throws SQLException {
+    return number(
+        "select count(*) from deleted where at > ?::timestamptz and at < ?::timestamptz", from, to);
   }
 
   /** Adds what the subscribers counted since then as signs; gives them time to tell. */

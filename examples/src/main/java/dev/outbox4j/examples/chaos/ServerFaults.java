@@ -123,7 +123,8 @@ final class ServerFaults {
                     + " and relation = to_regclass(?)",
                 table));
         if (table.equals("outbox")) {
-          evidence.countersign("deletions_meanwhile", scene.deletionsSince(from));
+          evidence.countersign(
+              "deletions_meanwhile", scene.deletionsBetween(from, scene.watch().now()));
         }
         connection.rollback();
       }

@@ -21,7 +21,7 @@ final class TwoFaults {
           new Pair(Fault.SLOW_FROM_SERVER, Fault.ALTER_DEAD_LETTERS),
           new Pair(Fault.BLACK_HOLE_FROM_SERVER, Fault.TERMINATE_CONNECTIONS),
           new Pair(Fault.BLACK_HOLE_TO_SERVER, Fault.KILL_BACKEND),
-          new Pair(Fault.LONG_CUT, Fault.DROP_COLUMN));
+          new Pair(Fault.SLOW_NETWORK, Fault.DROP_COLUMN));
 
   private record Pair(Fault first, Fault second) {}
 
@@ -32,6 +32,7 @@ final class TwoFaults {
 
   private final Runner runner;
   private int next;
+  private List<Fault> last = List.of();
 
   TwoFaults(Runner runner, Random random) {
     this.runner = runner;
@@ -40,6 +41,7 @@ final class TwoFaults {
 
   Episode run() throws IOException, InterruptedException, SQLException {
     Pair pair = PAIRS.get(next++ % PAIRS.size());
+    last = List.of(pair.first(), pair.second());
     FutureTask<Episode> first = new FutureTask<>(() -> runner.run(pair.first()));
     Thread thread = new Thread(first, "chaos-first-of-two");
     thread.setDaemon(true);
@@ -47,6 +49,11 @@ final class TwoFaults {
     Watch.pause(HEAD_START);
     Episode second = runner.run(pair.second());
     return both(pair, outcome(first), second);
+  }
+
+  /** The two that were done last; what they explain is what each explains alone. */
+  List<Fault> last() {
+    return last;
   }
 
   private static Episode outcome(FutureTask<Episode> first)
