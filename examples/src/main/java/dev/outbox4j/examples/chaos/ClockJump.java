@@ -38,6 +38,7 @@ final class ClockJump {
             "1",
             "DONT_FAKE_MONOTONIC", // the name before 0.9.10
             "1"));
+    Recovery recovery;
     try {
       scene.watch().untilAllAreWell(scene.watch().since());
       scene.deeds().act(() -> turn(clock, SECONDS));
@@ -46,11 +47,13 @@ final class ClockJump {
       scene.watch().untilAllAreWell(scene.watch().since());
       scene.deeds().act(() -> turn(clock, 0));
       evidence.countersign("seconds_left", secondsFast());
-      return new Episode(scene.recovery(), evidence);
+      recovery = scene.recovery();
     } finally {
       restart(Map.of());
       Files.delete(clock);
     }
+    scene.watch().untilAllAreWell(scene.watch().since()); // the restart cost every connection
+    return new Episode(recovery, evidence);
   }
 
   private void restart(Map<String, String> environment)

@@ -58,6 +58,7 @@ final class DiskFull {
     } finally {
       scene.deeds().act(() -> command("umount", "-l", volume.toString()));
     }
+    scene.watch().untilAllAreWell(scene.watch().since()); // the way back locks the table
     evidence.sign("extensions_refused", 0); // at least
     scene.addCounts(evidence, before, Count.REFUSED_FOR_WANT_OF_ROOM);
     return new Episode(recovery, evidence);
