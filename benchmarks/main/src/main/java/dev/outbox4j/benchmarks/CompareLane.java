@@ -17,13 +17,15 @@ final class CompareLane implements Lane {
 
   private static final List<String> LATENCY = List.of("latency_p50_ms", "latency_p99_ms");
 
+  /** A writer that is stalled must not hide what stalls it. */
+  private static final List<String> SCHEDULED = List.of("scheduled_p50_ms", "scheduled_p99_ms");
+
   /** What is compared by which metrics. */
   private static final Map<String, List<String>> METRICS =
       new TreeMap<>(
           Map.of(
               "drain", List.of("rate"),
-              "drain_tuned", List.of("rate"),
-              "steady", LATENCY,
+              "steady", SCHEDULED,
               "idle", LATENCY,
               "wake", LATENCY));
 
@@ -51,14 +53,12 @@ final class CompareLane implements Lane {
     int messages = Settings.number("messages", 500);
     int seconds = Settings.number("seconds", 20);
     for (int round = 0; round < Settings.rounds() && !run.over(); round++) {
-      for (String part : List.of("drain", "drain_tuned")) {
-        pair(
-            run,
-            round,
-            part,
-            part.equals("drain") ? Roster.OURS : Roster.TUNED,
-            (entrant, database) -> new Drain(run, entrant, database).measure(rows, 256, 1, false));
-      }
+      pair(
+          run,
+          round,
+          "drain",
+          Roster.OURS,
+          (entrant, database) -> new Drain(run, entrant, database).measure(rows, 256, 1, false));
       pair(
           run,
           round,

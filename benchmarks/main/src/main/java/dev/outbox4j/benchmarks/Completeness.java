@@ -21,8 +21,13 @@ final class Completeness {
     for (ContestantJvm jvm : jvms) {
       seen.add(seen(jvm));
     }
-    jvms.get(0).perform("left").values().forEach(into::with);
-    return merge(seen, rows, into);
+    return merge(seen, rows, left(jvms.get(0), into));
+  }
+
+  /** Counts the rows that one that has stopped has left. */
+  static Numbers left(ContestantJvm jvm, Numbers into) throws IOException {
+    jvm.perform("left").values().forEach(into::with);
+    return into;
   }
 
   /** What came to several processes is repeated, what came to none is missing. */

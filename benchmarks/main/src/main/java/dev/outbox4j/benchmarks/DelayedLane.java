@@ -32,7 +32,8 @@ final class DelayedLane implements Lane {
     try (ContestantJvm jvm = run.start(entrant, database)) {
       jvm.perform("prepare");
       try (Watch watch = new Watch(run.server(), database)) {
-        return watch.read(jvm.perform("delayed 256 " + messages + " 10"), messages);
+        return Completeness.left(
+            jvm, watch.read(jvm.perform("delayed 256 " + messages + " 10"), messages));
       }
     }
   }

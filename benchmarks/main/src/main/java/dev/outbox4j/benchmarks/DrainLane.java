@@ -19,7 +19,9 @@ final class DrainLane implements Lane {
   /** A peer that has less than this of the fastest one's rate in the first round is left out. */
   private static final double HOPELESS = 1 / 3.0;
 
-  private record Cell(int rows, int bytes, int processes, Rounds rounds, List<Entrant> entrants) {
+  /** Those of a part take their turns one right after the other. */
+  private record Cell(
+      int rows, int bytes, int processes, Rounds rounds, List<List<Entrant>> parts) {
     String name() {
       return DrainLane.name(rows, bytes, processes);
     }
@@ -41,17 +43,19 @@ final class DrainLane implements Lane {
     for (int round = 0; round < Settings.rounds() && !run.over(); round++) {
       int current = round;
       for (Cell cell : cells.stream().filter(c -> c.rounds().include(current)).toList()) {
-        run.turn(
-            cell.name(),
-            round,
-            Roster.asked(
-                cell.entrants().stream()
-                    .filter(entrant -> Roster.rounds(entrant).include(current))
-                    .filter(entrant -> hasAChance(run.results(), cell.name(), entrant))
-                    .toList()),
-            (entrant, database) ->
-                new Drain(run, entrant, database)
-                    .measure(cell.rows(), cell.bytes(), cell.processes(), false));
+        for (List<Entrant> part : cell.parts()) {
+          run.turn(
+              cell.name(),
+              round,
+              Roster.asked(
+                  part.stream()
+                      .filter(entrant -> Roster.rounds(entrant).include(current))
+                      .filter(entrant -> hasAChance(run.results(), cell.name(), entrant))
+                      .toList()),
+              (entrant, database) ->
+                  new Drain(run, entrant, database)
+                      .measure(cell.rows(), cell.bytes(), cell.processes(), false));
+        }
       }
     }
   }
@@ -68,65 +72,60 @@ final class DrainLane implements Lane {
   }
 
   private static List<Cell> cells() {
-    List<Entrant> all = new ArrayList<>();
-    all.addAll(List.of(Roster.TWIN, Roster.BARE_DELETE));
-    all.addAll(Roster.BEST_RAW);
-    all.addAll(Roster.SHAPES);
-    all.addAll(List.of(Roster.OURS, Roster.TUNED, Roster.SMALL_HEAP));
-    all.addAll(Roster.PEERS);
-    List<Entrant> small = new ArrayList<>(List.of(Roster.TWIN, Roster.OURS, Roster.TUNED));
-    small.addAll(Roster.PEERS);
-    List<Entrant> few = List.of(Roster.TWIN, Roster.TUNED);
+    List<Entrant> few = List.of(Roster.TWIN, Roster.OURS);
+    List<Entrant> byHand = new ArrayList<>(few);
+    byHand.addAll(Roster.BEST_RAW);
+    List<Entrant> picture = new ArrayList<>(List.of(Roster.BARE_DELETE, Roster.SMALL_HEAP));
+    picture.addAll(Roster.SHAPES);
+    List<List<Entrant>> all = List.of(byHand, Roster.PEERS, picture);
     if (Settings.given("rows") || Settings.given("payload") || Settings.given("processes")) {
       List<Cell> asked = new ArrayList<>();
       for (int rows : Settings.numbers("rows", "1m")) {
         for (int bytes : Settings.numbers("payload", "256")) {
           for (int processes : Settings.numbers("processes", "1")) {
-            asked.add(new Cell(rows, bytes, processes, Rounds.ALL, processes == 1 ? all : few));
+            asked.add(
+                new Cell(rows, bytes, processes, Rounds.ALL, processes == 1 ? all : List.of(few)));
           }
         }
       }
       return asked;
     }
     return List.of(
-        new Cell(SMALL, 256, 1, Rounds.FIRST_THREE, small),
-        new Cell(100_000, 256, 1, Rounds.ALL, few),
+        new Cell(SMALL, 256, 1, Rounds.FIRST_THREE, List.of(few, Roster.PEERS)),
+        new Cell(100_000, 256, 1, Rounds.ALL, List.of(few)),
         new Cell(1_000_000, 256, 1, Rounds.ALL, all),
-        new Cell(10_000_000, 256, 1, Rounds.FIRST_THREE, List.of(Roster.TUNED)),
-        new Cell(100_000, 4096, 1, Rounds.FIRST, few),
-        new Cell(1_000_000, 256, 2, Rounds.ALL, few),
-        new Cell(1_000_000, 256, 4, Rounds.FIRST, few));
+        new Cell(10_000_000, 256, 1, Rounds.FIRST_THREE, List.of(List.of(Roster.OURS))),
+        new Cell(100_000, 4096, 1, Rounds.FIRST, List.of(few)),
+        new Cell(1_000_000, 256, 2, Rounds.ALL, List.of(few)),
+        new Cell(1_000_000, 256, 4, Rounds.FIRST, List.of(few)));
   }
 
   @Override
   public void figures(Results results, Map<String, Figure> figures) {
-    String tuned = Roster.TUNED.label();
+    String ours = Roster.OURS.label();
     String twin = Roster.TWIN.label();
     results
-        .ratio(MILLION, tuned, MILLION, twin, "rate")
+        .ratio(MILLION, ours, MILLION, twin, "rate")
         .ifPresent(value -> figures.put("drain_1m_vs_twin", value));
-    results
-        .ratio(MILLION, Roster.OURS.label(), MILLION, twin, "rate")
-        .ifPresent(value -> figures.put("drain_1m_vs_twin_default_settings", value));
     best(results, MILLION, Roster.BEST_RAW)
-        .flatMap(best -> results.ratio(MILLION, tuned, MILLION, best, "rate"))
+        .flatMap(best -> results.ratio(MILLION, ours, MILLION, best, "rate"))
         .ifPresent(value -> figures.put("drain_1m_vs_raw_best", value));
     againstPeers(results, MILLION, "drain_1m", figures);
     againstPeers(results, name(SMALL, 256, 1), "drain_10k", figures);
     String twoProcesses = name(1_000_000, 256, 2);
     results
-        .ratio(twoProcesses, tuned, twoProcesses, twin, "rate")
+        .ratio(twoProcesses, ours, twoProcesses, twin, "rate")
         .ifPresent(value -> figures.put("drain_1m_2_processes_vs_twin", value));
     String tenMillion = name(10_000_000, 256, 1);
     results
-        .ratio(tenMillion, tuned, name(100_000, 256, 1), tuned, "rate")
+        .ratio(tenMillion, ours, name(100_000, 256, 1), ours, "rate")
         .ifPresent(value -> figures.put("flat_10m_vs_100k", value));
     results
-        .ratio(tenMillion, tuned, MILLION, tuned, "rate")
+        .ratio(tenMillion, ours, MILLION, ours, "rate")
         .ifPresent(value -> figures.put("flat_10m_vs_1m", value));
-    results.median(MILLION, tuned, "hot_share").ifPresent(v -> figures.put("hot_share", v));
+    results.median(MILLION, ours, "hot_share").ifPresent(v -> figures.put("hot_share", v));
     results
-        .median(MILLION, tuned, "statements_per_message")
+        .median(MILLION, ours, "statements_per_message")
         .ifPresent(value -> figures.put("statements_per_message", value));
   }
 
@@ -136,11 +135,8 @@ final class DrainLane implements Lane {
         .ifPresent(
             peer -> {
               results
-                  .ratio(cell, Roster.TUNED.label(), cell, peer, "rate")
-                  .ifPresent(value -> figures.put(name + "_vs_best_peer", value));
-              results
                   .ratio(cell, Roster.OURS.label(), cell, peer, "rate")
-                  .ifPresent(value -> figures.put(name + "_vs_best_peer_default_settings", value));
+                  .ifPresent(value -> figures.put(name + "_vs_best_peer", value));
             });
   }
 

@@ -17,7 +17,7 @@ final class FailuresLane implements Lane {
 
   @Override
   public void run(Run run) throws SQLException {
-    List<Entrant> entrants = Roster.asked(List.of(Roster.TWIN, Roster.OURS, Roster.TUNED));
+    List<Entrant> entrants = Roster.asked(List.of(Roster.TWIN, Roster.OURS));
     for (int round = 0; round < Settings.rounds() && !run.over(); round++) {
       for (int rows : Settings.numbers("rows", "1m")) {
         run.turn(
@@ -36,7 +36,7 @@ final class FailuresLane implements Lane {
 
   @Override
   public void figures(Results results, Map<String, Figure> figures) {
-    String label = Roster.TUNED.label();
+    String label = Roster.OURS.label();
     results
         .ratio(SOME.formatted(1_000_000), label, NONE.formatted(1_000_000), label, "rate")
         .ifPresent(value -> figures.put("failures_vs_none", value));

@@ -8,31 +8,38 @@ import java.util.Random;
 import java.util.function.ToDoubleFunction;
 
 /**
- * A figure drawn of rounds, with the interval in which it lies with 95 %: the percentiles of what
- * resampled rounds would have said. Of five rounds, the interval of a median is that from the least
- * to the greatest.
+ * A figure drawn of rounds, with an interval: the percentiles of what resampled rounds would have
+ * said. Of few rounds that of a median is the range from the least to the greatest, and {@link
+ * #coverage} says how much that is worth.
  *
  * @param value of the rounds as they are
  * @param low the 2.5th percentile
  * @param high the 97.5th percentile
  * @param rounds how many rounds
+ * @param extreme whether it is the greatest of the rounds
  */
-record Figure(double value, double low, double high, int rounds) {
+record Figure(double value, double low, double high, int rounds, boolean extreme) {
   private static final int RESAMPLES = 10_000;
   private static final double TAIL = 0.025;
   private static final int MOST_DIGITS = 3;
 
+  /** A median. */
+  Figure(double value, double low, double high, int rounds) {
+    this(value, low, high, rounds, false);
+  }
+
   /** The median of the rounds. */
   static Optional<Figure> median(double[] rounds) {
-    return of(rounds, Figure::middle);
+    return of(rounds, Figure::middle, false);
   }
 
   /** The greatest of the rounds; nothing is known of what more rounds would have brought. */
   static Optional<Figure> greatest(double[] rounds) {
-    return of(rounds, sorted -> sorted[sorted.length - 1]);
+    return of(rounds, sorted -> sorted[sorted.length - 1], true);
   }
 
-  private static Optional<Figure> of(double[] rounds, ToDoubleFunction<double[]> statistic) {
+  private static Optional<Figure> of(
+      double[] rounds, ToDoubleFunction<double[]> statistic, boolean extreme) {
     double[] values = Arrays.stream(rounds).filter(Double::isFinite).sorted().toArray();
     if (values.length == 0) {
       return Optional.empty();
@@ -52,12 +59,23 @@ record Figure(double value, double low, double high, int rounds) {
             statistic.applyAsDouble(values),
             resampled[low],
             resampled[RESAMPLES - 1 - low],
-            values.length));
+            values.length,
+            extreme));
   }
 
   static double middle(double[] sorted) {
     int middle = sorted.length / 2;
     return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  }
+
+  /**
+   * In how many of a hundred cases the interval holds the true median, if rounds are independent:
+   * that all lie on one side of it has the odds of coins. Of the greatest nothing is known.
+   */
+  int coverage() {
+    return extreme
+        ? 0
+        : (int) Math.round(100 * Math.min(1 - 2 * TAIL, 1 - Math.pow(2, 1 - rounds)));
   }
 
   /** With no more digits than the interval allows: the last is the first of its half width. */

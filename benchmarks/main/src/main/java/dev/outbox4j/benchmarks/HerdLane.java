@@ -65,7 +65,7 @@ final class HerdLane implements Lane {
                         Settings.number("seconds", 20),
                         Settings.number("writers", 8),
                         Outbox4j.CHANNEL));
-        return watch.read(numbers, Parts.value(numbers, "messages"));
+        return Completeness.left(jvm, watch.read(numbers, Parts.value(numbers, "messages")));
       }
     }
   }

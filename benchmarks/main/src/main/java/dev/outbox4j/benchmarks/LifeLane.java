@@ -22,7 +22,7 @@ final class LifeLane implements Lane {
         run.turn(
             CELL.formatted(rows),
             round,
-            Roster.asked(List.of(Roster.TWIN, Roster.OURS, Roster.TUNED)),
+            Roster.asked(List.of(Roster.TWIN, Roster.OURS)),
             (entrant, database) -> life(run, entrant, database, rows));
       }
     }
@@ -44,7 +44,7 @@ final class LifeLane implements Lane {
   public void figures(Results results, Map<String, Figure> figures) {
     String cell = CELL.formatted(100_000);
     results
-        .ratio(cell, Roster.TUNED.label(), cell, Roster.TWIN.label(), "wal_bytes_per_message")
+        .ratio(cell, Roster.OURS.label(), cell, Roster.TWIN.label(), "wal_bytes_per_message")
         .ifPresent(value -> figures.put("wal_vs_twin", value));
   }
 }

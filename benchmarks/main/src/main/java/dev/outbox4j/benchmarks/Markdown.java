@@ -110,7 +110,7 @@ final class Markdown {
     text.append(about(root.path("about"))).append('\n');
     List<List<String>> figures = new ArrayList<>();
     figures.add(
-        List.of("figure", "value", "95 % interval", "rounds", "interval of the run before"));
+        List.of("figure", "value", "interval", "rounds", "coverage", "interval of the run before"));
     root.properties()
         .forEach(
             entry -> {
@@ -140,14 +140,20 @@ final class Markdown {
     String name = "`" + figure.getKey() + "`";
     if (interval.isMissingNode()) {
       String rounded = figure.getValue().decimalValue().round(new MathContext(2)).toPlainString();
-      return List.of(name, rounded, "not kept", "", "");
+      return List.of(name, rounded, "not kept", "", "", "");
     }
     return List.of(
         name,
         plain(figure.getValue()),
         ends(interval),
         interval.path("rounds").asText(),
+        coverage(interval),
         ends(interval.path("before")));
+  }
+
+  private static String coverage(JsonNode interval) {
+    int percent = interval.path("coverage_percent").asInt();
+    return percent == 0 ? "none" : percent + " %";
   }
 
   private static String ends(JsonNode interval) {
@@ -158,7 +164,11 @@ final class Markdown {
 
   /** Of the figures that two runs have drawn. */
   private static String agreement(JsonNode intervals) {
-    List<JsonNode> twice = intervals.valueStream().filter(node -> node.has("before")).toList();
+    List<JsonNode> twice =
+        intervals
+            .valueStream()
+            .filter(node -> node.has("before") && node.path("coverage_percent").asInt() > 0)
+            .toList();
     long agree = twice.stream().filter(node -> overlap(node, node.path("before"))).count();
     return twice.isEmpty()
         ? ""

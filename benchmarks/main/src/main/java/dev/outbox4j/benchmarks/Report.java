@@ -99,7 +99,8 @@ final class Report {
                   .putObject(name)
                   .put("low", figure.roundedLow())
                   .put("high", figure.roundedHigh())
-                  .put("rounds", figure.rounds());
+                  .put("rounds", figure.rounds())
+                  .put("coverage_percent", figure.coverage());
           if (before.has(name)) {
             interval.set("before", before.withObjectProperty(name).retain("low", "high"));
           }

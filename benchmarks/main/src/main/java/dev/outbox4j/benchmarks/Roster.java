@@ -12,10 +12,6 @@ final class Roster {
   /** Everything as it comes. */
   static final Entrant OURS = Entrant.ours();
 
-  /** With settings for throughput. */
-  static final Entrant TUNED =
-      Entrant.ours().called("outbox4j-tuned").with("batchSize", "1000").with("workers", "4");
-
   /** As it comes, with little memory. */
   static final Entrant SMALL_HEAP =
       Entrant.ours().called("outbox4j-heap-128m").with("heap", "128m");
@@ -31,7 +27,7 @@ final class Roster {
           Entrant.raw("raw-visibility-time"));
 
   /** What figures are drawn of, beside the best by hand and the best peer. */
-  private static final List<Entrant> FIGURES = List.of(TWIN, OURS, TUNED);
+  private static final List<Entrant> FIGURES = List.of(TWIN, OURS);
 
   /**
    * With settings that follow what each says of many messages; the fastest by far with the threads

@@ -65,7 +65,7 @@ final class SoakLane implements Lane {
         }
         Numbers numbers = jvm.receive(task);
         ofServer.values().forEach(numbers::with);
-        return drift(watch.read(numbers, Parts.value(numbers, "messages")));
+        return Completeness.left(jvm, drift(watch.read(numbers, Parts.value(numbers, "messages"))));
       }
     }
   }

@@ -61,7 +61,8 @@ final class SteadyLane implements Lane {
             jvm.perform(
                 "steady 256 %d %d %d %d"
                     .formatted(rate, batch(rate), seconds, Settings.number("writers", 8)));
-        return watch.read(numbers, numbers.values().getOrDefault("messages", 1.0));
+        return Completeness.left(
+            jvm, watch.read(numbers, numbers.values().getOrDefault("messages", 1.0)));
       }
     }
   }

@@ -34,6 +34,11 @@ final class SweepLane implements Lane {
   private static final long POLL = TimeUnit.MILLISECONDS.toNanos(20);
 
   private static final Entrant FREE = Roster.OURS.called("outbox4j, no dead rows");
+
+  /** What it handles cannot be removed either, but nothing lies below. */
+  private static final Entrant BESIDE =
+      Roster.OURS.called("outbox4j, beside an open transaction, no dead rows below");
+
   private static final Entrant ABOVE = Roster.OURS.called("outbox4j, above dead rows");
 
   @Override
@@ -51,14 +56,14 @@ final class SweepLane implements Lane {
         run.turn(
             CELL.formatted(rows),
             round,
-            Roster.asked(List.of(FREE, ABOVE)),
+            Roster.asked(List.of(FREE, BESIDE, ABOVE)),
             (entrant, database) -> {
               Entrant limited =
                   entrant.with("networkTimeoutMillis", Long.toString(2 * cost.millis() / 3));
               try (Session session =
-                  new Session(run, entrant.equals(FREE) ? entrant : limited, database)) {
+                  new Session(run, entrant.equals(ABOVE) ? limited : entrant, database)) {
                 return session
-                    .measure(entrant.equals(FREE) ? 0 : dead, rows)
+                    .measure(!entrant.equals(FREE), entrant.equals(ABOVE) ? dead : 0, rows)
                     .with("full_sweep_ms", cost.millis())
                     .with("sweep_limit_ms", cost.millis() / 3);
               }
@@ -133,7 +138,7 @@ final class SweepLane implements Lane {
       subscriber = run.start(entrant, database);
     }
 
-    Numbers measure(int dead, int rows) throws IOException, SQLException {
+    Numbers measure(boolean held, int dead, int rows) throws IOException, SQLException {
       loader.perform("prepare");
       subscriber.perform("consume");
       try (Connection holder = run.server().connect(database);
@@ -144,7 +149,9 @@ final class SweepLane implements Lane {
         if (await("handled", WARM_UP, WARM_UP_SECONDS).isEmpty()) {
           throw new IOException("the warm-up is not done in time");
         }
-        pin(holder);
+        if (held) {
+          pin(holder);
+        }
         if (dead > 0) {
           makeDead(writer, dead);
         }
@@ -232,6 +239,9 @@ final class SweepLane implements Lane {
     results
         .ratio(cell, ABOVE.label(), cell, FREE.label(), "rate")
         .ifPresent(value -> figures.put("sweep_running_vs_free", value));
+    results
+        .ratio(cell, ABOVE.label(), cell, BESIDE.label(), "rate")
+        .ifPresent(value -> figures.put("sweep_running_vs_beside", value));
     results
         .ratio(
             new Place(cell, ABOVE.label(), "restarted_rate"), new Place(cell, FREE.label(), "rate"))

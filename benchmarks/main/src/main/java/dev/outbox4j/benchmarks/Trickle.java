@@ -8,6 +8,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
 
 /** Publishes single messages, a hundred a second, so that the subscriber has no reason to sleep. */
 final class Trickle implements AutoCloseable {
@@ -18,6 +19,7 @@ final class Trickle implements AutoCloseable {
   private final Publisher publisher;
   private final Thread thread;
   private volatile boolean running = true;
+  private volatile @Nullable Exception failure;
 
   Trickle(Connection connection, Publisher publisher) throws SQLException {
     this.connection = connection;
@@ -31,8 +33,6 @@ final class Trickle implements AutoCloseable {
     thread.start();
   }
 
-  // what is published is in nobody's way if it fails: the figures show it
-  @SuppressWarnings("CatchAndPrintStackTrace")
   private void publish() {
     try {
       for (long next = System.nanoTime(); running; next += GAP) {
@@ -41,7 +41,7 @@ final class Trickle implements AutoCloseable {
         LockSupport.parkNanos(Math.max(0, next + GAP - System.nanoTime()));
       }
     } catch (Exception e) {
-      e.printStackTrace();
+      failure = e;
     }
   }
 
@@ -52,6 +52,9 @@ final class Trickle implements AutoCloseable {
       thread.join();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
+    }
+    if (failure != null) { // without it the subscriber slept, and something else was measured
+      throw new SQLException("the trickle of messages broke off", failure);
     }
   }
 }

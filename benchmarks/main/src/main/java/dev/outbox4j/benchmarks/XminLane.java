@@ -21,7 +21,7 @@ final class XminLane implements Lane {
 
   @Override
   public void run(Run run) throws SQLException {
-    List<Entrant> entrants = Roster.asked(List.of(Roster.TWIN, Roster.TUNED));
+    List<Entrant> entrants = Roster.asked(List.of(Roster.TWIN, Roster.OURS));
     for (int round = 0; round < Settings.rounds() && !run.over(); round++) {
       for (int rows : Settings.numbers("rows", "1m")) {
         run.turn(
@@ -54,14 +54,14 @@ final class XminLane implements Lane {
     results
         .ratio(
             HELD.formatted(1_000_000),
-            Roster.TUNED.label(),
+            Roster.OURS.label(),
             FREE.formatted(1_000_000),
-            Roster.TUNED.label(),
+            Roster.OURS.label(),
             "rate")
         .ifPresent(value -> figures.put("xmin_held_vs_free", value));
     String held = HELD.formatted(1_000_000);
     results
-        .ratio(held, Roster.TUNED.label(), held, Roster.TWIN.label(), "rate")
+        .ratio(held, Roster.OURS.label(), held, Roster.TWIN.label(), "rate")
         .ifPresent(value -> figures.put("xmin_held_vs_twin", value));
   }
 }

@@ -132,10 +132,10 @@ class LanesTest {
 
   @Test
   void backlogThatDoesNotLastIsAFailure() throws IOException {
-    Numbers lasting = new Numbers().with("backlog_least", 1);
-    assertThat(LateCommitsLane.sound(lasting)).isSameAs(lasting);
-    assertThatThrownBy(() -> LateCommitsLane.sound(new Numbers().with("backlog_least", 0)))
-        .isInstanceOf(IOException.class);
+    Numbers lasting = new Numbers().with("backlog_least", 10_000);
+    assertThat(LateCommitsLane.sound(lasting, 20_000)).isSameAs(lasting);
+    Numbers gone = new Numbers().with("backlog_least", 9_999);
+    assertThatThrownBy(() -> LateCommitsLane.sound(gone, 20_000)).isInstanceOf(IOException.class);
   }
 
   @Test

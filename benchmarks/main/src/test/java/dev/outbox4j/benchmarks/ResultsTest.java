@@ -56,7 +56,7 @@ class ResultsTest {
   @Test
   void worstOfTheRoundsHasNothingAboveIt() {
     Figure figure = Figure.greatest(new double[] {30, 9_000, 40}).orElseThrow();
-    assertThat(figure).isEqualTo(new Figure(9_000, 30, 9_000, 3));
+    assertThat(figure).isEqualTo(new Figure(9_000, 30, 9_000, 3, true));
   }
 
   @Test
@@ -130,7 +130,7 @@ class ResultsTest {
     }
     assertThat(Files.readString(folder.resolve("benchmarks.md")))
         .contains("1 of 2 figures agree with the run before")
-        .containsPattern("`moved` .* 2\\.0 to 2\\.5 \\| +5 \\| +1\\.0 to 1\\.5 \\|");
+        .containsPattern("`moved` .* 2\\.0 to 2\\.5 \\| +5 \\| +94 % \\| +1\\.0 to 1\\.5 \\|");
     assertThat(Json.read(file).at("/intervals/moved/before").size()).isEqualTo(2);
   }
 
@@ -139,25 +139,21 @@ class ResultsTest {
     Results results = new Results();
     String cell = "drain 1000000 x 256 B, 1 process";
     results.add(cell, "raw-lease-twin", rate(100));
-    results.add(cell, "outbox4j", rate(60));
-    results.add(cell, "outbox4j-tuned", rate(80));
+    results.add(cell, "outbox4j", rate(80));
     results.add(cell, "jobrunr", rate(5));
     results.add(cell, Roster.BEST_RAW.get(0).label(), rate(120));
     results.add(cell, Roster.BEST_RAW.get(1).label(), rate(160));
     results.add(cell, "dbos-transact", rate(10));
     String small = "drain 10000 x 256 B, 1 process";
-    results.add(small, "outbox4j", rate(20));
-    results.add(small, "outbox4j-tuned", rate(30));
+    results.add(small, "outbox4j", rate(30));
     results.add(small, "jobrunr", rate(10));
-    results.add("drain 100000 x 256 B, 1 process", "outbox4j-tuned", rate(50));
-    results.add("drain 10000000 x 256 B, 1 process", "outbox4j-tuned", rate(45));
+    results.add("drain 100000 x 256 B, 1 process", "outbox4j", rate(50));
+    results.add("drain 10000000 x 256 B, 1 process", "outbox4j", rate(45));
     assertThat(values(new DrainLane(), results))
         .containsEntry("drain_1m_vs_twin", 0.8)
-        .containsEntry("drain_1m_vs_twin_default_settings", 0.6)
         .containsEntry("drain_1m_vs_raw_best", 0.5)
         .containsEntry("drain_1m_vs_best_peer", 8.0)
         .containsEntry("drain_10k_vs_best_peer", 3.0)
-        .containsEntry("drain_10k_vs_best_peer_default_settings", 2.0)
         .containsEntry("flat_10m_vs_100k", 0.9);
   }
 
@@ -174,8 +170,17 @@ class ResultsTest {
   }
 
   @Test
+  void anIntervalSaysHowOftenItHoldsTheTruth() {
+    assertThat(new Figure(1, 1, 1, 1).coverage()).isZero();
+    assertThat(new Figure(1, 0, 2, 3).coverage()).isEqualTo(75);
+    assertThat(new Figure(1, 0, 2, 5).coverage()).isEqualTo(94);
+    assertThat(new Figure(1, 0, 2, 20).coverage()).isEqualTo(95);
+    assertThat(new Figure(1, 0, 2, 20, true).coverage()).isZero();
+  }
+
+  @Test
   void whatFiguresAreDrawnOfTakesPartInMoreRounds() {
-    assertThat(List.of(Roster.TWIN, Roster.OURS, Roster.TUNED))
+    assertThat(List.of(Roster.TWIN, Roster.OURS))
         .extracting(Roster::rounds)
         .containsOnly(Rounds.ALL);
     assertThat(Roster.BEST_RAW).extracting(Roster::rounds).containsOnly(Rounds.ALL);
@@ -300,17 +305,17 @@ class ResultsTest {
     ObjectNode root = new ObjectMapper().createObjectNode();
     ObjectNode cell = root.putObject("cells").putObject("idle");
     metric(metric(cell.putObject("raw-notify"), "rate", 9, 9), "latency_p50_ms", 1, 3);
-    metric(metric(cell.putObject("outbox4j-tuned"), "rate", 9, 9), "latency_p50_ms", 2, 6);
-    metric(cell.withObject("/outbox4j-tuned"), "repeated", 0, 10);
-    metric(cell.withObject("/outbox4j-tuned"), "complete", 1, 1);
-    root.putObject("settings").putObject("outbox4j-tuned").put("batchSize", "1000");
+    metric(metric(cell.putObject("outbox4j"), "rate", 9, 9), "latency_p50_ms", 2, 6);
+    metric(cell.withObject("/outbox4j"), "repeated", 0, 10);
+    metric(cell.withObject("/outbox4j"), "complete", 1, 1);
+    root.putObject("settings").putObject("outbox4j").put("batchSize", "1000");
     String page = Markdown.of(root);
     assertThat(page)
         .contains("ratio of latency_p50_ms")
         .containsPattern("raw-notify +\\| +5 \\| +1\\.00 \\|")
         .containsPattern(
-            "outbox4j-tuned +\\| +5 \\| +2\\.00 \\|.* 4\\.00 \\(2\\.00 \\.\\. 6\\.00\\) \\| +5\\.00 \\|\n")
-        .containsPattern("outbox4j-tuned +\\| +batchSize=1000 \\|")
+            "outbox4j +\\| +5 \\| +2\\.00 \\|.* 4\\.00 \\(2\\.00 \\.\\. 6\\.00\\) \\| +5\\.00 \\|\n")
+        .containsPattern("outbox4j +\\| +batchSize=1000 \\|")
         .contains("repeated")
         .doesNotContain("complete");
   }

@@ -89,7 +89,7 @@ class RunTest {
 
   @Test
   void lostOrEarlyMessagesFailThoseThatFiguresAreDrawnOf() throws IOException {
-    for (Entrant entrant : List.of(Roster.OURS, Roster.TUNED, Roster.TWIN, Roster.NOTIFY)) {
+    for (Entrant entrant : List.of(Roster.OURS, Roster.TWIN, Roster.NOTIFY)) {
       assertFails(entrant, new Numbers().with("complete", 0));
       assertFails(entrant, new Numbers().with("missing", 1));
       assertFails(entrant, new Numbers().with("early", 1));
@@ -102,7 +102,7 @@ class RunTest {
 
   @Test
   void nobodyAlwaysFollowsTheSameOther() {
-    List<Entrant> all = List.of(Roster.TWIN, Roster.OURS, Roster.TUNED, Roster.PEERS.get(0));
+    List<Entrant> all = List.of(Roster.TWIN, Roster.OURS, Roster.SMALL_HEAP, Roster.PEERS.get(0));
     assertThat(Run.order(0, all)).isEqualTo(all);
     Map<Entrant, Set<Entrant>> before = new HashMap<>();
     for (int round = 0; round < 5; round++) {
@@ -117,15 +117,16 @@ class RunTest {
 
   @Test
   void ofTwoEachIsTheFirstAboutAsOften() {
-    List<Entrant> two = List.of(Roster.TWIN, Roster.TUNED);
+    List<Entrant> two = List.of(Roster.TWIN, Roster.SMALL_HEAP);
     assertThat(IntStream.range(0, 5).mapToObj(round -> Run.order(round, two).get(0)))
-        .containsExactly(Roster.TWIN, Roster.TUNED, Roster.TUNED, Roster.TWIN, Roster.TWIN);
+        .containsExactly(
+            Roster.TWIN, Roster.SMALL_HEAP, Roster.SMALL_HEAP, Roster.TWIN, Roster.TWIN);
   }
 
   @Test
   void turnsInASessionCountFromTheSecondOnAndOneThatFailsTakesNoMore() {
     List<Entrant> turns = new ArrayList<>();
-    List<Entrant> all = List.of(Roster.TWIN, Roster.OURS, Roster.TUNED);
+    List<Entrant> all = List.of(Roster.TWIN, Roster.OURS, Roster.SMALL_HEAP);
     Run run =
         run(
             Duration.ofDays(1),
@@ -150,17 +151,17 @@ class RunTest {
         .containsExactly(
             Roster.TWIN,
             Roster.OURS,
-            Roster.TUNED, // these do not count
+            Roster.SMALL_HEAP, // these do not count
             Roster.TWIN,
             Roster.OURS,
-            Roster.TUNED,
-            Roster.TUNED,
+            Roster.SMALL_HEAP,
+            Roster.SMALL_HEAP,
             Roster.TWIN, // nor these
-            Roster.TUNED,
+            Roster.SMALL_HEAP,
             Roster.TWIN);
     assertThat(run.failures()).containsOnlyKeys("cell outbox4j");
     Map<String, List<Numbers>> measured = run.results().cells().get("cell");
-    assertThat(measured).containsOnlyKeys(Roster.TWIN.label(), Roster.TUNED.label());
+    assertThat(measured).containsOnlyKeys(Roster.TWIN.label(), Roster.SMALL_HEAP.label());
     assertThat(measured.get(Roster.TWIN.label()))
         .extracting(numbers -> numbers.values().get("rate"))
         .containsExactly(4.0, 10.0);
@@ -168,7 +169,7 @@ class RunTest {
 
   @Test
   void thoseWhoWorkAtOnceTakeEachOthersPlaceFromRoundToRound() {
-    List<Entrant> two = List.of(Roster.TWIN, Roster.TUNED);
+    List<Entrant> two = List.of(Roster.TWIN, Roster.SMALL_HEAP);
     Run run =
         run(
             Duration.ofDays(1),
@@ -187,7 +188,7 @@ class RunTest {
     assertThat(measured.get(Roster.TWIN.label()))
         .extracting(numbers -> numbers.values().get("place"))
         .containsExactly(1.0, 2.0);
-    assertThat(measured.get(Roster.TUNED.label()))
+    assertThat(measured.get(Roster.SMALL_HEAP.label()))
         .extracting(numbers -> numbers.values().get("place"))
         .containsExactly(2.0, 1.0);
   }

@@ -40,6 +40,7 @@ public final class ContestantProcess {
   private final LongAdder marked = new LongAdder();
   private final List<Consuming> consumers = new ArrayList<>();
   private @Nullable CountingSink drained;
+  private volatile @Nullable Throwable uncaught;
 
   private ContestantProcess(Contestant contestant, Bench bench) {
     this.contestant = contestant;
@@ -64,6 +65,7 @@ public final class ContestantProcess {
     Bench bench = new Bench(args[1], args[2], args[3], options);
     Contestant contestant = byName(args[0]);
     ContestantProcess process = new ContestantProcess(contestant, bench);
+    Thread.setDefaultUncaughtExceptionHandler((thread, e) -> process.died(thread, e));
     answers.println(CONTRACT + contestant.contract());
     answers.println(ANSWER + "ready=1");
     try (BufferedReader tasks =
@@ -87,11 +89,22 @@ public final class ContestantProcess {
     throw new IllegalArgumentException("no contestant is called " + name);
   }
 
+  @SuppressWarnings("CatchAndPrintStackTrace") // a command's log
+  private void died(Thread thread, Throwable e) {
+    System.err.println("thread " + thread.getName() + " died");
+    e.printStackTrace();
+    uncaught = e;
+  }
+
   // whatever a contestant throws is its result
   @SuppressWarnings("CatchAndPrintStackTrace")
   private String answer(String task) {
     try {
-      return ANSWER + perform(task.split(" ", -1));
+      Numbers numbers = perform(task.split(" ", -1));
+      if (uncaught != null) { // one that lost a thread is slow, and that is no figure
+        throw new IllegalStateException("a thread died", uncaught);
+      }
+      return ANSWER + numbers;
     } catch (Throwable e) {
       e.printStackTrace();
       return FAILED + String.valueOf(e).replace('\n', ' ');

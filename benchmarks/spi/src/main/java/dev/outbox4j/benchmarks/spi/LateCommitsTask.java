@@ -108,7 +108,8 @@ final class LateCommitsTask {
       return sink.handle(payload);
     }
     LockSupport.parkNanos(HANDLER_NANOS); // so that publishing is faster
-    handled.incrementAndGet();
+    long left = published.get() - handled.incrementAndGet();
+    leastBacklog.accumulateAndGet(left, Math::min);
     return Verdict.ACK;
   }
 
@@ -125,9 +126,7 @@ final class LateCommitsTask {
     try (Connection connection = pool.getConnection()) {
       connection.setAutoCommit(false);
       while (running) {
-        long backlog = published.get() - handled.get();
-        leastBacklog.accumulateAndGet(backlog, Math::min);
-        if (backlog >= depth) {
+        if (published.get() - handled.get() >= depth) {
           LockSupport.parkNanos(HANDLER_NANOS);
           continue;
         }
