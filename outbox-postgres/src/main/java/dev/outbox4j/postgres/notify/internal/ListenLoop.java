@@ -214,8 +214,22 @@ final class ListenLoop implements Runnable {
     try {
       lost(thrown);
     } catch (Throwable worse) {
-      state = OUT;
-      registrations.forEach(Registration::tellState);
+      boolean first = !inOutage;
+      inOutage = true;
+      tell(OUT);
+      if (first) {
+        logUntold();
+      }
+    }
+  }
+
+  private void logUntold() {
+    try {
+      LOG.warn(
+          "LISTEN on channel {} is out, and why could not be told; it is tried again until it succeeds",
+          channel);
+    } catch (Throwable silent) {
+      // it is the log that fails: health has said it
     }
   }
 
