@@ -32,7 +32,12 @@ final class IdlePlan {
     long ceiling = Long.MAX_VALUE;
     long due = Long.MAX_VALUE;
     long sweep = Long.MAX_VALUE;
+    long retry = Long.MAX_VALUE;
     for (QueueLane lane : lanes) {
+      if (lane.isFailing()) { // it wants its next try, and says nothing of the others
+        retry = Math.min(retry, lane.untilRetry(now));
+        continue;
+      }
       ceiling = Math.min(ceiling, lane.watch().longestWait(listening, now));
       if (lane.watch().inReserve()) {
         continue; // who is on watch looks after what falls due and what lies below the bound
@@ -44,7 +49,7 @@ final class IdlePlan {
     }
     long wait = inReserve() ? ceiling : Math.min(ceiling, doubled(ceiling));
     wait = (long) (wait * ThreadLocalRandom.current().nextDouble(0.8, 1.0));
-    return Math.min(wait, Math.min(due, sweep));
+    return Math.min(Math.min(wait, retry), Math.min(due, sweep));
   }
 
   private long doubled(long ceiling) {

@@ -56,6 +56,11 @@ final class QueueLane {
     return !failing || now - retryAt >= 0;
   }
 
+  /** Returns how long until a claim that failed is tried again. */
+  long untilRetry(long now) {
+    return Math.max(0, retryAt - now);
+  }
+
   /** Returns how many rows the next claim asks for, of so many that there is room for. */
   int limited(int rows) {
     asked = Math.min(rows, limit);

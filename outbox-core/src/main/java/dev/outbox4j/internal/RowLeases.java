@@ -12,6 +12,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -80,7 +81,6 @@ final class RowLeases implements Renewable {
   @Override
   public void renewDue() {
     long now = System.nanoTime();
-    refusals = 0;
     begunAt = now;
     suspects.clear(); // of a round that an Error ended
     boolean overdue = false;
@@ -116,25 +116,44 @@ final class RowLeases implements Renewable {
       }
     }
     long sentAt = System.nanoTime();
+    Set<String> renewed = renewQueues(rows);
+    boolean answered = judgeSuspects();
+    long again = System.nanoTime() + retryPause;
     boolean failed = false;
-    try {
-      for (List<InFlight> ofQueue : rows.values()) {
-        for (int from = 0; from < ofQueue.size(); from += MAX_RENEW) {
-          renew(ofQueue.subList(from, Math.min(ofQueue.size(), from + MAX_RENEW)));
-        }
+    for (ClaimedBatch batch : due) {
+      if (answered && (renewed.contains(batch.queue()) || !rows.containsKey(batch.queue()))) {
+        batch.lease().renewed(sentAt, lease.toNanos());
+      } else {
+        batch.lease().renewLater(again);
+        failed = true;
       }
-    } catch (RuntimeException failure) {
-      failed = true;
     }
-    if (!judgeSuspects() || failed) {
-      long again = System.nanoTime() + retryPause;
-      due.forEach(batch -> batch.lease().renewLater(again));
+    if (failed) {
       return false;
     }
     failuresInRow = 0;
     lostInRow = 0;
-    due.forEach(batch -> batch.lease().renewed(sentAt, lease.toNanos()));
     return true;
+  }
+
+  /** Returns the queues whose rows are renewed, or known to be stuck. */
+  private Set<String> renewQueues(Map<String, List<InFlight>> rows) {
+    Set<String> renewed = new HashSet<>();
+    for (Map.Entry<String, List<InFlight>> queue : rows.entrySet()) {
+      List<InFlight> ofQueue = queue.getValue();
+      refusals = 0;
+      try {
+        for (int from = 0; from < ofQueue.size(); from += MAX_RENEW) {
+          renew(ofQueue.subList(from, Math.min(ofQueue.size(), from + MAX_RENEW)));
+        }
+        renewed.add(queue.getKey());
+      } catch (RuntimeException failure) {
+        if (refusals < MAX_REFUSALS) {
+          break; // the server is in trouble; many refused rows concern their queue alone
+        }
+      }
+    }
+    return renewed;
   }
 
   /** Returns false if nothing succeeds, so that it is not the rows. */
@@ -170,6 +189,7 @@ final class RowLeases implements Renewable {
       rows.computeIfAbsent(row.batch().queue(), queue -> new ArrayList<>()).add(row);
     }
     amongStuck = true;
+    refusals = 0;
     try {
       for (List<InFlight> ofQueue : rows.values()) {
         renew(ofQueue.subList(0, Math.min(ofQueue.size(), MAX_RENEW)));

@@ -59,12 +59,23 @@ final class EngineParts {
   /** Claims new rows, as if the claim had been sent at an instant. */
   static List<InFlight> claim(
       InMemoryStore store, InFlightRegistry registry, int count, Duration lease, long sentAt) {
+    return claim(store, registry, "orders", count, lease, sentAt);
+  }
+
+  /** Claims new rows of one queue, as if the claim had been sent at an instant. */
+  static List<InFlight> claim(
+      InMemoryStore store,
+      InFlightRegistry registry,
+      String queue,
+      int count,
+      Duration lease,
+      long sentAt) {
     for (int i = 0; i < count; i++) {
-      store.publish(OutboxMessage.to("orders").body("x").build());
+      store.publish(OutboxMessage.to(queue).body("x").build());
     }
     ClaimRequest request =
         new ClaimRequest(
-            "orders",
+            queue,
             ClaimRequest.Range.ALL,
             count,
             1 << 20,
@@ -73,7 +84,7 @@ final class EngineParts {
             ClaimRequest.Idle.UNCHANGED,
             null);
     ClaimedBatch batch =
-        new ClaimedBatch("orders", store.claim(request).rows(), sentAt, lease.toNanos());
+        new ClaimedBatch(queue, store.claim(request).rows(), sentAt, lease.toNanos());
     registry.add(batch);
     List<InFlight> rows = new ArrayList<>();
     for (InFlight row = batch.next(); row != null; row = batch.next()) {

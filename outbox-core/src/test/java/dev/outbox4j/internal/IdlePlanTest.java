@@ -88,6 +88,16 @@ class IdlePlanTest {
     assertThat(plan.nextWait(true, NOW)).isEqualTo(5 * MILLI);
   }
 
+  @Test
+  void aQueueWhoseClaimsFailIsTriedAgainAfterAPauseAndDoesNotKeepTheOthersAwake() {
+    emptyRounds(20);
+    reserve(first);
+    second.failed(false, NOW);
+    long wait = plan.nextWait(true, NOW);
+    assertThat(wait).isEqualTo(second.untilRetry(NOW)).isGreaterThan(50 * MILLI);
+    assertThat(plan.nextWait(true, NOW + wait)).as("it is to be tried now").isZero();
+  }
+
   private void assertWaitsAbout(long millis) {
     for (int i = 0; i < 100; i++) { // the part that is left to chance
       assertThat(plan.nextWait(false, NOW)).isBetween(millis * MILLI * 8 / 10, millis * MILLI);

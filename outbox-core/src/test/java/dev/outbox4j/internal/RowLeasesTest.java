@@ -218,6 +218,26 @@ class RowLeasesTest {
   }
 
   @Test
+  void manyRefusedRowsOfOneQueueDoNotKeepAnotherQueueFromBeingRenewed() {
+    List<InFlight> refused = running(100, LEASE.dividedBy(2));
+    refused.forEach(row -> store.failWrites(row.id(), Fault.ROW));
+    InFlight other =
+        EngineParts.claim(
+                store,
+                shared.registry(),
+                "payments",
+                1,
+                LEASE,
+                System.nanoTime() - LEASE.dividedBy(2).toNanos())
+            .get(0);
+    other.start(System.nanoTime());
+    leases.renewDue();
+    assertThat(other.batch().lease().overdue()).isFalse();
+    assertThat(other.batch().lease().dueAt(System.nanoTime())).isFalse();
+    assertThat(refused.get(0).batch().lease().overdue()).isTrue();
+  }
+
+  @Test
   void aLockedRowIsNamedUnlessItsOutcomeIsJustBeingWritten() {
     List<InFlight> rows = running(2, LEASE.dividedBy(2));
     store.lock(rows.get(0).id());

@@ -54,7 +54,7 @@ public final class PostgresOutbox {
 
   /**
    * Returns the outbox's store, with the {@linkplain #DEFAULT_NETWORK_TIMEOUT default} network
-   * timeout. Does no I/O. The connections must be pgjdbc's, at isolation level READ COMMITTED.
+   * timeout. Does no I/O. The connections must be pgjdbc's, at any isolation level.
    *
    * @return the store
    */
@@ -63,12 +63,13 @@ public final class PostgresOutbox {
   }
 
   /**
-   * Returns the outbox's store. Does no I/O. The connections must be pgjdbc's, at isolation level
-   * READ COMMITTED.
+   * Returns the outbox's store. Does no I/O. The connections must be pgjdbc's, at any isolation
+   * level.
    *
    * @param networkTimeout how long to wait for the server's answer before the connection is given
-   *     up, 1 ms to about 24 days; a shorter one that the connection has already is kept. Bounds
-   *     what a connection costs that has died without a word
+   *     up, 1 ms to about 24 days; a shorter one that the connection has already ({@code
+   *     socketTimeout}) is kept, but the server's limit follows this one. Bounds what a connection
+   *     costs that has died without a word
    * @return the store
    * @throws IllegalArgumentException if the timeout is out of range
    */

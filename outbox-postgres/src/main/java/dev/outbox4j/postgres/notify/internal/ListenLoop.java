@@ -39,6 +39,7 @@ final class ListenLoop implements Runnable {
   private final String checkSql;
   private final ListenDriver driver;
   private final Probe probe;
+  private final ThreadFactory threads;
   private final Thread thread;
   private final List<Registration> registrations = new CopyOnWriteArrayList<>();
 
@@ -59,9 +60,15 @@ final class ListenLoop implements Runnable {
     this.checkSql = ListenCheck.of(channel);
     this.driver = driver;
     this.probe = probe;
-    this.thread = threads.newThread(this);
-    thread.setName(threadName());
-    thread.setDaemon(true);
+    this.threads = threads;
+    this.thread = newThread(this, threadName());
+  }
+
+  private Thread newThread(Runnable task, String name) {
+    Thread created = threads.newThread(task);
+    created.setName(name);
+    created.setDaemon(true);
+    return created;
   }
 
   private String threadName() {
@@ -84,9 +91,12 @@ final class ListenLoop implements Runnable {
   void add(Registration registration) {
     registrations.add(registration);
     if (state != LinkState.UNKNOWN) {
-      Thread greeting = new Thread(registration::tellState, threadName() + "-greeting");
-      greeting.setDaemon(true);
-      greeting.start();
+      try {
+        newThread(registration::tellState, threadName() + "-greeting").start();
+      } catch (RuntimeException | Error noThread) { // its caller has nothing to close
+        registrations.remove(registration);
+        throw noThread;
+      }
     }
   }
 

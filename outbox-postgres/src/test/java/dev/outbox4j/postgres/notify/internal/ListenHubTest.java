@@ -7,6 +7,8 @@ import dev.outbox4j.spi.NotificationSource.Listener;
 import dev.outbox4j.spi.NotificationSource.Subscription;
 import java.net.ConnectException;
 import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -54,6 +56,36 @@ class ListenHubTest {
     Subscription subscription = hub.listen("channel", listener);
     assertThat(told.await(20, TimeUnit.SECONDS)).isTrue(); // by a thread that lives
     subscription.close();
+  }
+
+  @Test
+  void aListenerThatCouldNotBeGreetedDoesNotKeepTheChannelOpen() throws InterruptedException {
+    AtomicBoolean exhausted = new AtomicBoolean();
+    List<Thread> threads = new CopyOnWriteArrayList<>();
+    ListenHub hub =
+        new ListenHub(
+            new Nowhere(),
+            Probe.DEFAULT,
+            task -> {
+              if (exhausted.get()) {
+                throw new OutOfMemoryError("unable to create native thread");
+              }
+              Thread thread = new Thread(task);
+              threads.add(thread);
+              return thread;
+            });
+    CountDownLatch told = new CountDownLatch(1);
+    Subscription first = hub.listen("channel", listener(told));
+    assertThat(told.await(20, TimeUnit.SECONDS)).isTrue();
+    exhausted.set(true);
+    Listener second = listener(new CountDownLatch(1));
+    assertThatThrownBy(() -> hub.listen("channel", second)).isInstanceOf(OutOfMemoryError.class);
+
+    first.close();
+    for (Thread thread : threads) {
+      thread.join(TimeUnit.SECONDS.toMillis(20));
+      assertThat(thread.isAlive()).isFalse();
+    }
   }
 
   /** What ends a connection may be anything: memory, a logger, an exception that cannot be read. */
