@@ -3,7 +3,6 @@ package dev.outbox4j;
 import java.time.Instant;
 import java.util.Map;
 import java.util.Optional;
-import org.jspecify.annotations.Nullable;
 
 /**
  * One message under one lease, as a handler receives it. Thread-safe. Instants are the database
@@ -17,14 +16,14 @@ public interface Delivery {
   /** {@return the queue the message was published to} */
   String queue();
 
-  /** {@return the stable message type, or null if it was published without one} */
-  @Nullable String type();
+  /** {@return the stable message type, if it was published with one} */
+  Optional<String> type();
 
-  /** {@return the key whose messages belong in order, or null} */
-  @Nullable String orderingKey();
+  /** {@return the key whose messages belong in order, if it has one} */
+  Optional<String> orderingKey();
 
-  /** {@return the dedup key among live rows, or null} */
-  @Nullable String timerId();
+  /** {@return the dedup key among live rows, if it has one} */
+  Optional<String> timerId();
 
   /** {@return the bytes as published} */
   Payload payload();

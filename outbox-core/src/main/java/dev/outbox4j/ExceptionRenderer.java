@@ -3,6 +3,7 @@ package dev.outbox4j;
 import dev.outbox4j.internal.Causes;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.util.List;
 import java.util.stream.Collectors;
 
 /**
@@ -21,10 +22,19 @@ public interface ExceptionRenderer {
    */
   String render(Throwable failure);
 
-  /** {@return the default: the stack trace with all causes} */
+  /**
+   * {@return the default: the exception and its causes, a line each, and then the stack trace}
+   * Where the text is cut short, the causes are what is left.
+   */
   static ExceptionRenderer stackTrace() {
     return failure -> {
       StringWriter text = new StringWriter();
+      List<Throwable> causes = Causes.of(failure);
+      if (causes.size() > 1) {
+        causes.forEach(
+            each -> text.append(each == failure ? "" : "caused by ").append(each + "\n"));
+        text.append('\n');
+      }
       failure.printStackTrace(new PrintWriter(text, true));
       return text.toString();
     };

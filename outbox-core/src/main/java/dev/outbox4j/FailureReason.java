@@ -12,9 +12,7 @@ public enum FailureReason {
   /** The handler rejected the message, or failed in {@link AckMode#REJECT_ON_ERROR}. */
   REJECTED("rejected"),
   /** The payload could not be decoded; the handler was not called. */
-  UNDECODABLE("undecodable"),
-  /** The message outlived its time to live. */
-  EXPIRED("expired");
+  UNDECODABLE("undecodable");
 
   private final String code;
 

@@ -63,29 +63,29 @@ public final class OutboxMessage {
     return queue;
   }
 
-  /** {@return the stable message type, or null} */
-  public @Nullable String type() {
-    return type;
+  /** {@return the stable message type, if it has one} */
+  public Optional<String> type() {
+    return Optional.ofNullable(type);
   }
 
-  /** {@return the ordering key, or null} */
-  public @Nullable String orderingKey() {
-    return orderingKey;
+  /** {@return the ordering key, if it has one} */
+  public Optional<String> orderingKey() {
+    return Optional.ofNullable(orderingKey);
   }
 
-  /** {@return the dedup key among live rows, or null} */
-  public @Nullable String timerId() {
-    return timerId;
+  /** {@return the dedup key among live rows, if it has one} */
+  public Optional<String> timerId() {
+    return Optional.ofNullable(timerId);
   }
 
-  /** {@return the delay until the message is due, by the server's clock, or null for at once} */
-  public @Nullable Duration deliverIn() {
-    return deliverIn;
+  /** {@return the delay until the message is due, by the server's clock, if one was set} */
+  public Optional<Duration> deliverIn() {
+    return Optional.ofNullable(deliverIn);
   }
 
-  /** {@return the instant from which the message is due, or null for at once} */
-  public @Nullable Instant deliverAt() {
-    return deliverAt;
+  /** {@return the instant from which the message is due, if one was set} */
+  public Optional<Instant> deliverAt() {
+    return Optional.ofNullable(deliverAt);
   }
 
   /** {@return the headers, unmodifiable; content type and correlation id are among them} */

@@ -8,11 +8,12 @@ import dev.outbox4j.spi.DeadLetters;
 import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.OutboxStore;
 import dev.outbox4j.spi.PayloadCodec;
-import dev.outbox4j.spi.SubscriberEvents;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.Executor;
@@ -103,6 +104,12 @@ public interface OutboxSubscriber extends AutoCloseable {
     /** How long a drain waits for running handlers: 15 s. */
     public static final Duration DEFAULT_GRACEFUL_TIMEOUT = Duration.ofSeconds(15);
 
+    /** How long a handler may run: 5 min. */
+    public static final Duration DEFAULT_HANDLER_TIMEOUT = Duration.ofMinutes(5);
+
+    /** The claims of a row beyond the attempts of its retry policy: {@value}. */
+    public static final int DEFAULT_SPARE_DELIVERIES = 20;
+
     /** The size of a rendered exception in the dead-letter table: {@value} bytes in UTF-8. */
     public static final int DEFAULT_MAX_EXCEPTION_BYTES = 8 * 1024;
 
@@ -113,6 +120,7 @@ public interface OutboxSubscriber extends AutoCloseable {
     private @Nullable OutboxStore store;
     private @Nullable NotificationSource source;
     private @Nullable DeadLetters deadLetters;
+    private boolean deletesTerminalFailures;
     private @Nullable Executor executor;
     private boolean virtualThreads;
     private int workers = DEFAULT_WORKERS;
@@ -123,11 +131,15 @@ public interface OutboxSubscriber extends AutoCloseable {
     private Duration maxPollUnheard = DEFAULT_MAX_POLL_UNHEARD;
     private Duration gracefulTimeout = DEFAULT_GRACEFUL_TIMEOUT;
     private @Nullable Duration handlerTimeout;
+    private boolean unlimitedHandlerTime;
     private @Nullable RetryPolicy retry;
+    private final Map<String, RetryPolicy> retryOfTypes = new LinkedHashMap<>();
     private AckMode ackMode = AckMode.AUTO;
-    private int maxDeliveries;
+    private @Nullable Integer maxDeliveries;
+    private boolean unlimitedDeliveries;
     private int maxExceptionBytes = DEFAULT_MAX_EXCEPTION_BYTES;
     private ExceptionRenderer renderer = ExceptionRenderer.stackTrace();
+    private boolean logsMessages;
     private boolean stopOnShutdown;
 
     private Builder(String queue) {
@@ -184,14 +196,25 @@ public interface OutboxSubscriber extends AutoCloseable {
     }
 
     /**
-     * Sets where terminal failures go; without it their rows are deleted and a warning is logged at
-     * the start.
+     * Sets where terminal failures go. Required, unless they are {@linkplain
+     * #deleteTerminalFailures() deleted}.
      *
      * @param deadLetters the dead letters
      * @return this builder
      */
     public Builder deadLetters(DeadLetters deadLetters) {
       this.deadLetters = Objects.requireNonNull(deadLetters, "deadLetters");
+      return this;
+    }
+
+    /**
+     * Deletes messages that fail for good, in place of {@link #deadLetters}. Each is logged as an
+     * error, without its payload, which is gone then.
+     *
+     * @return this builder
+     */
+    public Builder deleteTerminalFailures() {
+      this.deletesTerminalFailures = true;
       return this;
     }
 
@@ -248,6 +271,45 @@ public interface OutboxSubscriber extends AutoCloseable {
      */
     @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
     public <T, R> Builder on(String type, Class<T> bodyType, ResultHandler<T, R> handler) {
+      handlers.addReturning(OutboxMessage.requireName("type", type), bodyType, handler);
+      return this;
+    }
+
+    /**
+     * Handles messages of a type, decoded to a type with type arguments, with a handler that
+     * returns nothing: {@code on("cart.filled", new TypeRef<List<Item>>() {}, this::fill)}. See
+     * {@link #on(String, Class, TypedHandler)}.
+     *
+     * @param type the message type; not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes
+     *     in UTF-8
+     * @param bodyType what to decode the payload to
+     * @param handler the handler
+     * @param <T> the same as {@code bodyType}
+     * @return this builder
+     * @throws IllegalArgumentException if the type has a handler already
+     */
+    @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
+    public <T> Builder on(String type, TypeRef<T> bodyType, TypedHandler<T> handler) {
+      handlers.add(OutboxMessage.requireName("type", type), bodyType, handler);
+      return this;
+    }
+
+    /**
+     * Handles messages of a type, decoded to a type with type arguments, with a handler that
+     * returns an {@link Outcome} or a {@link java.util.concurrent.CompletionStage}. See {@link
+     * #on(String, Class, ResultHandler)}.
+     *
+     * @param type the message type; not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes
+     *     in UTF-8
+     * @param bodyType what to decode the payload to
+     * @param handler the handler
+     * @param <T> the same as {@code bodyType}
+     * @param <R> what the handler returns
+     * @return this builder
+     * @throws IllegalArgumentException if the type has a handler already
+     */
+    @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
+    public <T, R> Builder on(String type, TypeRef<T> bodyType, ResultHandler<T, R> handler) {
       handlers.addReturning(OutboxMessage.requireName("type", type), bodyType, handler);
       return this;
     }
@@ -431,12 +493,23 @@ public interface OutboxSubscriber extends AutoCloseable {
      * in every {@link AckMode}, unless the retry policy gives it up. From then on {@link
      * Delivery#leaseLost()} tells the handler that the message is no longer its own.
      *
-     * @param timeout 1 ms to 24 h; unbounded by default
+     * @param timeout 1 ms to 24 h; default 5 min
      * @return this builder
      */
     public Builder handlerTimeout(Duration timeout) {
       this.handlerTimeout =
           Check.range("handlerTimeout", timeout, Duration.ofMillis(1), Duration.ofHours(24));
+      return this;
+    }
+
+    /**
+     * Lets handlers run for as long as they like. One that never ends keeps its worker and its
+     * message until the process ends.
+     *
+     * @return this builder
+     */
+    public Builder unlimitedHandlerTime() {
+      this.unlimitedHandlerTime = true;
       return this;
     }
 
@@ -448,6 +521,20 @@ public interface OutboxSubscriber extends AutoCloseable {
      */
     public Builder retry(RetryPolicy retry) {
       this.retry = Objects.requireNonNull(retry, "retry");
+      return this;
+    }
+
+    /**
+     * Sets the same for messages of one type.
+     *
+     * @param type the message type; not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes
+     *     in UTF-8
+     * @param retry the policy
+     * @return this builder
+     */
+    public Builder retry(String type, RetryPolicy retry) {
+      retryOfTypes.put(
+          OutboxMessage.requireName("type", type), Objects.requireNonNull(retry, "retry"));
       return this;
     }
 
@@ -464,13 +551,24 @@ public interface OutboxSubscriber extends AutoCloseable {
 
     /**
      * Dead-letters a row that is claimed more often than this, without calling the handler: a
-     * message that kills its process would otherwise come for ever.
+     * message that kills its process would otherwise come for ever. Each attempt is a claim.
      *
-     * @param maxDeliveries 1 or more; unbounded by default
+     * @param maxDeliveries 1 or more; default: {@value #DEFAULT_SPARE_DELIVERIES} more than the
+     *     retry policy of the message's type has attempts
      * @return this builder
      */
     public Builder maxDeliveries(int maxDeliveries) {
       this.maxDeliveries = Check.range("maxDeliveries", maxDeliveries, 1, Integer.MAX_VALUE);
+      return this;
+    }
+
+    /**
+     * Claims a row as often as it takes, also one that kills its process each time.
+     *
+     * @return this builder
+     */
+    public Builder unlimitedDeliveries() {
+      this.unlimitedDeliveries = true;
       return this;
     }
 
@@ -497,12 +595,23 @@ public interface OutboxSubscriber extends AutoCloseable {
     }
 
     /**
+     * Logs the messages of exceptions that handlers throw, and the reasons they give. Without this
+     * the log has classes and places only, since a message may quote a payload.
+     *
+     * @return this builder
+     */
+    public Builder logExceptionMessages() {
+      this.logsMessages = true;
+      return this;
+    }
+
+    /**
      * Adds an observer, such as metrics.
      *
      * @param observer the observer
      * @return this builder
      */
-    public Builder observe(SubscriberEvents observer) {
+    public Builder events(SubscriberEvents observer) {
       observers.add(Objects.requireNonNull(observer, "observer"));
       return this;
     }
@@ -532,6 +641,27 @@ public interface OutboxSubscriber extends AutoCloseable {
       if (executor != null && virtualThreads) {
         faults.add("executor(...) and virtualThreads() are both set; set one of them");
       }
+      if (deadLetters == null && !deletesTerminalFailures) {
+        faults.add(
+            "deadLetters(...) is missing; say where messages go that fail for good, or deleteTerminalFailures()");
+      }
+      if (deadLetters != null && deletesTerminalFailures) {
+        faults.add("deadLetters(...) and deleteTerminalFailures() are both set; set one of them");
+      }
+      if (handlerTimeout != null && unlimitedHandlerTime) {
+        faults.add("handlerTimeout(...) and unlimitedHandlerTime() are both set; set one of them");
+      }
+      if (maxDeliveries != null && unlimitedDeliveries) {
+        faults.add("maxDeliveries(...) and unlimitedDeliveries() are both set; set one of them");
+      }
+      for (String type : retryOfTypes.keySet()) {
+        if (!handlers.serves(type)) {
+          faults.add(
+              "retry(...) is set for type '"
+                  + Utf8.bounded(type, 100)
+                  + "', which has no handler; add on(...) or otherwise(...), or correct the type");
+        }
+      }
       if (handlerTimeout != null
           && handlerTimeout.compareTo(gracefulTimeout) > 0
           && gracefulTimeout.isZero()) {
@@ -555,16 +685,25 @@ public interface OutboxSubscriber extends AutoCloseable {
               deadLetters == null ? null : deadLetters.bind(store),
               handlers.build(),
               List.copyOf(observers),
-              new SubscriberSettings.Work(workers, executor, virtualThreads, handlerTimeout),
+              new SubscriberSettings.Work(
+                  workers, executor, virtualThreads, unlimitedHandlerTime ? null : handlerLimit()),
               new SubscriberSettings.Claiming(batchSize, lease, minPoll, maxPoll, maxPollUnheard),
               new SubscriberSettings.Failing(
                   retry == null ? RetryPolicy.standard() : retry,
-                  retry != null,
+                  retryOfTypes,
+                  retry != null || !retryOfTypes.isEmpty(),
                   ackMode,
-                  maxDeliveries,
+                  unlimitedDeliveries
+                      ? SubscriberSettings.Deliveries.UNLIMITED
+                      : new SubscriberSettings.Deliveries(maxDeliveries, DEFAULT_SPARE_DELIVERIES),
                   renderer,
-                  maxExceptionBytes),
+                  maxExceptionBytes,
+                  logsMessages),
               new SubscriberSettings.Stopping(gracefulTimeout, stopOnShutdown)));
+    }
+
+    private Duration handlerLimit() {
+      return handlerTimeout == null ? DEFAULT_HANDLER_TIMEOUT : handlerTimeout;
     }
   }
 }

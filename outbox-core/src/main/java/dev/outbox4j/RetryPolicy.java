@@ -1,8 +1,5 @@
 package dev.outbox4j;
 
-import io.github.resilience4j.core.IntervalFunction;
-import io.github.resilience4j.core.functions.Either;
-import io.github.resilience4j.retry.RetryConfig;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -22,12 +19,7 @@ public final class RetryPolicy {
 
   private static final int DEFAULT_ATTEMPTS = 10;
 
-  @FunctionalInterface
-  private interface DelayMillis {
-    long after(int attempt, @Nullable Throwable failure);
-  }
-
-  private final DelayMillis delayMillis;
+  private final RetryDelay delay;
   private final Duration max;
   private final double jitter;
   private final int attempts;
@@ -35,13 +27,13 @@ public final class RetryPolicy {
   private final List<Predicate<Throwable>> permanent;
 
   private RetryPolicy(
-      DelayMillis delayMillis,
+      RetryDelay delay,
       Duration max,
       double jitter,
       int attempts,
       @Nullable Duration maxTotalTime,
       List<Predicate<Throwable>> permanent) {
-    this.delayMillis = delayMillis;
+    this.delay = delay;
     this.max = max;
     this.jitter = jitter;
     this.attempts = attempts;
@@ -76,19 +68,7 @@ public final class RetryPolicy {
     if (!(multiplier >= 1.0) || Double.isInfinite(multiplier)) {
       throw new IllegalArgumentException("multiplier is " + multiplier + "; it must be 1 or more");
     }
-    IntervalFunction curve =
-        IntervalFunction.ofExponentialBackoff(first, multiplier, MAX_DELAY.toMillis());
-    int steps = stepsToMax(first, multiplier);
-    return of((attempt, failure) -> curve.apply(Math.min(attempt, steps)));
-  }
-
-  // the curve is computed step by step, so a message that failed a million times would cost as many
-  private static int stepsToMax(long first, double multiplier) {
-    if (multiplier == 1.0) {
-      return 1;
-    }
-    double steps = Math.log((double) MAX_DELAY.toMillis() / first) / Math.log(multiplier);
-    return (int) Math.min(Integer.MAX_VALUE, Math.ceil(steps) + 2);
+    return custom((attempt, failure) -> millis(first * Math.pow(multiplier, attempt - 1.0)));
   }
 
   /**
@@ -100,9 +80,8 @@ public final class RetryPolicy {
    */
   public static RetryPolicy linear(Duration initial, Duration step) {
     long first = positive("initial", initial);
-    long more = Check.range("step", step, Duration.ZERO, MAX_DELAY).toMillis();
-    long enough = MAX_DELAY.toMillis() / Math.max(1, more) + 1; // more steps could overflow
-    return of((attempt, failure) -> first + more * Math.min(attempt - 1L, enough));
+    double more = Check.range("step", step, Duration.ZERO, MAX_DELAY).toMillis();
+    return custom((attempt, failure) -> millis(first + more * (attempt - 1.0)));
   }
 
   /**
@@ -112,35 +91,29 @@ public final class RetryPolicy {
    * @return the policy
    */
   public static RetryPolicy constant(Duration delay) {
-    IntervalFunction curve = IntervalFunction.of(positive("delay", delay));
-    return of((attempt, failure) -> curve.apply(attempt));
+    positive("delay", delay);
+    return custom((attempt, failure) -> delay);
   }
 
   /** {@return the policy that gives up at the first failure} */
   public static RetryPolicy none() {
-    return of((attempt, failure) -> 0).attempts(1);
+    return custom((attempt, failure) -> Duration.ZERO).attempts(1);
   }
 
   /**
-   * Returns a policy with the attempts, delays and exception classification of a resilience4j
-   * configuration. Its rules on results are not used: a handler says so by its {@link Outcome}.
+   * Returns a policy whose delays a function gives; 10 attempts. Jitter and the longest delay apply
+   * to what it gives.
    *
-   * @param config the configuration; read once per failure, never changed
+   * @param delay called once per failure that is not the last
    * @return the policy
    */
-  public static RetryPolicy from(RetryConfig config) {
-    Predicate<Throwable> retryable = config.getExceptionPredicate();
-    var interval = config.<Object>getIntervalBiFunction();
-    return of((attempt, failure) ->
-            interval.apply(
-                attempt,
-                Either.left(failure == null ? new OutboxException("retry asked for") : failure)))
-        .attempts(config.getMaxAttempts())
-        .giveUpIf(failure -> !retryable.test(failure));
+  public static RetryPolicy custom(RetryDelay delay) {
+    return new RetryPolicy(
+        Objects.requireNonNull(delay, "delay"), MAX_DELAY, 0, DEFAULT_ATTEMPTS, null, List.of());
   }
 
-  private static RetryPolicy of(DelayMillis delayMillis) {
-    return new RetryPolicy(delayMillis, MAX_DELAY, 0, DEFAULT_ATTEMPTS, null, List.of());
+  private static Duration millis(double millis) {
+    return Duration.ofMillis((long) Math.min(millis, (double) MAX_DELAY.toMillis()));
   }
 
   private static long positive(String what, Duration value) {
@@ -155,7 +128,7 @@ public final class RetryPolicy {
    */
   public RetryPolicy max(Duration max) {
     positive("max", max);
-    return new RetryPolicy(delayMillis, max, jitter, attempts, maxTotalTime, permanent);
+    return new RetryPolicy(delay, max, jitter, attempts, maxTotalTime, permanent);
   }
 
   /**
@@ -168,7 +141,7 @@ public final class RetryPolicy {
     if (attempts < 1) {
       throw new IllegalArgumentException("attempts is " + attempts + "; it must be 1 or more");
     }
-    return new RetryPolicy(delayMillis, max, jitter, attempts, maxTotalTime, permanent);
+    return new RetryPolicy(delay, max, jitter, attempts, maxTotalTime, permanent);
   }
 
   /**
@@ -181,7 +154,7 @@ public final class RetryPolicy {
     if (!(jitter >= 0 && jitter <= 1)) {
       throw new IllegalArgumentException("jitter is " + jitter + "; it must be 0 to 1");
     }
-    return new RetryPolicy(delayMillis, max, jitter, attempts, maxTotalTime, permanent);
+    return new RetryPolicy(delay, max, jitter, attempts, maxTotalTime, permanent);
   }
 
   /**
@@ -197,7 +170,7 @@ public final class RetryPolicy {
       throw new IllegalArgumentException(
           "maxTotalTime is " + maxTotalTime + "; it must be more than zero");
     }
-    return new RetryPolicy(delayMillis, max, jitter, attempts, maxTotalTime, permanent);
+    return new RetryPolicy(delay, max, jitter, attempts, maxTotalTime, permanent);
   }
 
   /**
@@ -223,7 +196,7 @@ public final class RetryPolicy {
   public RetryPolicy giveUpIf(Predicate<Throwable> permanent) {
     List<Predicate<Throwable>> all = new ArrayList<>(this.permanent);
     all.add(Objects.requireNonNull(permanent, "permanent"));
-    return new RetryPolicy(delayMillis, max, jitter, attempts, maxTotalTime, all);
+    return new RetryPolicy(delay, max, jitter, attempts, maxTotalTime, all);
   }
 
   /**
@@ -268,10 +241,14 @@ public final class RetryPolicy {
    * @return zero or more
    */
   public Duration delayAfter(int attempt, @Nullable Throwable failure) {
-    double millis = Math.max(0, delayMillis.after(attempt, failure));
+    Duration wait = delay.after(attempt, failure);
+    if (wait.isNegative() || wait.isZero()) {
+      return Duration.ZERO;
+    }
+    double millis = wait.compareTo(MAX_DELAY) > 0 ? MAX_DELAY.toMillis() : wait.toMillis();
     if (jitter > 0) {
       millis *= 1 + jitter * ThreadLocalRandom.current().nextDouble(-1, 1);
     }
-    return Duration.ofMillis((long) Math.min(millis, (double) max.toMillis()));
+    return millis(Math.min(millis, (double) max.toMillis()));
   }
 }

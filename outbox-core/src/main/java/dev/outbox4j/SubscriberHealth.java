@@ -3,36 +3,45 @@ package dev.outbox4j;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Optional;
-import org.jspecify.annotations.Nullable;
 
 /**
  * What a subscriber knows of itself, read from memory. Instants are this process's clock.
  *
  * @param subscriber the subscriber's name
  * @param state where it is in its life
- * @param lastClaimAt when a claim last succeeded, or null
- * @param lastErrorAt when the database or the engine last failed, or null
- * @param lastError what failed then, or null
+ * @param lastClaimAt when a claim last succeeded, if one did
+ * @param lastFailureAt when the database or the engine last failed, if it did
+ * @param lastFailure what failed then; names the row where one is the cause
  * @param failing true while the latest claim or write failed; after an outcome that the server
  *     refused, for two leases at most
  * @param listener what is known of the LISTEN connection
  * @param inFlight rows claimed and not settled
  * @param running handlers that run now
- * @param oldestInFlight how long the oldest row in flight has been so; zero if there is none
+ * @param oldest the message that has been in flight for longest, if one is
  * @param deadLettersWaiting terminal failures that the dead-letter table has not taken yet
  */
 public record SubscriberHealth(
     String subscriber,
     SubscriberState state,
-    @Nullable Instant lastClaimAt,
-    @Nullable Instant lastErrorAt,
-    @Nullable String lastError,
+    Optional<Instant> lastClaimAt,
+    Optional<Instant> lastFailureAt,
+    Optional<String> lastFailure,
     boolean failing,
     Listener listener,
     int inFlight,
     int running,
-    Duration oldestInFlight,
+    Optional<InFlight> oldest,
     int deadLettersWaiting) {
+
+  /**
+   * A message that is in flight.
+   *
+   * @param queue its queue
+   * @param id its row's id
+   * @param type its type, if it has one
+   * @param age how long ago it was claimed
+   */
+  public record InFlight(String queue, long id, Optional<String> type, Duration age) {}
 
   /** The state of the LISTEN connection. */
   public enum Listener {
@@ -53,10 +62,5 @@ public record SubscriberHealth(
         && !failing
         && listener != Listener.DOWN
         && deadLettersWaiting == 0;
-  }
-
-  /** {@return what failed last, if anything did} */
-  public Optional<String> lastFailure() {
-    return Optional.ofNullable(lastError);
   }
 }

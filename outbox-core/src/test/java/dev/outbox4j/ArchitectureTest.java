@@ -46,13 +46,31 @@ class ArchitectureTest {
           .resideInAPackage("io.micrometer..");
 
   @ArchTest
-  static final ArchRule jackson_is_seen_in_one_package =
+  static final ArchRule resilience4j_is_seen_in_one_package =
       noClasses()
           .that()
-          .resideOutsideOfPackage("dev.outbox4j.codec.jackson..")
+          .resideOutsideOfPackage("dev.outbox4j.resilience4j..")
+          .should()
+          .dependOnClassesThat()
+          .resideInAPackage("io.github.resilience4j..");
+
+  @ArchTest
+  static final ArchRule jackson_2_is_seen_in_one_package =
+      noClasses()
+          .that()
+          .resideOutsideOfPackage("dev.outbox4j.codec.jackson2..")
           .should()
           .dependOnClassesThat()
           .resideInAPackage("com.fasterxml..");
+
+  @ArchTest
+  static final ArchRule jackson_3_is_seen_in_one_package =
+      noClasses()
+          .that()
+          .resideOutsideOfPackage("dev.outbox4j.codec.jackson3..")
+          .should()
+          .dependOnClassesThat()
+          .resideInAPackage("tools.jackson..");
 
   @ArchTest
   static final ArchRule public_signatures_show_nothing_of_the_inside =

@@ -4,8 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.spi.ClaimRequest;
-import dev.outbox4j.spi.StoreException;
-import dev.outbox4j.spi.SubscriberEvents;
 import java.time.Clock;
 import java.time.Duration;
 import java.time.Instant;
@@ -66,13 +64,14 @@ class ClaimFaultsTest extends EngineFixture {
     store.beforeEachClaim(
         request -> {
           if (broken.get() && request.queue().equals("broken")) {
-            throw new StoreException("no queue", StoreException.Fault.SETUP, false, null);
+            throw new OutboxStoreException(
+                "no queue", OutboxStoreException.Fault.SETUP, false, null);
           }
         });
     start(
         builder()
             .queues("broken")
-            .observe(
+            .events(
                 new SubscriberEvents() {
                   @Override
                   public void storeFailed(String name, String operation, Throwable cause) {
@@ -112,7 +111,8 @@ class ClaimFaultsTest extends EngineFixture {
           }
           if (toFail.get() > 0 && toFail.getAndDecrement() > 0) {
             failedAt.add(now);
-            throw new StoreException("down", StoreException.Fault.TRANSIENT, false, null);
+            throw new OutboxStoreException(
+                "down", OutboxStoreException.Fault.TRANSIENT, false, null);
           }
           succeeded.incrementAndGet();
         });
@@ -141,7 +141,7 @@ class ClaimFaultsTest extends EngineFixture {
             range.equals(ClaimRequest.Range.ALL) ? Duration.ofSeconds(20) : Duration.ofMillis(10));
     start(
         builder()
-            .observe(
+            .events(
                 new SubscriberEvents() {
                   @Override
                   public void storeFailed(String name, String operation, Throwable cause) {

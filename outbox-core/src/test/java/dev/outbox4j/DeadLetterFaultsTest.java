@@ -4,8 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.spi.PayloadCodec;
-import dev.outbox4j.spi.StoreException;
-import dev.outbox4j.spi.SubscriberEvents;
 import dev.outbox4j.spi.UndecodableException;
 import dev.outbox4j.testing.CapturedLogs;
 import java.lang.reflect.Type;
@@ -33,7 +31,8 @@ class DeadLetterFaultsTest extends EngineFixture {
           if (operation.equals("dead-letter")) {
             int attempt = tries.incrementAndGet();
             if (attempt == 1) {
-              throw new StoreException("no table", StoreException.Fault.SETUP, false, null);
+              throw new OutboxStoreException(
+                  "no table", OutboxStoreException.Fault.SETUP, false, null);
             }
             if (attempt == 2) {
               throw new NoClassDefFoundError("driver");
@@ -67,7 +66,7 @@ class DeadLetterFaultsTest extends EngineFixture {
           } else if (operation.equals("dead-letter") && broken.get()) {
             tries.incrementAndGet();
             most.accumulateAndGet(inARow.incrementAndGet(), Math::max);
-            throw new StoreException("refused", StoreException.Fault.ROW, false, null);
+            throw new OutboxStoreException("refused", OutboxStoreException.Fault.ROW, false, null);
           }
         });
     int poison = 900;
@@ -116,7 +115,8 @@ class DeadLetterFaultsTest extends EngineFixture {
     store.beforeEach(
         operation -> {
           if (operation.equals("dead-letter") && broken.get()) {
-            throw new StoreException("no table", StoreException.Fault.SETUP, false, null);
+            throw new OutboxStoreException(
+                "no table", OutboxStoreException.Fault.SETUP, false, null);
           }
         });
     for (int i = 0; i < 1_200; i++) {
@@ -170,7 +170,8 @@ class DeadLetterFaultsTest extends EngineFixture {
     store.beforeEach(
         operation -> {
           if (operation.equals("dead-letter")) {
-            throw new StoreException("no table", StoreException.Fault.SETUP, false, null);
+            throw new OutboxStoreException(
+                "no table", OutboxStoreException.Fault.SETUP, false, null);
           }
         });
     for (int i = 0; i < 500; i++) {
@@ -232,7 +233,7 @@ class DeadLetterFaultsTest extends EngineFixture {
     for (int i = 0; i < 60; i++) {
       OptionalLong id =
           store.publish(OutboxMessage.to("orders").type("t").body(new byte[size]).build());
-      store.failWrites(id.getAsLong(), StoreException.Fault.ROW);
+      store.failWrites(id.getAsLong(), OutboxStoreException.Fault.ROW);
     }
     store.publish(OutboxMessage.to("orders").type("t").body(Payload.ofText("x")).build());
     start(
@@ -262,16 +263,18 @@ class DeadLetterFaultsTest extends EngineFixture {
         OutboxSubscriber.builder("orders").store(store).retry(RetryPolicy.none());
     if (moved) {
       builder.deadLetters(store.deadLetters());
+    } else {
+      builder.deleteTerminalFailures();
     }
     try (CapturedLogs logs = new CapturedLogs()) {
       start(
           builder
-              .observe(
+              .events(
                   new SubscriberEvents() {
                     @Override
                     public void deadLettered(
                         String name, Delivery delivery, FailureReason reason, boolean isMoved) {
-                      told.add(delivery.type() + " " + isMoved);
+                      told.add(delivery.type().orElseThrow() + " " + isMoved);
                     }
                   })
               .otherwise(

@@ -3,8 +3,6 @@ package dev.outbox4j;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
-import dev.outbox4j.spi.StoreException;
-import dev.outbox4j.spi.SubscriberEvents;
 import dev.outbox4j.testing.CapturedLogs;
 import java.time.Duration;
 import java.util.List;
@@ -30,7 +28,7 @@ class DrainFaultsTest extends EngineFixture {
               .name("clean")
               .gracefulTimeout(Duration.ofSeconds(10))
               .listen(store.notifications())
-              .observe(
+              .events(
                   new SubscriberEvents() {
                     @Override
                     public void stopped(String name) {
@@ -44,8 +42,19 @@ class DrainFaultsTest extends EngineFixture {
                     finish.await();
                   }));
       await().until(() -> running.getCount() == 0);
-      await().until(() -> subscriber.health().oldestInFlight().toMillis() > 20);
-      assertThat(subscriber.health().oldestInFlight()).isLessThan(Duration.ofMinutes(1));
+      await()
+          .until(
+              () ->
+                  subscriber.health().oldest().stream()
+                      .anyMatch(oldest -> oldest.age().toMillis() > 20));
+      assertThat(subscriber.health().oldest())
+          .hasValueSatisfying(
+              oldest -> {
+                assertThat(oldest.queue()).isEqualTo("orders");
+                assertThat(oldest.id()).isPositive();
+                assertThat(oldest.type()).isPresent();
+                assertThat(oldest.age()).isLessThan(Duration.ofMinutes(1));
+              });
       assertThat(subscriber.health().listener()).isEqualTo(SubscriberHealth.Listener.UP);
       CompletableFuture<Void> stop = CompletableFuture.runAsync(subscriber::stop);
       await().until(() -> subscriber.health().state() == SubscriberState.DRAINING);
@@ -81,6 +90,7 @@ class DrainFaultsTest extends EngineFixture {
     publish("quick");
     start(
         OutboxSubscriber.builder("orders")
+            .deleteTerminalFailures()
             .store(store)
             .workers(4)
             .retry(RetryPolicy.none())
@@ -122,7 +132,7 @@ class DrainFaultsTest extends EngineFixture {
             .workers(2)
             .lease(Duration.ofMillis(200))
             .gracefulTimeout(Duration.ofMillis(300))
-            .observe(
+            .events(
                 new SubscriberEvents() {
                   @Override
                   public void renewed(String name, int rows) {
@@ -202,7 +212,8 @@ class DrainFaultsTest extends EngineFixture {
     store.beforeEach(
         operation -> {
           if (operation.equals("release") && drain.releases.incrementAndGet() <= failures) {
-            throw new StoreException("terminated", StoreException.Fault.TRANSIENT, true, null);
+            throw new OutboxStoreException(
+                "terminated", OutboxStoreException.Fault.TRANSIENT, true, null);
           }
         });
     publishQuickOnesAndThen(3);
@@ -211,7 +222,7 @@ class DrainFaultsTest extends EngineFixture {
             .workers(1)
             .on("quick", (payload, delivery) -> {})
             .gracefulTimeout(Duration.ofSeconds(1))
-            .observe(
+            .events(
                 new SubscriberEvents() {
                   @Override
                   public void drainTimedOut(String name, int left) {

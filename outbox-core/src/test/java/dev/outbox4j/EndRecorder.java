@@ -1,6 +1,5 @@
 package dev.outbox4j;
 
-import dev.outbox4j.spi.SubscriberEvents;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;

@@ -3,7 +3,6 @@ package dev.outbox4j;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
-import dev.outbox4j.spi.SubscriberEvents;
 import java.time.Duration;
 import java.util.List;
 import java.util.Set;
@@ -39,7 +38,7 @@ class EngineThreadsTest extends EngineFixture {
     start(
         builder()
             .lease(Duration.ofMillis(300))
-            .observe(
+            .events(
                 new SubscriberEvents() {
                   @Override
                   public void renewed(String name, int rows) {
@@ -100,7 +99,7 @@ class EngineThreadsTest extends EngineFixture {
     publish("t");
     start(
         builder()
-            .observe(
+            .events(
                 new SubscriberEvents() {
                   @Override
                   public void storeFailed(String name, String operation, Throwable cause) {
@@ -141,7 +140,7 @@ class EngineThreadsTest extends EngineFixture {
     CountDownLatch told = new CountDownLatch(1);
     start(
         builder()
-            .observe(
+            .events(
                 new SubscriberEvents() {
                   @Override
                   public void stopped(String name) {

@@ -10,8 +10,7 @@ class FailureReasonTest {
   @Test
   void keepsItsPublicCodes() {
     assertThat(Arrays.stream(FailureReason.values()).map(FailureReason::code))
-        .containsExactlyInAnyOrder(
-            "max_deliveries", "retry_terminal", "rejected", "undecodable", "expired");
+        .containsExactlyInAnyOrder("max_deliveries", "retry_terminal", "rejected", "undecodable");
   }
 
   @Test

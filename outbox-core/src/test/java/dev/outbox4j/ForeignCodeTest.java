@@ -3,8 +3,6 @@ package dev.outbox4j;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
-import dev.outbox4j.spi.StoreException;
-import dev.outbox4j.spi.SubscriberEvents;
 import dev.outbox4j.testing.CapturedLogs;
 import java.time.Duration;
 import java.util.Map;
@@ -71,7 +69,7 @@ class ForeignCodeTest extends EngineFixture {
     publish("t", 3_000);
     start(
         builder()
-            .observe(
+            .events(
                 new SubscriberEvents() {
                   @Override
                   public void acked(String name, Delivery delivery) {
@@ -94,7 +92,7 @@ class ForeignCodeTest extends EngineFixture {
       start(
           builder()
               .gracefulTimeout(Duration.ofSeconds(10))
-              .observe(
+              .events(
                   new SubscriberEvents() {
                     @Override
                     public void acked(String name, Delivery delivery) {
@@ -191,6 +189,7 @@ class ForeignCodeTest extends EngineFixture {
       long id = store.rows().get(0).id();
       start(
           OutboxSubscriber.builder("orders")
+              .deleteTerminalFailures()
               .store(store)
               .retry(RetryPolicy.none())
               .on(
@@ -211,7 +210,7 @@ class ForeignCodeTest extends EngineFixture {
   }
 
   @Test
-  void aTerminalFailureThatIsDeadLetteredLeavesAWarningThatNamesTheMessage() {
+  void aTerminalFailureThatIsDeadLetteredLeavesAnErrorThatNamesTheMessage() {
     try (CapturedLogs logs = new CapturedLogs()) {
       publish("fails", 1);
       long id = store.rows().get(0).id();
@@ -229,7 +228,7 @@ class ForeignCodeTest extends EngineFixture {
                   assertThat(logs.lines())
                       .anyMatch(
                           line ->
-                              line.startsWith("WARN")
+                              line.startsWith("ERROR")
                                   && line.contains("message " + id + " of queue 'orders'")
                                   && line.contains("type fails")
                                   && line.contains("is in the dead letters")
@@ -347,7 +346,7 @@ class ForeignCodeTest extends EngineFixture {
                         failure -> {
                           throw new AssertionError("predicate");
                         }))
-            .observe(
+            .events(
                 new SubscriberEvents() {
                   @Override
                   public void handlerTimedOut(String name, Delivery delivery) {
@@ -389,7 +388,7 @@ class ForeignCodeTest extends EngineFixture {
         builder()
             .workers(1)
             .handlerTimeout(Duration.ofMillis(50))
-            .observe(
+            .events(
                 new SubscriberEvents() {
                   @Override
                   public void handlerTimedOut(String name, Delivery delivery) {
@@ -421,13 +420,14 @@ class ForeignCodeTest extends EngineFixture {
         operation -> {
           if (operation.equals("ack") && Thread.currentThread().isInterrupted()) {
             connections.incrementAndGet();
-            throw new StoreException("no wait", StoreException.Fault.TRANSIENT, false, null);
+            throw new OutboxStoreException(
+                "no wait", OutboxStoreException.Fault.TRANSIENT, false, null);
           }
         });
     AtomicInteger handled = new AtomicInteger();
     start(
         builder()
-            .observe(
+            .events(
                 new SubscriberEvents() {
                   @Override
                   public void acked(String name, Delivery delivery) {

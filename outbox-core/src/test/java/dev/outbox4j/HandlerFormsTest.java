@@ -155,7 +155,7 @@ class HandlerFormsTest {
         OutboxSubscriber.builder("orders")
             .store(store)
             .deadLetters(store.deadLetters())
-            .observe(end);
+            .events(end);
     try (URLClassLoader loader =
         new URLClassLoader(
             new URL[] {classes.toUri().toURL()}, HandlerFormsTest.class.getClassLoader())) {

@@ -2,13 +2,16 @@ package dev.outbox4j;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.outbox4j.codec.jackson2.Jackson2Codec;
 import dev.outbox4j.spi.PayloadCodec;
 import dev.outbox4j.spi.UndecodableException;
 import dev.outbox4j.testing.InMemoryStore;
 import java.lang.reflect.Type;
 import java.time.Clock;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 
@@ -21,7 +24,7 @@ class HandlerResultTest {
     return OutboxSubscriber.builder("orders")
         .store(store)
         .deadLetters(store.deadLetters())
-        .observe(end);
+        .events(end);
   }
 
   private String endOf(OutboxSubscriber.Builder builder) throws Exception {
@@ -34,6 +37,26 @@ class HandlerResultTest {
 
   private String lastError() {
     return store.rows().get(0).lastError();
+  }
+
+  @Test
+  void aBodyMayHaveTypeArguments() throws Exception {
+    List<String> handled = new CopyOnWriteArrayList<>();
+    store.publish(OutboxMessage.to("orders").type("t").body("{\"a\": [1]}").build());
+    OutboxSubscriber.Builder builder =
+        builder()
+            .codec(Jackson2Codec.standard())
+            .on(
+                "t",
+                new TypeRef<Map<String, List<Integer>>>() {},
+                (body, delivery) -> {
+                  body.forEach((name, numbers) -> handled.add(name + (numbers.get(0) + 1)));
+                });
+    try (OutboxSubscriber subscriber = builder.build()) {
+      subscriber.start();
+      assertThat(end.await()).isEqualTo("acked");
+    }
+    assertThat(handled).containsExactly("a2");
   }
 
   @Test

@@ -3,7 +3,6 @@ package dev.outbox4j;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
-import dev.outbox4j.spi.SubscriberEvents;
 import dev.outbox4j.testing.InMemoryStore;
 import java.time.Clock;
 import java.time.Duration;
@@ -77,7 +76,7 @@ class HandlerTimeoutTest {
         builder()
             .handlerTimeout(Duration.ofMillis(300))
             .retry(RetryPolicy.constant(Duration.ofHours(1)))
-            .observe(
+            .events(
                 new SubscriberEvents() {
                   @Override
                   public void handlerTimedOut(String name, Delivery delivery) {

@@ -4,8 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.spi.ClaimRequest;
-import dev.outbox4j.spi.StoreException;
-import dev.outbox4j.spi.SubscriberEvents;
 import java.time.Clock;
 import java.time.Duration;
 import java.time.Instant;
@@ -30,7 +28,8 @@ class LeaseFaultsTest extends EngineFixture {
     store.beforeEach(
         operation -> {
           if (operation.equals("renew") && broken.get()) {
-            throw new StoreException("down", StoreException.Fault.TRANSIENT, false, null);
+            throw new OutboxStoreException(
+                "down", OutboxStoreException.Fault.TRANSIENT, false, null);
           }
         });
     publish("t");
@@ -99,7 +98,8 @@ class LeaseFaultsTest extends EngineFixture {
                   ? broken.get()
                   : operation.equals("ack") && ended.get() < 2; // so both are in one statement
           if (toFail) {
-            throw new StoreException("down", StoreException.Fault.TRANSIENT, false, null);
+            throw new OutboxStoreException(
+                "down", OutboxStoreException.Fault.TRANSIENT, false, null);
           }
           if (operation.equals("renew")) {
             renewals.incrementAndGet();
@@ -112,7 +112,7 @@ class LeaseFaultsTest extends EngineFixture {
             .gracefulTimeout(Duration.ofSeconds(5))
             .lease(Duration.ofMillis(300))
             .poll(Duration.ofMillis(10), Duration.ofMillis(20))
-            .observe(
+            .events(
                 new SubscriberEvents() {
                   @Override
                   public void acked(String name, Delivery delivery) {
@@ -196,7 +196,7 @@ class LeaseFaultsTest extends EngineFixture {
         builder()
             .workers(2)
             .lease(Duration.ofMillis(800))
-            .observe(
+            .events(
                 new SubscriberEvents() {
                   @Override
                   public void renewed(String name, int rows) {
@@ -225,9 +225,10 @@ class LeaseFaultsTest extends EngineFixture {
 
   @ParameterizedTest
   @EnumSource(
-      value = StoreException.Fault.class,
+      value = OutboxStoreException.Fault.class,
       names = {"ROW", "TIMEOUT", "TRANSIENT", "SETUP", "CONNECTION"})
-  void aRowWhoseRenewalAlwaysFailsCostsNoOtherItsLeaseWhateverTheFault(StoreException.Fault fault) {
+  void aRowWhoseRenewalAlwaysFailsCostsNoOtherItsLeaseWhateverTheFault(
+      OutboxStoreException.Fault fault) {
     Duration lease = Duration.ofSeconds(1);
     Map<Long, Delivery> running = new ConcurrentHashMap<>();
     CountDownLatch go = new CountDownLatch(1);

@@ -117,11 +117,11 @@ class OutboxMessageTest {
     assertThat(message.body()).isEqualTo(Payload.empty());
     assertThat(message.headers()).isEmpty();
     assertThat(message.contentType()).isEmpty();
-    assertThat(message.type()).isNull();
-    assertThat(message.orderingKey()).isNull();
-    assertThat(message.timerId()).isNull();
-    assertThat(message.deliverIn()).isNull();
-    assertThat(message.deliverAt()).isNull();
+    assertThat(message.type()).isEmpty();
+    assertThat(message.orderingKey()).isEmpty();
+    assertThat(message.timerId()).isEmpty();
+    assertThat(message.deliverIn()).isEmpty();
+    assertThat(message.deliverAt()).isEmpty();
   }
 
   @Test
@@ -146,7 +146,7 @@ class OutboxMessageTest {
     builder.header("a", "2").type("t").body("other");
     bytes[0] = 2;
     assertThat(message.headers()).containsEntry("a", "1");
-    assertThat(message.type()).isNull();
+    assertThat(message.type()).isEmpty();
     assertThat(message.body()).isEqualTo(Payload.of(new byte[] {1}));
   }
 

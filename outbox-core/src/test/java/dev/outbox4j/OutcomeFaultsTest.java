@@ -3,8 +3,6 @@ package dev.outbox4j;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
-import dev.outbox4j.spi.StoreException;
-import dev.outbox4j.spi.SubscriberEvents;
 import java.time.Duration;
 import java.util.Collections;
 import java.util.List;
@@ -31,7 +29,7 @@ class OutcomeFaultsTest extends EngineFixture {
     start(
         builder()
             .workers(8)
-            .observe(
+            .events(
                 new SubscriberEvents() {
                   @Override
                   public void retried(String name, Delivery delivery, Duration delay) {
@@ -64,10 +62,12 @@ class OutcomeFaultsTest extends EngineFixture {
           if (operation.equals("ack")) {
             int attempt = tries.incrementAndGet();
             if (attempt == 1) {
-              throw new StoreException("a trigger", StoreException.Fault.ROW, false, null);
+              throw new OutboxStoreException(
+                  "a trigger", OutboxStoreException.Fault.ROW, false, null);
             }
             if (attempt == 2) {
-              throw new StoreException("down", StoreException.Fault.TRANSIENT, false, null);
+              throw new OutboxStoreException(
+                  "down", OutboxStoreException.Fault.TRANSIENT, false, null);
             }
           }
         });
@@ -94,7 +94,8 @@ class OutcomeFaultsTest extends EngineFixture {
         operation -> {
           if (operation.equals("ack") && down.get()) {
             tries.incrementAndGet();
-            throw new StoreException("gone", StoreException.Fault.CONNECTION, true, null);
+            throw new OutboxStoreException(
+                "gone", OutboxStoreException.Fault.CONNECTION, true, null);
           }
         });
     publish("t", rows);
@@ -119,7 +120,7 @@ class OutcomeFaultsTest extends EngineFixture {
   void anAckThatTheServerRefusesIsKeptAndTriedAgainWhileTheHandlerRanOnceAndOthersGoOn() {
     AtomicInteger runs = new AtomicInteger();
     publish("t");
-    store.failWrites(store.rows().get(0).id(), StoreException.Fault.ROW);
+    store.failWrites(store.rows().get(0).id(), OutboxStoreException.Fault.ROW);
     start(
         builder()
             .on(
@@ -145,9 +146,9 @@ class OutcomeFaultsTest extends EngineFixture {
 
   @ParameterizedTest
   @EnumSource(
-      value = StoreException.Fault.class,
+      value = OutboxStoreException.Fault.class,
       names = {"ROW", "TIMEOUT", "TRANSIENT", "SETUP", "CONNECTION"})
-  void aRowWhoseAckAlwaysFailsHoldsUpNoOtherWhateverTheFault(StoreException.Fault fault) {
+  void aRowWhoseAckAlwaysFailsHoldsUpNoOtherWhateverTheFault(OutboxStoreException.Fault fault) {
     Set<Long> handled = ConcurrentHashMap.newKeySet();
     for (int i = 0; i < 2_000; i++) {
       publish("t");
@@ -167,9 +168,9 @@ class OutcomeFaultsTest extends EngineFixture {
 
   @ParameterizedTest
   @EnumSource(
-      value = StoreException.Fault.class,
+      value = OutboxStoreException.Fault.class,
       names = {"ROW", "TIMEOUT", "TRANSIENT", "SETUP", "CONNECTION"})
-  void moreRowsThanOneSearchFindsHoldUpNoOtherWhateverTheFault(StoreException.Fault fault) {
+  void moreRowsThanOneSearchFindsHoldUpNoOtherWhateverTheFault(OutboxStoreException.Fault fault) {
     for (int i = 0; i < 2_000; i++) {
       publish("t");
     }
@@ -226,7 +227,7 @@ class OutcomeFaultsTest extends EngineFixture {
     await().untilAsserted(() -> assertThat(subscriber.health().inFlight()).isZero());
   }
 
-  private static final class SpeechlessRefusal extends StoreException {
+  private static final class SpeechlessRefusal extends OutboxStoreException {
     private static final long serialVersionUID = 1L;
 
     SpeechlessRefusal() {
@@ -255,7 +256,8 @@ class OutcomeFaultsTest extends EngineFixture {
           }
           if (toFail.get() > 0 && toFail.getAndDecrement() > 0) {
             failedAt.add(now);
-            throw new StoreException("down", StoreException.Fault.CONNECTION, false, null);
+            throw new OutboxStoreException(
+                "down", OutboxStoreException.Fault.CONNECTION, false, null);
           }
         });
     start(builder().on("t", (payload, delivery) -> {}));

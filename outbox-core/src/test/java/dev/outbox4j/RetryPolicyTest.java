@@ -3,8 +3,6 @@ package dev.outbox4j;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
-import io.github.resilience4j.core.IntervalFunction;
-import io.github.resilience4j.retry.RetryConfig;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.time.Duration;
@@ -127,37 +125,23 @@ class RetryPolicyTest {
   }
 
   @Test
-  void takesOverAResilienceConfiguration() {
+  void takesDelaysFromAFunctionWithinTheSameBounds() {
     RetryPolicy policy =
-        RetryPolicy.from(
-            RetryConfig.custom()
-                .maxAttempts(4)
-                .intervalFunction(IntervalFunction.ofExponentialBackoff(200, 2))
-                .retryExceptions(IOException.class)
-                .ignoreExceptions(FileNotFoundException.class)
-                .build());
+        RetryPolicy.custom(
+            (attempt, failure) ->
+                failure instanceof IOException
+                    ? Duration.ofSeconds(attempt)
+                    : Duration.ofDays(1000).multipliedBy(attempt == 1 ? 1 : -1));
 
-    assertThat(policy.maxAttempts()).isEqualTo(4);
-    assertThat(delays(policy, 3)).containsExactly(200L, 400L, 800L);
-    assertThat(policy.givesUp(1, NOW, new IOException())).isFalse();
-    assertThat(policy.givesUp(1, NOW, new FileNotFoundException())).isTrue();
-    assertThat(policy.givesUp(1, NOW, new IllegalStateException())).isTrue();
-    assertThat(policy.givesUp(4, NOW, new IOException())).isTrue();
-  }
-
-  @Test
-  void takesOverAResilienceIntervalThatLooksAtTheException() {
-    RetryPolicy policy =
-        RetryPolicy.from(
-            RetryConfig.custom()
-                .intervalBiFunction(
-                    (attempt, result) ->
-                        result.getLeft() instanceof IOException ? 5L : 1000L * attempt)
-                .build());
-
-    assertThat(policy.delayAfter(2, new IOException())).isEqualTo(Duration.ofMillis(5));
-    assertThat(policy.delayAfter(2, new IllegalStateException())).isEqualTo(Duration.ofSeconds(2));
-    assertThat(policy.delayAfter(2, null)).isEqualTo(Duration.ofSeconds(2));
+    assertThat(policy.delayAfter(3, new IOException())).isEqualTo(Duration.ofSeconds(3));
+    assertThat(policy.delayAfter(1, null)).isEqualTo(RetryPolicy.MAX_DELAY);
+    assertThat(policy.delayAfter(2, null)).isEqualTo(Duration.ZERO);
+    assertThat(policy.max(Duration.ofSeconds(2)).delayAfter(3, new IOException()))
+        .isEqualTo(Duration.ofSeconds(2));
+    assertThat(
+            RetryPolicy.custom((attempt, failure) -> Duration.ofSeconds(Long.MAX_VALUE))
+                .delayAfter(1, null))
+        .isEqualTo(RetryPolicy.MAX_DELAY);
   }
 
   @Test

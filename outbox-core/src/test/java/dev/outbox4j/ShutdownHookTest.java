@@ -68,9 +68,10 @@ class ShutdownHookTest {
       CountDownLatch ending = new CountDownLatch(1);
       OutboxSubscriber.Builder builder =
           OutboxSubscriber.builder("orders")
+              .deleteTerminalFailures()
               .store(store)
-              .observe(
-                  new dev.outbox4j.spi.SubscriberEvents() {
+              .events(
+                  new dev.outbox4j.SubscriberEvents() {
                     @Override
                     public void stopped(String name) {
                       say("stopped");

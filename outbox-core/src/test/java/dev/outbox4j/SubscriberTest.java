@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.awaitility.Awaitility.await;
 
-import dev.outbox4j.spi.SubscriberEvents;
 import dev.outbox4j.testing.InMemoryStore;
+import dev.outbox4j.testing.StoredRow;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.List;
@@ -168,8 +168,8 @@ class SubscriberTest {
     store.afterEach(
         operation -> {
           if (operation.equals("ack") && loseNext.compareAndSet(true, false)) {
-            throw new dev.outbox4j.spi.StoreException(
-                "connection lost", dev.outbox4j.spi.StoreException.Fault.TRANSIENT, true, null);
+            throw new dev.outbox4j.OutboxStoreException(
+                "connection lost", dev.outbox4j.OutboxStoreException.Fault.TRANSIENT, true, null);
           }
         });
     AtomicInteger unknown = new AtomicInteger();
@@ -177,8 +177,8 @@ class SubscriberTest {
     AtomicInteger handled = new AtomicInteger();
     start(
         builder()
-            .observe(
-                new dev.outbox4j.spi.SubscriberEvents() {
+            .events(
+                new dev.outbox4j.SubscriberEvents() {
                   @Override
                   public void outcomeUnknown(String name, Delivery delivery, Phase phase) {
                     unknown.incrementAndGet();
@@ -228,12 +228,66 @@ class SubscriberTest {
     assertThatThrownBy(() -> OutboxSubscriber.builder("orders").build())
         .isInstanceOf(IllegalStateException.class)
         .hasMessageContaining("store(...) is missing")
+        .hasMessageContaining("deadLetters(...) is missing")
         .hasMessageContaining("there is no handler");
     record Order(int id) {}
     assertThatThrownBy(() -> builder().on("t", Order.class, (order, delivery) -> {}).build())
         .isInstanceOf(IllegalStateException.class)
         .hasMessageContaining("'t' is decoded to")
         .hasMessageContaining("there is no codec(...)");
+  }
+
+  @Test
+  void refusesSettingsThatContradictEachOther() {
+    OutboxSubscriber.Builder builder =
+        builder()
+            .deleteTerminalFailures()
+            .handlerTimeout(Duration.ofSeconds(1))
+            .unlimitedHandlerTime()
+            .unlimitedDeliveries()
+            .retry("typo", RetryPolicy.none())
+            .on("t", (payload, delivery) -> {});
+    assertThatThrownBy(builder::build)
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("deadLetters(...) and deleteTerminalFailures() are both set")
+        .hasMessageContaining("handlerTimeout(...) and unlimitedHandlerTime() are both set")
+        .hasMessageContaining("maxDeliveries(...) and unlimitedDeliveries() are both set")
+        .hasMessageContaining("retry(...) is set for type 'typo', which has no handler");
+    assertThat(
+            builder()
+                .retry("any", RetryPolicy.none())
+                .otherwise((payload, delivery) -> {})
+                .build()
+                .name())
+        .isEqualTo("orders");
+  }
+
+  @Test
+  void aTypeMayHaveARetryPolicyOfItsOwn() {
+    publish("fragile", "x");
+    publish("sturdy", "x");
+    start(
+        builder()
+            .retry("fragile", RetryPolicy.none())
+            .on(
+                "fragile",
+                (Payload payload, Delivery delivery) -> {
+                  throw new IllegalStateException("not now");
+                })
+            .on(
+                "sturdy",
+                (Payload payload, Delivery delivery) -> {
+                  throw new IllegalStateException("not now");
+                }));
+    await()
+        .untilAsserted(
+            () -> {
+              assertThat(store.deadRows())
+                  .extracting(dead -> dead.row().type())
+                  .containsExactly("fragile");
+              assertThat(store.rows()).extracting(StoredRow::type).containsExactly("sturdy");
+              assertThat(store.rows().get(0).attempts()).isPositive();
+            });
   }
 
   @Test
@@ -315,7 +369,7 @@ class SubscriberTest {
     List<Throwable> refusals = new CopyOnWriteArrayList<>();
     start(
         builder()
-            .observe(
+            .events(
                 new SubscriberEvents() {
                   @Override
                   public void handled(
@@ -341,7 +395,11 @@ class SubscriberTest {
   @Test
   void letsAHandlerStopAnotherSubscriber() {
     OutboxSubscriber other =
-        OutboxSubscriber.builder("other").store(store).on("t", (payload, delivery) -> {}).build();
+        OutboxSubscriber.builder("other")
+            .deleteTerminalFailures()
+            .store(store)
+            .on("t", (payload, delivery) -> {})
+            .build();
     other.start();
     start(
         builder()

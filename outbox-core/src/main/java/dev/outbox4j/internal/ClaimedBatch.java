@@ -65,6 +65,17 @@ final class ClaimedBatch {
     return queue;
   }
 
+  /** Returns the first row that is not settled, or null if all are. */
+  @Nullable InFlight firstLeft() {
+    for (int i = 0; i < size(); i++) {
+      InFlight row = at(i);
+      if (row != null) {
+        return row;
+      }
+    }
+    return null;
+  }
+
   long claimedAt() {
     return claimedAt;
   }

@@ -1,5 +1,6 @@
 package dev.outbox4j.internal;
 
+import dev.outbox4j.SubscriberEvents.Phase;
 import dev.outbox4j.internal.EngineHealth.Operation;
 import dev.outbox4j.internal.GroupWriter.Kind;
 import dev.outbox4j.spi.DeadLetterEntry;
@@ -8,7 +9,6 @@ import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.OutboxStore;
 import dev.outbox4j.spi.RescheduleUpdate;
 import dev.outbox4j.spi.RetryUpdate;
-import dev.outbox4j.spi.SubscriberEvents.Phase;
 import dev.outbox4j.spi.Written;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -44,7 +44,7 @@ final class Completer {
   private final Engine.Shared shared;
   private final OutboxStore store;
   private final @Nullable DeadLetterWriter deadLetters;
-  private final TerminalFailures terminalFailures;
+  private final FailureLog failures;
   private final Loop loop;
   private final int gatherUpTo;
 
@@ -70,7 +70,7 @@ final class Completer {
     this.shared = shared;
     this.store = settings.store();
     this.deadLetters = settings.deadLetters();
-    this.terminalFailures = new TerminalFailures(shared.warnings());
+    this.failures = new FailureLog(shared.warnings());
     this.loop = new Loop(shared.threads(), "completer", this::flush, this::survive);
     this.gatherUpTo = settings.claiming().batchSize();
     long heldBytes = ByteBudget.held();
@@ -332,7 +332,7 @@ final class Completer {
       List<InFlight> acked = new ArrayList<>(rows.size());
       for (InFlight row : rows) {
         if (row.settlement() instanceof Settlement.DeadLetter terminal) {
-          terminalFailures.deleted(row, terminal);
+          failures.deleted(row, terminal);
           shared.events().deadLettered(row, terminal.reason(), false);
         } else {
           acked.add(row);
@@ -436,7 +436,7 @@ final class Completer {
     public void written(List<InFlight> rows) {
       for (InFlight row : rows) {
         Settlement.DeadLetter terminal = (Settlement.DeadLetter) row.settlement();
-        terminalFailures.moved(row, terminal);
+        failures.moved(row, terminal, target.place());
         shared.events().deadLettered(row, terminal.reason(), true);
       }
     }

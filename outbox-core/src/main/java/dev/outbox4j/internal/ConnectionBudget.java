@@ -1,6 +1,6 @@
 package dev.outbox4j.internal;
 
-import dev.outbox4j.spi.StoreException;
+import dev.outbox4j.OutboxStoreException;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -243,15 +243,15 @@ final class ConnectionBudget {
     }
   }
 
-  private static StoreException busy(Use use, long waited) {
-    return new StoreException(
+  private static OutboxStoreException busy(Use use, long waited) {
+    return new OutboxStoreException(
         "The connections"
             + " of this subscriber have been in use for "
             + TimeUnit.NANOSECONDS.toMillis(waited)
             + " ms"
             + (use.renewal() ? "" : ", one being kept for renewals while statements hang")
             + "; look at the server, the network and the pool",
-        StoreException.Fault.CONNECTION,
+        OutboxStoreException.Fault.CONNECTION,
         false,
         null);
   }

@@ -7,6 +7,7 @@ import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.SubscriberState;
 import dev.outbox4j.spi.OutboxStore;
 import java.time.Duration;
+import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.UUID;
 import java.util.function.Supplier;
@@ -85,17 +86,6 @@ public final class DefaultSubscriber implements OutboxSubscriber {
       warn(
           "ackMode REJECT_ON_ERROR dead-letters at the first exception; the retry policy serves only outcomes that ask for a retry, and handlers that run past handlerTimeout");
     }
-    if (failing.maxDeliveries() > 0 && failing.retry().maxAttempts() == 1) {
-      warn(
-          "maxDeliveries is set but the retry policy makes one attempt only; it then bounds crashes only");
-    }
-    if (settings.deadLetters() == null) {
-      warn("no deadLetters(...): messages that fail for good are deleted");
-    }
-    if (failing.maxDeliveries() == 0) {
-      warn(
-          "maxDeliveries is unbounded: a message that kills its process comes again for ever; set maxDeliveries(...)");
-    }
   }
 
   private void warn(String doubt) {
@@ -173,14 +163,14 @@ public final class DefaultSubscriber implements OutboxSubscriber {
     return new SubscriberHealth(
         name(),
         state,
-        null,
-        null,
-        null,
+        Optional.empty(),
+        Optional.empty(),
+        Optional.empty(),
         false,
         settings.source() == null ? SubscriberHealth.Listener.NONE : SubscriberHealth.Listener.DOWN,
         0,
         0,
-        Duration.ZERO,
+        Optional.empty(),
         0);
   }
 }

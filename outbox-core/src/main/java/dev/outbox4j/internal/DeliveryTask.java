@@ -1,6 +1,6 @@
 package dev.outbox4j.internal;
 
-import dev.outbox4j.spi.SubscriberEvents;
+import dev.outbox4j.SubscriberEvents;
 import dev.outbox4j.spi.UndecodableException;
 import java.time.Duration;
 import java.util.concurrent.CompletionStage;
@@ -19,11 +19,10 @@ final class DeliveryTask {
   private final SubscriberSettings settings;
   private final String subscriber;
   private final HandlerTable handlers;
-  private final int maxDeliveries;
   private final OutcomeApplier outcomes;
   private final Completer completer;
   private final Events events;
-  private final Warnings warnings;
+  private final FailureLog failures;
 
   DeliveryTask(
       SubscriberSettings settings,
@@ -33,11 +32,10 @@ final class DeliveryTask {
     this.settings = settings;
     this.subscriber = settings.name();
     this.handlers = settings.handlers();
-    this.maxDeliveries = settings.failing().maxDeliveries();
     this.outcomes = outcomes;
     this.completer = completer;
     this.events = shared.events();
-    this.warnings = shared.warnings();
+    this.failures = new FailureLog(shared.warnings());
   }
 
   /**
@@ -72,32 +70,21 @@ final class DeliveryTask {
     }
   }
 
+  @SuppressWarnings("try") // the log context is there to be closed
   private boolean dispatch(InFlight delivery, Runnable whenDone) {
-    if (maxDeliveries > 0 && delivery.deliveries() > maxDeliveries) {
+    if (delivery.deliveries() > settings.failing().maxDeliveries(delivery.typeOrNull())) {
       end(delivery, outcomes.tooManyDeliveries(delivery));
       return true;
     }
-    HandlerTable.Route<?> route = handlers.route(delivery.type());
+    HandlerTable.Route<?> route = handlers.route(delivery.typeOrNull());
     if (route == null) {
-      warnings.warn(
-          log,
-          "no handler " + delivery.type(),
-          "no handler for type {}, so {} counts as failed; add on(...) for it, or otherwise(...)",
-          OneLine.of(delivery.type()),
-          delivery);
-      end(delivery, outcomes.threw(delivery, OutcomeApplier.noHandler(delivery.type())));
+      end(delivery, outcomes.threw(delivery, OutcomeApplier.noHandler(delivery.typeOrNull())));
       return true;
     }
     HandlerTable.Call call;
     try {
       call = route.prepare(delivery);
     } catch (UndecodableException undecodable) {
-      log.warn(
-          "[{}] {} of type {} does not decode: {}",
-          subscriber,
-          delivery,
-          OneLine.of(delivery.type()),
-          undecodable.getClass().getName());
       end(delivery, outcomes.undecodable(delivery, undecodable));
       return true;
     } catch (Throwable failure) { // this attempt failed, the bytes may be good
@@ -110,7 +97,7 @@ final class DeliveryTask {
       events.dispatched(delivery, age);
     }
     Object result;
-    try {
+    try (LogContext context = LogContext.of(delivery)) {
       result = call.run();
     } catch (Throwable thrown) { // an Error is this message's failure, not the subscriber's
       return settle(delivery, null, thrown);
@@ -190,13 +177,7 @@ final class DeliveryTask {
   }
 
   private void handled(InFlight delivery, @Nullable Throwable failure) {
-    if (failure != null && log.isDebugEnabled()) {
-      log.debug(
-          "[{}] the handler failed on {}; what it said is kept with the row",
-          subscriber,
-          delivery,
-          RedactedThrowable.of(failure));
-    }
+    failures.thrown(delivery, failure);
     if (!events.isEmpty()) {
       Duration took = Duration.ofNanos(System.nanoTime() - delivery.startedAt());
       events.handled(delivery, took, failure);

@@ -5,6 +5,7 @@ import dev.outbox4j.SubscriberState;
 import dev.outbox4j.internal.EngineHealth.Operation;
 import java.time.Duration;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -89,7 +90,7 @@ final class Engine implements Lifecycle.Run {
             events,
             new Warnings(name));
     this.completer = new Completer(settings, shared);
-    OutcomeApplier outcomes = new OutcomeApplier(name, settings.failing());
+    OutcomeApplier outcomes = new OutcomeApplier(name, settings.failing(), shared.warnings());
     DeliveryTask task = new DeliveryTask(settings, outcomes, completer, shared);
     this.pool = new WorkerPool(settings, shared, permits, buffer, prefetch, task);
     this.listen = new ListenState(name, owner, settings.source(), events, shared.health());
@@ -101,7 +102,13 @@ final class Engine implements Lifecycle.Run {
             settings,
             shared,
             List.of(new RowLeases(settings, shared, completer, prefetch)),
-            timeouts);
+            timeouts,
+            new StuckWorkers(
+                name,
+                registry,
+                permits.total(),
+                () -> pool.running() >= permits.total(),
+                System.nanoTime()));
   }
 
   @Override
@@ -169,9 +176,9 @@ final class Engine implements Lifecycle.Run {
     return new SubscriberHealth(
         settings.name(),
         state,
-        shared.health().lastClaimAt(),
-        failure == null ? null : failure.at(),
-        failure == null ? null : failure.text(),
+        Optional.ofNullable(shared.health().lastClaimAt()),
+        Optional.ofNullable(failure).map(EngineHealth.Failure::at),
+        Optional.ofNullable(failure).map(EngineHealth.Failure::text),
         shared.health().failing() || shared.connections().hanging(),
         listen.state(),
         shared.registry().rows(),
@@ -180,13 +187,22 @@ final class Engine implements Lifecycle.Run {
         completer.deadLettersWaiting());
   }
 
-  private Duration oldest() {
-    long now = System.nanoTime();
-    long oldest = 0;
+  private Optional<SubscriberHealth.InFlight> oldest() {
+    InFlight oldest = null;
     for (ClaimedBatch batch : shared.registry().batches()) {
-      oldest = Math.max(oldest, now - batch.claimedAt());
+      InFlight first = batch.firstLeft();
+      if (first != null && (oldest == null || batch.claimedAt() - oldest.batch().claimedAt() < 0)) {
+        oldest = first;
+      }
     }
-    return Duration.ofNanos(oldest);
+    return Optional.ofNullable(oldest)
+        .map(
+            row ->
+                new SubscriberHealth.InFlight(
+                    row.queue(),
+                    row.id(),
+                    row.type(),
+                    Duration.ofNanos(System.nanoTime() - row.batch().claimedAt())));
   }
 
   @Override

@@ -1,9 +1,9 @@
 package dev.outbox4j.internal;
 
 import dev.outbox4j.FailureReason;
+import dev.outbox4j.SubscriberEvents;
+import dev.outbox4j.SubscriberEvents.Phase;
 import dev.outbox4j.SubscriberHealth;
-import dev.outbox4j.spi.SubscriberEvents;
-import dev.outbox4j.spi.SubscriberEvents.Phase;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;

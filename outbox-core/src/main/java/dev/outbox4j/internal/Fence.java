@@ -1,7 +1,7 @@
 package dev.outbox4j.internal;
 
-import dev.outbox4j.spi.StoreException;
-import dev.outbox4j.spi.SubscriberEvents.Phase;
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.SubscriberEvents.Phase;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -59,12 +59,12 @@ final class Fence {
   }
 
   /** A store that breaks its contract is treated as one whose answer is not known. */
-  static StoreException asStoreException(Throwable failure) {
-    return failure instanceof StoreException known
+  static OutboxStoreException asStoreException(Throwable failure) {
+    return failure instanceof OutboxStoreException known
         ? known
-        : new StoreException(
+        : new OutboxStoreException(
             "The store failed: " + EngineHealth.words(failure),
-            StoreException.Fault.TRANSIENT,
+            OutboxStoreException.Fault.TRANSIENT,
             true,
             failure);
   }

@@ -1,12 +1,12 @@
 package dev.outbox4j.internal;
 
+import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.internal.EngineHealth.Operation;
 import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.ClaimRequest.Idle;
 import dev.outbox4j.spi.ClaimResult;
 import dev.outbox4j.spi.ClaimedRow;
 import dev.outbox4j.spi.OutboxStore;
-import dev.outbox4j.spi.StoreException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -258,8 +258,8 @@ final class Fetcher {
                     sentAt[0] = System.nanoTime(); // the lease begins after this
                     return store.claim(request);
                   });
-    } catch (StoreException failure) {
-      if (failure.fault() == StoreException.Fault.TIMEOUT
+    } catch (OutboxStoreException failure) {
+      if (failure.fault() == OutboxStoreException.Fault.TIMEOUT
           && !lane.watch().saysSomething() // else it may be that which took so long
           && lane.scan().timedOut(sentAt[0], System.nanoTime())) {
         sweepTooLong(lane);
@@ -283,9 +283,9 @@ final class Fetcher {
 
   /** An answer that was too large to hold ends in an error, or never arrives. */
   private static boolean maybeBySize(Throwable failure) {
-    return !(failure instanceof StoreException known)
+    return !(failure instanceof OutboxStoreException known)
         || known.outcomeUnknown()
-        || known.fault() == StoreException.Fault.TIMEOUT;
+        || known.fault() == OutboxStoreException.Fault.TIMEOUT;
   }
 
   private void hold(String queue, List<ClaimedRow> rows, long sentAt) {

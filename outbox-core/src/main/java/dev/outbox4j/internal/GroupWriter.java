@@ -1,9 +1,9 @@
 package dev.outbox4j.internal;
 
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
+import dev.outbox4j.SubscriberEvents.Phase;
 import dev.outbox4j.internal.EngineHealth.Operation;
-import dev.outbox4j.spi.StoreException;
-import dev.outbox4j.spi.StoreException.Fault;
-import dev.outbox4j.spi.SubscriberEvents.Phase;
 import dev.outbox4j.spi.Written;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
@@ -375,7 +375,7 @@ final class GroupWriter {
 
   private void failed(List<InFlight> group, RowQueue from, Throwable thrown, Attempt attempt) {
     health.failed(kind.operation(), thrown);
-    StoreException failure = Fence.asStoreException(thrown);
+    OutboxStoreException failure = Fence.asStoreException(thrown);
     if (failure.outcomeUnknown()) {
       group.forEach(row -> row.outcomeUnknown = true);
     }
@@ -397,7 +397,7 @@ final class GroupWriter {
   }
 
   /** Tells whether a smaller group may succeed. */
-  private boolean concernsRows(StoreException failure, RowQueue from) {
+  private boolean concernsRows(OutboxStoreException failure, RowQueue from) {
     Fault fault = failure.fault();
     if (fault == Fault.ROW || fault == Fault.TIMEOUT || from == aside) {
       return true; // what waits aside is known to be at fault itself
@@ -415,7 +415,7 @@ final class GroupWriter {
     return failuresInRow > 1 || from != fresh;
   }
 
-  private void refused(InFlight row, StoreException failure) {
+  private void refused(InFlight row, OutboxStoreException failure) {
     shared
         .warnings()
         .error(

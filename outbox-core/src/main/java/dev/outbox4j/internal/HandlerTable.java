@@ -5,10 +5,10 @@ import dev.outbox4j.OutboxException;
 import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
 import dev.outbox4j.ResultHandler;
+import dev.outbox4j.TypeRef;
 import dev.outbox4j.TypedHandler;
 import dev.outbox4j.spi.PayloadCodec;
 import dev.outbox4j.spi.UndecodableException;
-import java.lang.invoke.MethodType;
 import java.nio.charset.CharacterCodingException;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -35,7 +35,7 @@ public final class HandlerTable {
   }
 
   /** A body type with its handler. */
-  record Route<T>(Class<T> bodyType, @Nullable PayloadCodec codec, Invocation<T> invocation) {
+  record Route<T>(BodyType bodyType, @Nullable PayloadCodec codec, Invocation<T> invocation) {
 
     /**
      * Decodes.
@@ -50,16 +50,17 @@ public final class HandlerTable {
 
     private @Nullable Object decode(Delivery delivery) throws Exception {
       Payload payload = delivery.payload();
-      if (bodyType == Payload.class) {
+      if (bodyType.raw() == Payload.class) {
         return payload;
       }
-      if (bodyType == byte[].class) {
+      if (bodyType.raw() == byte[].class) {
         return payload.bytes();
       }
-      if (bodyType == String.class) {
+      if (bodyType.raw() == String.class) {
         return text(payload);
       }
-      return Objects.requireNonNull(codec, "codec").decode(payload, delivery.headers(), bodyType);
+      return Objects.requireNonNull(codec, "codec")
+          .decode(payload, delivery.headers(), bodyType.type());
     }
 
     private static String text(Payload payload) {
@@ -71,24 +72,18 @@ public final class HandlerTable {
       }
     }
 
-    private Class<?> boxed() {
-      return bodyType.isPrimitive()
-          ? MethodType.methodType(bodyType).wrap().returnType()
-          : bodyType;
-    }
-
-    @SuppressWarnings("unchecked") // checked by isInstance, which knows no primitive types
+    @SuppressWarnings("unchecked") // checked but for type arguments, which are the codec's part
     private T cast(@Nullable Object body) {
       if (body == null) {
         throw new OutboxException(
             "The codec decoded the payload to null; it must throw UndecodableException instead");
       }
-      if (!boxed().isInstance(body)) {
+      if (!bodyType.raw().isInstance(body)) {
         throw new OutboxException(
             "The codec decoded the payload to "
                 + body.getClass().getName()
                 + " where "
-                + bodyType.getName()
+                + bodyType.name()
                 + " is expected");
       }
       return (T) body;
@@ -120,12 +115,22 @@ public final class HandlerTable {
 
     /** Adds a handler that returns nothing. */
     public <T> void add(String type, Class<T> bodyType, TypedHandler<T> handler) {
-      put(type, bodyType, nothing(handler));
+      put(type, BodyType.of(bodyType), nothing(handler));
+    }
+
+    /** Adds a handler that returns nothing, of a body with type arguments. */
+    public <T> void add(String type, TypeRef<T> bodyType, TypedHandler<T> handler) {
+      put(type, BodyType.of(bodyType), nothing(handler));
     }
 
     /** Adds a handler that returns an outcome or a stage. */
     public <T> void addReturning(String type, Class<T> bodyType, ResultHandler<T, ?> handler) {
-      put(type, bodyType, result(handler));
+      put(type, BodyType.of(bodyType), result(handler));
+    }
+
+    /** Adds a handler that returns an outcome or a stage, of a body with type arguments. */
+    public <T> void addReturning(String type, TypeRef<T> bodyType, ResultHandler<T, ?> handler) {
+      put(type, BodyType.of(bodyType), result(handler));
     }
 
     /** Sets the handler of all other types, which returns nothing. */
@@ -142,11 +147,10 @@ public final class HandlerTable {
       if (fallback != null) {
         throw new IllegalArgumentException("otherwise(...) is set already; set it once");
       }
-      fallback = new Route<>(Payload.class, null, invocation);
+      fallback = new Route<>(BodyType.of(Payload.class), null, invocation);
     }
 
-    private <T> void put(String type, Class<T> bodyType, Invocation<T> invocation) {
-      Objects.requireNonNull(bodyType, "bodyType");
+    private <T> void put(String type, BodyType bodyType, Invocation<T> invocation) {
       if (routes.putIfAbsent(type, new Route<>(bodyType, null, invocation)) != null) {
         throw new IllegalArgumentException(
             "Type '" + type + "' has a handler already; a type has one handler");
@@ -178,6 +182,11 @@ public final class HandlerTable {
               + " If the value does not matter, write braces: { handle(body); }");
     }
 
+    /** Tells whether a handler serves messages of this type. */
+    public boolean serves(String type) {
+      return fallback != null || routes.containsKey(type);
+    }
+
     /** {@return what is missing, in words for the user} */
     public List<String> faults() {
       List<String> faults = new ArrayList<>();
@@ -187,21 +196,17 @@ public final class HandlerTable {
       if (codec == null) {
         routes.forEach(
             (type, route) -> {
-              if (needsCodec(route.bodyType())) {
+              if (route.bodyType().needsCodec()) {
                 faults.add(
                     "type '"
                         + type
                         + "' is decoded to "
-                        + route.bodyType().getName()
+                        + route.bodyType().name()
                         + " but there is no codec(...)");
               }
             });
       }
       return faults;
-    }
-
-    private static boolean needsCodec(Class<?> bodyType) {
-      return bodyType != Payload.class && bodyType != byte[].class && bodyType != String.class;
     }
 
     /** {@return the table} */

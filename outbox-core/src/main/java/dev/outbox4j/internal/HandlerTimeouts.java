@@ -95,7 +95,11 @@ final class HandlerTimeouts {
     try {
       settlement =
           outcomes.timedOut(
-              row, new TimeoutException("the handler ran longer than handlerTimeout " + timeout));
+              row,
+              new TimeoutException(
+                  "the handler ran longer than handlerTimeout "
+                      + timeout
+                      + " and was interrupted"));
     } catch (Throwable broken) { // the row must not hang
       log.error(
           "[{}] the outcome of {} could not be decided; it is retried",
@@ -108,14 +112,6 @@ final class HandlerTimeouts {
     } finally {
       end(row, settlement);
     }
-    shared
-        .warnings()
-        .warn(
-            log,
-            "timeout " + row.type(),
-            "the handler of {} ran longer than {}; it was interrupted, and the run counts as a failed attempt",
-            row,
-            timeout);
   }
 
   /** Hands the outcome on, and only then frees the permit: a drain takes that for a sign. */

@@ -10,6 +10,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
@@ -270,18 +271,23 @@ final class InFlight implements Delivery {
   }
 
   @Override
-  public @Nullable String type() {
+  public Optional<String> type() {
+    return Optional.ofNullable(typeOrNull());
+  }
+
+  /** The type, for the engine. */
+  @Nullable String typeOrNull() {
     return row.message().type();
   }
 
   @Override
-  public @Nullable String orderingKey() {
-    return row.message().orderingKey();
+  public Optional<String> orderingKey() {
+    return Optional.ofNullable(row.message().orderingKey());
   }
 
   @Override
-  public @Nullable String timerId() {
-    return row.message().timerId();
+  public Optional<String> timerId() {
+    return Optional.ofNullable(row.message().timerId());
   }
 
   @Override
@@ -331,6 +337,7 @@ final class InFlight implements Delivery {
 
   @Override
   public String toString() {
-    return "Delivery[queue=" + queue() + ", id=" + id() + ", token=" + leaseToken() + "]";
+    return "Delivery[queue=%s, type=%s, id=%d, token=%d]"
+        .formatted(OneLine.of(queue()), OneLine.of(typeOrNull()), id(), leaseToken());
   }
 }

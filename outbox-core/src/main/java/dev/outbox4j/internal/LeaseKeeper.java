@@ -19,6 +19,7 @@ final class LeaseKeeper {
   private final Engine.Shared shared;
   private final List<Renewable> held;
   private final HandlerTimeouts timeouts;
+  private final StuckWorkers stuck;
   private final Loop loop;
   private final long tick;
 
@@ -26,10 +27,12 @@ final class LeaseKeeper {
       SubscriberSettings settings,
       Engine.Shared shared,
       List<Renewable> held,
-      HandlerTimeouts timeouts) {
+      HandlerTimeouts timeouts,
+      StuckWorkers stuck) {
     this.shared = shared;
     this.held = List.copyOf(held);
     this.timeouts = timeouts;
+    this.stuck = stuck;
     this.loop = new Loop(shared.threads(), "lease-keeper", this::keep, this::survive);
     long finest = Math.min(settings.claiming().lease().toNanos() / 8, timeouts.finest());
     this.tick = Math.max(SHORTEST_TICK, Math.min(LONGEST_TICK, finest));
@@ -63,6 +66,7 @@ final class LeaseKeeper {
       lease.renewDue();
     }
     shared.tellOfLostStatements();
+    stuck.look(System.nanoTime());
     return tick;
   }
 

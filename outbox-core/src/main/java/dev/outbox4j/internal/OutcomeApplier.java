@@ -4,8 +4,10 @@ import dev.outbox4j.AckMode;
 import dev.outbox4j.FailureReason;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.Outcome;
+import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.spi.UndecodableException;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ExecutionException;
@@ -21,14 +23,19 @@ final class OutcomeApplier {
   /** The size of {@code last_error}. */
   private static final int MAX_ERROR_BYTES = 1024;
 
+  private static final String ASKED = "retry asked for by the handler";
   private static final Duration FALLBACK_DELAY = Duration.ofSeconds(30);
 
   private final String subscriber;
   private final SubscriberSettings.Failing settings;
+  private final FailureLog failures;
+  private final FailureWords words;
 
-  OutcomeApplier(String subscriber, SubscriberSettings.Failing settings) {
+  OutcomeApplier(String subscriber, SubscriberSettings.Failing settings, Warnings warnings) {
     this.subscriber = subscriber;
     this.settings = settings;
+    this.failures = new FailureLog(warnings);
+    this.words = new FailureWords(settings.logsMessages());
   }
 
   /** The handler returned, or its stage completed, with an outcome or anything else. */
@@ -42,14 +49,12 @@ final class OutcomeApplier {
     }
     Outcome outcome = result instanceof Outcome given ? given : delivery.decision();
     if (outcome == null && settings.ackMode() == AckMode.MANUAL) {
-      log.error(
-          "[{}] the handler of type {} returned without deciding {} in ack mode MANUAL; it is retried."
-              + " Call delivery.decide(...) or return an outcome",
-          subscriber,
-          OneLine.of(delivery.type()),
-          delivery);
+      String undecided = "the handler returned without deciding in ack mode MANUAL";
       return failed(
-          delivery, null, "the handler returned without deciding in ack mode MANUAL", null);
+          delivery,
+          new Failure(
+              null, undecided, undecided + "; call delivery.decide(...) or return an outcome"),
+          null);
     }
     return outcome == null ? Settlement.Ack.INSTANCE : apply(delivery, outcome);
   }
@@ -59,17 +64,20 @@ final class OutcomeApplier {
       return Settlement.Ack.INSTANCE;
     }
     if (outcome instanceof Outcome.Retry retry) {
-      return failed(delivery, null, retry.why(), null);
+      return failed(delivery, askedFor(retry.why()), null);
     }
     if (outcome instanceof Outcome.RetryAfter retry) {
-      return failed(delivery, null, "retry asked for by the handler", retry.delay());
+      return failed(delivery, askedFor(ASKED), retry.delay());
     }
     if (outcome instanceof Outcome.Reschedule reschedule) {
       return new Settlement.Reschedule(reschedule.delay());
     }
     if (outcome instanceof Outcome.Reject reject) {
       return new Settlement.DeadLetter(
-          FailureReason.REJECTED, delivery.attempt(), exceptionText(reject.reason()));
+          FailureReason.REJECTED,
+          delivery.attempt(),
+          exceptionText(reject.reason()),
+          words.of(reject.reason(), "its handler rejected it"));
     }
     throw new AssertionError(outcome);
   }
@@ -79,51 +87,77 @@ final class OutcomeApplier {
     Throwable failure = unwrapped(thrown);
     if (settings.ackMode() == AckMode.REJECT_ON_ERROR) {
       return new Settlement.DeadLetter(
-          FailureReason.REJECTED, delivery.attempt(), exceptionText(render(failure)));
+          FailureReason.REJECTED,
+          delivery.attempt(),
+          exceptionText(render(failure)),
+          words.of(failure));
     }
-    return failed(delivery, failure, render(failure), null);
+    return failed(delivery, failureOf(failure), null);
   }
 
   /** The handler ran too long: it gave no verdict on its message, so no ack mode makes it one. */
   Settlement timedOut(InFlight delivery, TimeoutException failure) {
-    return failed(delivery, failure, render(failure), null);
+    return failed(
+        delivery,
+        new Failure(
+            failure, render(failure), Objects.requireNonNull(failure.getMessage(), "message")),
+        null);
   }
 
   /** The codec failed, not the bytes; the handler gave no verdict, so no ack mode makes it one. */
   Settlement codecFailed(InFlight delivery, Throwable failure) {
-    return failed(delivery, failure, render(failure), null);
+    return failed(delivery, failureOf(failure), null);
   }
 
   /** The bytes do not decode; the handler was not called. */
   Settlement undecodable(InFlight delivery, UndecodableException failure) {
     return new Settlement.DeadLetter(
-        FailureReason.UNDECODABLE, delivery.history().attempts(), exceptionText(render(failure)));
+        FailureReason.UNDECODABLE,
+        delivery.history().attempts(),
+        exceptionText(render(failure)),
+        words.of(failure));
   }
 
   /** The row was claimed more often than allowed; the handler was not called. */
   Settlement tooManyDeliveries(InFlight delivery) {
-    return new Settlement.DeadLetter(
-        FailureReason.MAX_DELIVERIES,
-        delivery.history().attempts(),
+    String claims =
         "claimed "
             + delivery.deliveries()
             + " times, at most "
-            + settings.maxDeliveries()
-            + " are allowed");
+            + settings.maxDeliveries(delivery.typeOrNull())
+            + " are allowed";
+    return new Settlement.DeadLetter(
+        FailureReason.MAX_DELIVERIES, delivery.history().attempts(), claims, claims);
   }
 
-  private Settlement failed(
-      InFlight delivery, @Nullable Throwable failure, String text, @Nullable Duration delay) {
+  /**
+   * Why an attempt failed.
+   *
+   * @param thrown for the policy, which may look at it
+   * @param text kept with the row
+   * @param words the same for the log
+   */
+  private record Failure(@Nullable Throwable thrown, String text, String words) {}
+
+  private Failure failureOf(Throwable thrown) {
+    return new Failure(thrown, render(thrown), words.of(thrown));
+  }
+
+  private Failure askedFor(String why) {
+    return new Failure(null, why, words.of(why, ASKED));
+  }
+
+  private Settlement failed(InFlight delivery, Failure failure, @Nullable Duration delay) {
     int attempt = delivery.attempt();
+    RetryPolicy policy = settings.retry(delivery.typeOrNull());
+    Duration wait;
     try {
-      if (settings
-          .retry()
-          .givesUp(attempt, delivery.sinceFirstAttempt(System.nanoTime()), failure)) {
+      if (policy.givesUp(
+          attempt, delivery.sinceFirstAttempt(System.nanoTime()), failure.thrown())) {
         return new Settlement.DeadLetter(
-            FailureReason.RETRY_TERMINAL, attempt, exceptionText(text));
+            FailureReason.RETRY_TERMINAL, attempt, exceptionText(failure.text()), failure.words());
       }
-      Duration wait = delay == null ? settings.retry().delayAfter(attempt, failure) : delay;
-      return new Settlement.Retry(wait, Utf8.bounded(text, MAX_ERROR_BYTES));
+      wait = delay == null ? policy.delayAfter(attempt, failure.thrown()) : delay;
     } catch (RuntimeException | Error broken) { // a predicate or curve of the user's
       log.error(
           "[{}] the retry policy failed on {}; it is retried in {}",
@@ -131,8 +165,10 @@ final class OutcomeApplier {
           delivery,
           FALLBACK_DELAY,
           RedactedThrowable.of(broken));
-      return new Settlement.Retry(FALLBACK_DELAY, Utf8.bounded(text, MAX_ERROR_BYTES));
+      wait = FALLBACK_DELAY;
     }
+    failures.retried(delivery, policy.maxAttempts(), wait, failure.words());
+    return new Settlement.Retry(wait, Utf8.bounded(failure.text(), MAX_ERROR_BYTES));
   }
 
   private String exceptionText(String text) {

@@ -1,12 +1,12 @@
 package dev.outbox4j.internal;
 
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
+import dev.outbox4j.SubscriberEvents.Phase;
 import dev.outbox4j.internal.EngineHealth.Operation;
 import dev.outbox4j.internal.InFlight.State;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.OutboxStore;
-import dev.outbox4j.spi.StoreException;
-import dev.outbox4j.spi.StoreException.Fault;
-import dev.outbox4j.spi.SubscriberEvents.Phase;
 import dev.outbox4j.spi.Written;
 import java.time.Duration;
 import java.time.Instant;
@@ -222,7 +222,7 @@ final class RowLeases implements Renewable {
                   });
     } catch (RuntimeException thrown) {
       shared.health().failed(Operation.RENEW, thrown);
-      StoreException failure = Fence.asStoreException(thrown);
+      OutboxStoreException failure = Fence.asStoreException(thrown);
       if (!concernsRows(failure) || refusals >= MAX_REFUSALS) {
         throw failure;
       }
@@ -255,7 +255,7 @@ final class RowLeases implements Renewable {
     }
   }
 
-  private boolean concernsRows(StoreException failure) {
+  private boolean concernsRows(OutboxStoreException failure) {
     Fault fault = failure.fault();
     if (fault == Fault.ROW || fault == Fault.TIMEOUT) {
       return true;
@@ -270,7 +270,7 @@ final class RowLeases implements Renewable {
     return prompt && (amongStuck || lostInRow >= LOST_ANSWERS);
   }
 
-  private static boolean wasAnswered(StoreException failure) {
+  private static boolean wasAnswered(OutboxStoreException failure) {
     return !failure.outcomeUnknown() && failure.fault() != Fault.CONNECTION;
   }
 

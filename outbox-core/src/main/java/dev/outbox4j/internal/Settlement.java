@@ -31,7 +31,12 @@ sealed interface Settlement {
   /** Make the row due again; nothing failed. */
   record Reschedule(Duration delay) implements Settlement {}
 
-  /** Move the row to the dead letters, or delete it where there are none. */
-  record DeadLetter(FailureReason reason, int attempts, @Nullable String exception)
+  /**
+   * Move the row to the dead letters, or delete it where there are none.
+   *
+   * @param exception kept with the dead letter
+   * @param why the same for the log
+   */
+  record DeadLetter(FailureReason reason, int attempts, @Nullable String exception, String why)
       implements Settlement {}
 }

@@ -3,12 +3,13 @@ package dev.outbox4j.internal;
 import dev.outbox4j.AckMode;
 import dev.outbox4j.ExceptionRenderer;
 import dev.outbox4j.RetryPolicy;
+import dev.outbox4j.SubscriberEvents;
 import dev.outbox4j.spi.DeadLetterWriter;
 import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.OutboxStore;
-import dev.outbox4j.spi.SubscriberEvents;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.Executor;
 import org.jspecify.annotations.Nullable;
 
@@ -42,14 +43,47 @@ public record SubscriberSettings(
   public record Claiming(
       int batchSize, Duration lease, Duration minPoll, Duration maxPoll, Duration maxPollUnheard) {}
 
-  /** What happens on failure; {@code maxDeliveries} 0 is unbounded. */
+  /** What happens on failure. */
   public record Failing(
       RetryPolicy retry,
+      Map<String, RetryPolicy> retryOfTypes,
       boolean retryChosen,
       AckMode ackMode,
-      int maxDeliveries,
+      Deliveries deliveries,
       ExceptionRenderer renderer,
-      int maxExceptionBytes) {}
+      int maxExceptionBytes,
+      boolean logsMessages) {
+
+    /** Copies what may change. */
+    public Failing {
+      retryOfTypes = Map.copyOf(retryOfTypes);
+    }
+
+    /** {@return the policy for messages of a type} */
+    RetryPolicy retry(@Nullable String type) {
+      return type == null ? retry : retryOfTypes.getOrDefault(type, retry);
+    }
+
+    /** {@return how often a row of a type may be claimed} */
+    long maxDeliveries(@Nullable String type) {
+      return deliveries.most(retry(type));
+    }
+  }
+
+  /**
+   * How often a row may be claimed.
+   *
+   * @param most so often; null for the attempts of its policy and the spare ones
+   * @param spare claims that are no attempts
+   */
+  public record Deliveries(@Nullable Integer most, int spare) {
+    /** As often as it takes. */
+    public static final Deliveries UNLIMITED = new Deliveries(Integer.MAX_VALUE, 0);
+
+    long most(RetryPolicy policy) {
+      return most == null ? (long) policy.maxAttempts() + spare : most;
+    }
+  }
 
   /** How the subscriber stops. */
   public record Stopping(Duration gracefulTimeout, boolean onShutdown) {}

@@ -2,8 +2,8 @@ package dev.outbox4j.metrics;
 
 import dev.outbox4j.Delivery;
 import dev.outbox4j.FailureReason;
+import dev.outbox4j.SubscriberEvents;
 import dev.outbox4j.SubscriberHealth;
-import dev.outbox4j.spi.SubscriberEvents;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Duration;
 import java.util.Map;
@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Counts and times what subscribers do, in a Micrometer registry. Thread-safe. Use one object per
- * registry, for all its subscribers: {@code builder.observe(metrics)}.
+ * registry, for all its subscribers: {@code builder.events(metrics)}.
  *
  * <p>All names begin with {@code outbox.}; the metrics reference lists them with their tags and
  * units. A subscriber's meters are registered, at zero, when it starts, those of a queue and type
@@ -213,6 +213,6 @@ public final class MicrometerMetrics implements SubscriberEvents {
 
   private @Nullable MessageMeters find(String subscriber, Delivery delivery) {
     SubscriberMeters meters = subscribers.get(subscriber);
-    return meters == null ? null : meters.of(delivery.queue(), delivery.type());
+    return meters == null ? null : meters.of(delivery.queue(), delivery.type().orElse(null));
   }
 }

@@ -1,8 +1,8 @@
 package dev.outbox4j.metrics;
 
+import dev.outbox4j.SubscriberEvents.Phase;
 import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.SubscriberState;
-import dev.outbox4j.spi.SubscriberEvents.Phase;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.DistributionSummary;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -158,7 +158,11 @@ final class SubscriberMeters {
   }
 
   private long oldestNanos() {
-    return alive().mapToLong(health -> health.oldestInFlight().toNanos()).max().orElse(0);
+    return alive()
+        .flatMap(health -> health.oldest().stream())
+        .mapToLong(oldest -> oldest.age().toNanos())
+        .max()
+        .orElse(0);
   }
 
   private int healthy() {

@@ -1,5 +1,6 @@
 package dev.outbox4j.spi;
 
+import dev.outbox4j.OutboxStoreException;
 import java.util.List;
 
 /** Moves rows of one store to its dead-letter table. Thread-safe. */
@@ -12,7 +13,12 @@ public interface DeadLetterWriter {
    *
    * @param entries the rows, at least one, all of one queue
    * @return what was moved
-   * @throws StoreException if nothing was moved
+   * @throws OutboxStoreException if nothing was moved
    */
   Written write(List<DeadLetterEntry> entries);
+
+  /** {@return where it moves them, for people} */
+  default String place() {
+    return "the dead letters";
+  }
 }

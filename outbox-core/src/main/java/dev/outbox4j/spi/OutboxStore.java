@@ -1,5 +1,6 @@
 package dev.outbox4j.spi;
 
+import dev.outbox4j.OutboxStoreException;
 import java.time.Duration;
 import java.util.List;
 import java.util.OptionalInt;
@@ -10,9 +11,9 @@ import java.util.OptionalInt;
  * queue, match them by id <em>and</em> token, and never wait long for a row that another session
  * has locked: {@link Written} tells such rows apart. Time is the server's.
  *
- * <p>All operations throw {@link StoreException} if the statement failed, also when it found more
- * rows than it was asked for, in which case nothing was changed. The server ends each statement by
- * itself before {@link #networkTimeout()} has passed.
+ * <p>All operations throw {@link OutboxStoreException} if the statement failed, also when it found
+ * more rows than it was asked for, in which case nothing was changed. The server ends each
+ * statement by itself before {@link #networkTimeout()} has passed.
  */
 public interface OutboxStore {
 

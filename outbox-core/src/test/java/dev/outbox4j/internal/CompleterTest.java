@@ -3,7 +3,7 @@ package dev.outbox4j.internal;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
-import dev.outbox4j.spi.SubscriberEvents;
+import dev.outbox4j.SubscriberEvents;
 import dev.outbox4j.testing.InMemoryStore;
 import java.time.Clock;
 import java.time.Duration;

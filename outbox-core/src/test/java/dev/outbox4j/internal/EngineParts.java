@@ -39,7 +39,14 @@ final class EngineParts {
         new SubscriberSettings.Work(1, null, false, null),
         claiming,
         new SubscriberSettings.Failing(
-            RetryPolicy.standard(), false, AckMode.AUTO, 0, ExceptionRenderer.stackTrace(), 1_000),
+            RetryPolicy.standard(),
+            Map.of(),
+            false,
+            AckMode.AUTO,
+            SubscriberSettings.Deliveries.UNLIMITED,
+            ExceptionRenderer.stackTrace(),
+            1_000,
+            false),
         new SubscriberSettings.Stopping(MINUTE, false));
   }
 

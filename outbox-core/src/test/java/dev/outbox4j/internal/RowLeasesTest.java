@@ -4,10 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.Delivery;
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
+import dev.outbox4j.SubscriberEvents;
 import dev.outbox4j.internal.InFlight.State;
-import dev.outbox4j.spi.StoreException;
-import dev.outbox4j.spi.StoreException.Fault;
-import dev.outbox4j.spi.SubscriberEvents;
 import dev.outbox4j.testing.InMemoryStore;
 import java.time.Clock;
 import java.time.Duration;
@@ -102,7 +102,7 @@ class RowLeasesTest {
     store.beforeEach(
         operation -> {
           if (operation.equals("renew") && broken.get()) {
-            throw new StoreException("down", Fault.TRANSIENT, false, null);
+            throw new OutboxStoreException("down", Fault.TRANSIENT, false, null);
           }
         });
     long before = System.nanoTime();

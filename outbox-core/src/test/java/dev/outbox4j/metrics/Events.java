@@ -1,10 +1,12 @@
 package dev.outbox4j.metrics;
 
 import dev.outbox4j.FailureReason;
+import dev.outbox4j.SubscriberEvents;
 import dev.outbox4j.SubscriberHealth;
+import dev.outbox4j.SubscriberHealth.InFlight;
 import dev.outbox4j.SubscriberState;
-import dev.outbox4j.spi.SubscriberEvents;
 import java.time.Duration;
+import java.util.Optional;
 
 /** Makes health records and calls every method of an observer. */
 final class Events {
@@ -12,7 +14,17 @@ final class Events {
 
   static SubscriberHealth health(SubscriberState state, SubscriberHealth.Listener listener) {
     return new SubscriberHealth(
-        "s", state, null, null, null, false, listener, 7, 3, Duration.ofMillis(1500), 2);
+        "s",
+        state,
+        Optional.empty(),
+        Optional.empty(),
+        Optional.empty(),
+        false,
+        listener,
+        7,
+        3,
+        Optional.of(new InFlight("s", 1, Optional.empty(), Duration.ofMillis(1500))),
+        2);
   }
 
   static SubscriberHealth running() {

@@ -5,22 +5,27 @@ import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
 import java.time.Instant;
 import java.util.Map;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** A message of which only its queue and type may be read. */
-record FakeDelivery(String queue, @Nullable String type) implements Delivery {
+record FakeDelivery(String queue, Optional<String> type) implements Delivery {
+  FakeDelivery(String queue, @Nullable String type) {
+    this(queue, Optional.ofNullable(type));
+  }
+
   @Override
   public long id() {
     throw unread();
   }
 
   @Override
-  public @Nullable String orderingKey() {
+  public Optional<String> orderingKey() {
     throw unread();
   }
 
   @Override
-  public @Nullable String timerId() {
+  public Optional<String> timerId() {
     throw unread();
   }
 

@@ -4,10 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.outbox4j.FailureReason;
+import dev.outbox4j.SubscriberEvents.Phase;
 import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.SubscriberHealth.Listener;
 import dev.outbox4j.SubscriberState;
-import dev.outbox4j.spi.SubscriberEvents.Phase;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.Meter;
@@ -19,6 +19,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
@@ -129,14 +130,14 @@ class MicrometerMetricsTest {
         new SubscriberHealth(
             "s",
             SubscriberState.RUNNING,
-            null,
-            null,
-            null,
+            Optional.empty(),
+            Optional.empty(),
+            Optional.empty(),
             false,
             Listener.NONE,
             0,
             0,
-            Duration.ZERO,
+            Optional.empty(),
             0));
     assertThat(gauge("outbox.healthy")).isEqualTo(1);
   }
@@ -205,14 +206,14 @@ class MicrometerMetricsTest {
   }
 
   @Test
-  void hasSeventeenMetersPerTypeAndCountsPhasesPerSubscriber() {
+  void hasFifteenMetersPerTypeAndCountsPhasesPerSubscriber() {
     start("s");
     assertThat(ofPhase("outbox.lease.lost", "ack").count()).isZero();
     int before = registry.getMeters().size();
 
     Events.all(metrics, "s", PLACED);
 
-    assertThat(registry.getMeters()).hasSize(before + 17);
+    assertThat(registry.getMeters()).hasSize(before + 15);
   }
 
   @Test
@@ -277,7 +278,7 @@ class MicrometerMetricsTest {
   void callsAMissingTypeNone() {
     start("s");
 
-    metrics.acked("s", new FakeDelivery("orders", null));
+    metrics.acked("s", new FakeDelivery("orders", (String) null));
     metrics.acked("s", new FakeDelivery("orders", ""));
 
     assertThat(registry.get("outbox.acked").tag("type", "none").counter().count()).isEqualTo(2);

@@ -59,9 +59,9 @@ final class InMemoryRow {
     return new ClaimedRow(
         new LeaseRef(message.queue(), id, leaseToken),
         new StoredMessage(
-            message.type(),
-            message.orderingKey(),
-            message.timerId(),
+            message.type().orElse(null),
+            message.orderingKey().orElse(null),
+            message.timerId().orElse(null),
             payload,
             message.headers(),
             createdAt,
@@ -123,9 +123,9 @@ final class InMemoryRow {
     return new StoredRow(
         id,
         message.queue(),
-        message.type(),
-        message.orderingKey(),
-        message.timerId(),
+        message.type().orElse(null),
+        message.orderingKey().orElse(null),
+        message.timerId().orElse(null),
         payload,
         message.headers(),
         createdAt,

@@ -1,6 +1,8 @@
 package dev.outbox4j.testing;
 
 import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.Payload;
 import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.ClaimRequest.Idle;
@@ -16,8 +18,6 @@ import dev.outbox4j.spi.OutboxStore;
 import dev.outbox4j.spi.RescheduleUpdate;
 import dev.outbox4j.spi.RetryUpdate;
 import dev.outbox4j.spi.ScanBound;
-import dev.outbox4j.spi.StoreException;
-import dev.outbox4j.spi.StoreException.Fault;
 import dev.outbox4j.spi.Written;
 import java.time.Clock;
 import java.time.Duration;
@@ -93,14 +93,17 @@ public final class InMemoryStore implements OutboxStore {
     InMemoryRow row;
     boolean wake;
     synchronized (this) {
-      if (message.timerId() != null
+      if (message.timerId().isPresent()
           && rows.values().stream().anyMatch(other -> sameTimer(other.message, message))) {
         return OptionalLong.empty();
       }
       Instant now = now();
-      Duration delay = message.deliverIn();
-      Instant at = message.deliverAt();
-      Instant due = at != null ? micros(at) : delay != null ? micros(now.plus(delay)) : now;
+      Instant due =
+          message
+              .deliverAt()
+              .or(() -> message.deliverIn().map(now::plus))
+              .map(InMemoryStore::micros)
+              .orElse(now);
       row = new InMemoryRow(++lastId, message, payload, now, due);
       rows.put(row.id, row);
       queue(message.queue()).put(row.place(), row);
@@ -268,7 +271,7 @@ public final class InMemoryStore implements OutboxStore {
     Duration cost = claimCost.apply(request.range());
     Duration limit = request.timeLimit() == null ? networkTimeout : request.timeLimit();
     if (cost.compareTo(limit) > 0) {
-      throw new StoreException(
+      throw new OutboxStoreException(
           "claim failed: it takes " + cost + " and may take " + limit, Fault.TIMEOUT, false, null);
     }
   }
@@ -499,7 +502,7 @@ public final class InMemoryStore implements OutboxStore {
   private void failIfTold(String operation, long id) {
     Fault fault = failing.get(id);
     if (fault != null) {
-      throw new StoreException(operation + " failed: row " + id, fault, false, null);
+      throw new OutboxStoreException(operation + " failed: row " + id, fault, false, null);
     }
   }
 

@@ -5,13 +5,13 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.outbox4j.FailureReason;
 import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.spi.DeadLetterEntry;
 import dev.outbox4j.spi.DeadLetterWriter;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.OutboxStore;
-import dev.outbox4j.spi.StoreException;
-import dev.outbox4j.spi.StoreException.Fault;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -122,7 +122,8 @@ class InMemoryStoreTest extends OutboxStoreContract {
 
     assertThatThrownBy(() -> store.ack(leases))
         .isInstanceOfSatisfying(
-            StoreException.class, failure -> assertThat(failure.fault()).isEqualTo(Fault.ROW));
+            OutboxStoreException.class,
+            failure -> assertThat(failure.fault()).isEqualTo(Fault.ROW));
     assertThat(store.rows()).hasSize(2);
     store.mend(leases.get(1).id());
     assertThat(store.ack(leases).done()).hasSize(2);

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.Payload;
 import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.ClaimRequest.Idle;
@@ -18,8 +20,6 @@ import dev.outbox4j.spi.OutboxStore;
 import dev.outbox4j.spi.RescheduleUpdate;
 import dev.outbox4j.spi.RetryUpdate;
 import dev.outbox4j.spi.ScanBound;
-import dev.outbox4j.spi.StoreException;
-import dev.outbox4j.spi.StoreException.Fault;
 import dev.outbox4j.spi.Written;
 import java.time.Duration;
 import java.time.Instant;
@@ -568,7 +568,7 @@ public abstract class OutboxStoreContract {
     try (Held slow = slowClaims(Duration.ofSeconds(2))) {
       assertThatThrownBy(() -> claim(limited(Duration.ofMillis(50))))
           .isInstanceOfSatisfying(
-              StoreException.class,
+              OutboxStoreException.class,
               failure -> {
                 assertThat(failure.fault()).isEqualTo(Fault.TIMEOUT);
                 assertThat(failure.outcomeUnknown()).isFalse();

@@ -8,8 +8,6 @@ import dev.outbox4j.spi.DeadLetters;
 import dev.outbox4j.spi.OutboxStore;
 import java.util.Objects;
 import java.util.Optional;
-import org.jooq.Name;
-import org.jooq.impl.DSL;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -86,17 +84,14 @@ public final class DeadLetterQueue implements DeadLetters {
               + store.getClass().getName()
               + "; use PostgresOutbox.on(...).store(), or the dead letters that come with that store");
     }
-    Name deadLetters = beside(postgres.table());
+    String inSchema = schema != null ? schema : postgres.table().schema().orElse(null);
+    String deadLetters = Names.qualified(inSchema, table);
     if (deadLetters.equals(postgres.table().qualifiedName())) {
       throw new IllegalArgumentException(
           "The dead-letter table '" + this + "' is the outbox itself; name another table");
     }
-    return new JdbcDeadLetterWriter(postgres, deadLetters);
-  }
-
-  private Name beside(OutboxTable outbox) {
-    String inSchema = schema != null ? schema : outbox.schema().orElse(null);
-    return inSchema == null ? DSL.quotedName(table) : DSL.quotedName(inSchema, table);
+    return new JdbcDeadLetterWriter(
+        postgres, inSchema == null ? table : inSchema + "." + table, deadLetters);
   }
 
   private static String requireTable(String table) {

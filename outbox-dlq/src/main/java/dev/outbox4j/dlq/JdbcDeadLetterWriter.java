@@ -5,14 +5,12 @@ import dev.outbox4j.postgres.internal.FencedSql;
 import dev.outbox4j.postgres.internal.FencedStatement;
 import dev.outbox4j.postgres.internal.Jdbc;
 import dev.outbox4j.postgres.internal.Refusal;
-import dev.outbox4j.postgres.internal.Sql;
 import dev.outbox4j.spi.DeadLetterEntry;
 import dev.outbox4j.spi.DeadLetterWriter;
 import dev.outbox4j.spi.Written;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.jooq.Name;
 
 /** Moves rows of one outbox to its dead-letter table. */
 final class JdbcDeadLetterWriter implements DeadLetterWriter {
@@ -54,22 +52,30 @@ final class JdbcDeadLetterWriter implements DeadLetterWriter {
       """
           .replace("{swallowed}", Refusal.SWALLOWED.words());
 
+  private final String name;
   private final FencedStatement<DeadLetterEntry> move;
 
-  JdbcDeadLetterWriter(PostgresStore store, Name deadLetters) {
+  /**
+   * Renders the statements.
+   *
+   * @param name of the dead letters, for people
+   * @param quoted the same, as it is written in a statement
+   */
+  JdbcDeadLetterWriter(PostgresStore store, String name, String quoted) {
     Jdbc jdbc = new Jdbc(store.dataSource(), store.table(), store.networkTimeout());
-    String operation = "dead-letter to " + String.join(".", deadLetters.getName());
-    move = new FencedStatement<>(operation, jdbc, sql(deadLetters), DeadLetterEntry::lease);
+    this.name = name;
+    String operation = "dead-letter to " + name;
+    move = new FencedStatement<>(operation, jdbc, sql(quoted), DeadLetterEntry::lease);
   }
 
-  static FencedSql sql(Name deadLetters) {
+  static FencedSql sql(String deadLetters) {
     return new FencedSql(
         new FencedSql.Effect(
             "delete from {outbox} o using",
             ", :reasons::text[], :attempts::int[], :exceptions::text[]",
             ", reason, attempts, exception",
             DELETED,
-            INSERT.replace("{dead_letters}", Sql.quoted(deadLetters)),
+            INSERT.replace("{dead_letters}", deadLetters),
             ALL_ARRIVED));
   }
 
@@ -79,6 +85,11 @@ final class JdbcDeadLetterWriter implements DeadLetterWriter {
       throw new IllegalArgumentException("There is no row to dead-letter; give one or more");
     }
     return move.execute(entries, JdbcDeadLetterWriter::values);
+  }
+
+  @Override
+  public String place() {
+    return name;
   }
 
   private static Map<String, Object> values(List<DeadLetterEntry> entries) {

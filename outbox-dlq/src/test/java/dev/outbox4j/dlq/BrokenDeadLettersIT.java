@@ -4,14 +4,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.DeadLetterEntry;
 import dev.outbox4j.spi.DeadLetterWriter;
-import dev.outbox4j.spi.StoreException;
-import dev.outbox4j.spi.StoreException.Fault;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.util.List;
@@ -56,7 +56,7 @@ class BrokenDeadLettersIT {
         List.of(Rows.entry("orders", first), Rows.entry("orders", second));
     database.update("alter table broken rename to away");
 
-    StoreException failure = failure(entries);
+    OutboxStoreException failure = failure(entries);
 
     assertThat(failure.fault()).isEqualTo(Fault.SETUP);
     assertThat(failure.outcomeUnknown()).isFalse();
@@ -77,7 +77,7 @@ class BrokenDeadLettersIT {
     List<DeadLetterEntry> entries = List.of(Rows.entry("orders", id));
     database.update("alter table broken rename timer_id to other_id");
 
-    StoreException failure = failure(entries);
+    OutboxStoreException failure = failure(entries);
 
     assertThat(failure.fault()).isEqualTo(Fault.SETUP);
     assertThat(failure).hasMessageContaining("42703").hasMessageContaining("timer_id");
@@ -96,7 +96,7 @@ class BrokenDeadLettersIT {
     database.update("alter table broken alter column last_exception type varchar(4)");
     long id = rows.lease("orders");
 
-    StoreException failure = failure(List.of(Rows.entry("orders", id)));
+    OutboxStoreException failure = failure(List.of(Rows.entry("orders", id)));
 
     assertThat(failure.fault()).isEqualTo(Fault.ROW);
     assertThat(failure).hasMessageContaining("22001");
@@ -113,7 +113,7 @@ class BrokenDeadLettersIT {
     long good = both.stream().filter(id -> id % 2 == 0).findFirst().orElseThrow();
     long bad = both.stream().filter(id -> id % 2 != 0).findFirst().orElseThrow();
 
-    StoreException failure =
+    OutboxStoreException failure =
         failure(List.of(Rows.entry("orders", good), Rows.entry("orders", bad)));
 
     assertThat(failure.fault()).isEqualTo(Fault.ROW);
@@ -154,7 +154,7 @@ class BrokenDeadLettersIT {
         "create trigger refuse before insert on broken for each row execute function refuse()");
     long id = rows.lease("orders");
 
-    StoreException failure = failure(List.of(Rows.entry("orders", id)));
+    OutboxStoreException failure = failure(List.of(Rows.entry("orders", id)));
 
     assertThat(failure.fault()).isEqualTo(Fault.ROW);
     assertThat(failure).hasMessageContaining("not on a Friday").hasMessageContaining("P0001");
@@ -177,7 +177,7 @@ class BrokenDeadLettersIT {
     long swallowed = ids.get(0) % 2 == 0 ? ids.get(0) : ids.get(1);
     long taken = ids.get(0) % 2 == 0 ? ids.get(1) : ids.get(0);
 
-    StoreException failure =
+    OutboxStoreException failure =
         failure(List.of(Rows.entry("orders", swallowed), Rows.entry("orders", taken)));
 
     assertThat(failure.fault()).isEqualTo(Fault.ROW);
@@ -211,7 +211,7 @@ class BrokenDeadLettersIT {
             + " deferrable initially deferred");
     long id = rows.lease("orders");
 
-    StoreException failure = failure(List.of(Rows.entry("orders", id)));
+    OutboxStoreException failure = failure(List.of(Rows.entry("orders", id)));
 
     assertThat(failure.fault()).isEqualTo(Fault.ROW);
     assertThat(failure).hasMessageContaining("23503");
@@ -233,8 +233,8 @@ class BrokenDeadLettersIT {
       long id = rows.lease("orders");
       List<DeadLetterEntry> entries = List.of(Rows.entry("orders", id));
 
-      StoreException failure =
-          catchThrowableOfType(StoreException.class, () -> limited.write(entries));
+      OutboxStoreException failure =
+          catchThrowableOfType(OutboxStoreException.class, () -> limited.write(entries));
 
       assertThat(failure.fault()).isEqualTo(Fault.SETUP);
       assertThat(failure)
@@ -268,8 +268,8 @@ class BrokenDeadLettersIT {
           List.of(
               List.of(Rows.entry("orders", id), Rows.entry("orders", healthy)),
               List.of(Rows.entry("orders", id), Rows.entry("orders", healthy + 1000)))) {
-        StoreException failure =
-            catchThrowableOfType(StoreException.class, () -> mover.write(entries));
+        OutboxStoreException failure =
+            catchThrowableOfType(OutboxStoreException.class, () -> mover.write(entries));
 
         assertThat(failure)
             .hasMessageContaining("rolled back")
@@ -287,7 +287,7 @@ class BrokenDeadLettersIT {
     }
   }
 
-  private StoreException failure(List<DeadLetterEntry> entries) {
-    return catchThrowableOfType(StoreException.class, () -> writer.write(entries));
+  private OutboxStoreException failure(List<DeadLetterEntry> entries) {
+    return catchThrowableOfType(OutboxStoreException.class, () -> writer.write(entries));
   }
 }

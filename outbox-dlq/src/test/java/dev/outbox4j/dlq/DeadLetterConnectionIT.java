@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.testing.PostgresExtension;
@@ -12,8 +14,6 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.DeadLetterEntry;
 import dev.outbox4j.spi.DeadLetterWriter;
 import dev.outbox4j.spi.LeaseRef;
-import dev.outbox4j.spi.StoreException;
-import dev.outbox4j.spi.StoreException.Fault;
 import dev.outbox4j.spi.Written;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
@@ -93,8 +93,8 @@ class DeadLetterConnectionIT {
 
       ExecutionException thrown = catchThrowableOfType(ExecutionException.class, move::get);
 
-      assertThat(thrown).hasCauseInstanceOf(StoreException.class);
-      StoreException failure = (StoreException) thrown.getCause();
+      assertThat(thrown).hasCauseInstanceOf(OutboxStoreException.class);
+      OutboxStoreException failure = (OutboxStoreException) thrown.getCause();
       assertThat(failure.fault()).isEqualTo(Fault.CONNECTION);
       assertThat(failure.outcomeUnknown()).isTrue();
       assertThat(failure).hasMessageContaining("57P01");
@@ -209,7 +209,7 @@ class DeadLetterConnectionIT {
       database.update("alter table outbox_dlq add constraint refused check (false) not valid");
       assertThat(
               catchThrowableOfType(
-                      StoreException.class,
+                      OutboxStoreException.class,
                       () -> writer(source).write(List.of(Rows.entry("orders", kept))))
                   .fault())
           .isEqualTo(Fault.ROW);
@@ -275,9 +275,10 @@ class DeadLetterConnectionIT {
     nowhere.setPortNumbers(new int[] {1});
     long id = rows.lease("orders");
 
-    StoreException failure =
+    OutboxStoreException failure =
         catchThrowableOfType(
-            StoreException.class, () -> writer(nowhere).write(List.of(Rows.entry("orders", id))));
+            OutboxStoreException.class,
+            () -> writer(nowhere).write(List.of(Rows.entry("orders", id))));
 
     assertThat(failure.fault()).isEqualTo(Fault.CONNECTION);
     assertThat(failure.outcomeUnknown()).isFalse();

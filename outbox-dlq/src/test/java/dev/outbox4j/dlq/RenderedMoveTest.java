@@ -6,14 +6,13 @@ import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.internal.FencedSql;
 import dev.outbox4j.postgres.testing.GoldenFile;
 import java.util.Map;
-import org.jooq.impl.DSL;
 import org.junit.jupiter.api.Test;
 
 class RenderedMoveTest {
   @Test
   void isThatOfTheFile() {
     OutboxTable table = OutboxTable.named("out box").inSchema("Sales");
-    FencedSql sql = JdbcDeadLetterWriter.sql(DSL.quotedName("Archive", "dead letters"));
+    FencedSql sql = JdbcDeadLetterWriter.sql("\"Archive\".\"dead letters\"");
     Map<String, String> statements =
         Map.of(
             "move", sql.waiting(table).text(),

@@ -1,8 +1,8 @@
 package dev.outbox4j.postgres;
 
+import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.postgres.internal.QueueDepths;
 import dev.outbox4j.postgres.internal.schema.Unanswered;
-import dev.outbox4j.spi.StoreException;
 import java.sql.SQLException;
 import java.util.Collection;
 import java.util.List;
@@ -33,6 +33,27 @@ public final class OutboxHealthCheck {
   }
 
   /**
+   * Sets what compares the schema.
+   *
+   * @param validator such as {@link PostgresOutbox#validator()} with the dead letters
+   * @return a check that differs in this
+   */
+  public OutboxHealthCheck validator(SchemaValidator validator) {
+    return new OutboxHealthCheck(dataSource, table, validator, queues);
+  }
+
+  /**
+   * Sets which queues are counted, each up to 10,000 rows, which needs select on the table.
+   *
+   * @param queues their names
+   * @return a check that differs in this
+   * @throws IllegalArgumentException if a name is one that no message can have
+   */
+  public OutboxHealthCheck queues(String... queues) {
+    return new OutboxHealthCheck(dataSource, table, validator, List.of(queues));
+  }
+
+  /**
    * Asks. Never throws for want of a database: what fails is a fault of the report. The queues are
    * counted only if the schema is right.
    *
@@ -46,7 +67,7 @@ public final class OutboxHealthCheck {
     try {
       return new OutboxHealth(
           schema, depths.read(dataSource, queues, QueueDepths.DEFAULT_COUNT_LIMIT));
-    } catch (StoreException e) {
+    } catch (OutboxStoreException e) {
       String found =
           e.getCause() instanceof SQLException cause
               ? Unanswered.found(cause.getSQLState(), cause)

@@ -4,11 +4,11 @@ import dev.outbox4j.OutboxMessage;
 import java.sql.Connection;
 import java.util.Collection;
 import java.util.List;
-import org.jooq.Configuration;
 
 /**
- * Publishes messages in the caller's transaction, over JDBC or jOOQ. Thread-safe. One statement per
- * call, whatever the number of messages.
+ * Publishes messages in the caller's transaction, over JDBC. Thread-safe. One statement per call,
+ * whatever the number of messages. {@link dev.outbox4j.postgres.jooq.JooqOutboxPublisher} does so
+ * on the connection that jOOQ holds.
  *
  * <p>The connection stays the caller's: nothing here commits, rolls back, closes it or changes its
  * settings. All methods throw {@link dev.outbox4j.OutboxException} if the connection is in
@@ -62,25 +62,6 @@ public interface OutboxPublisher {
   List<Published> publish(Connection connection, Collection<OutboxMessage> messages);
 
   /**
-   * Publishes one message in a jOOQ transaction, on the connection it holds.
-   *
-   * @param configuration the transaction's configuration, not that from which it was begun
-   * @param message the message
-   * @return the new row, or that there was no need of one
-   */
-  Published publish(Configuration configuration, OutboxMessage message);
-
-  /**
-   * Publishes messages in a jOOQ transaction, in one statement, as {@link #publish(Connection,
-   * Collection)} does.
-   *
-   * @param configuration the transaction's configuration
-   * @param messages the messages, of any queues; may be empty
-   * @return what became of each, in their order
-   */
-  List<Published> publish(Configuration configuration, Collection<OutboxMessage> messages);
-
-  /**
    * Deletes the live row of a timer id, unless a subscriber holds it.
    *
    * @param connection the caller's, in a transaction
@@ -89,14 +70,4 @@ public interface OutboxPublisher {
    * @return true if it was deleted; false if there is none, or it is being handled
    */
   boolean cancelTimer(Connection connection, String queue, String timerId);
-
-  /**
-   * Deletes the live row of a timer id in a jOOQ transaction, unless a subscriber holds it.
-   *
-   * @param configuration the transaction's configuration
-   * @param queue the queue
-   * @param timerId the timer id
-   * @return true if it was deleted; false if there is none, or it is being handled
-   */
-  boolean cancelTimer(Configuration configuration, String queue, String timerId);
 }

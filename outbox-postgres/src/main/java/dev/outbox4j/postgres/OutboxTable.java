@@ -4,8 +4,6 @@ import dev.outbox4j.internal.schema.Names;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.function.Supplier;
-import org.jooq.Name;
-import org.jooq.impl.DSL;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -118,18 +116,18 @@ public final class OutboxTable {
     return Names.publishFunction(name);
   }
 
-  /** {@return the table's qualified name, for jOOQ to quote} */
-  public Name qualifiedName() {
+  /** {@return the table's name, qualified and quoted, as it is written in a statement} */
+  public String qualifiedName() {
     return qualify(name);
   }
 
-  /** {@return the sleepers' qualified name, for jOOQ to quote} */
-  public Name qualifiedSleepers() {
+  /** {@return the sleepers' name, qualified and quoted, as it is written in a statement} */
+  public String qualifiedSleepers() {
     return qualify(sleepersTable());
   }
 
-  private Name qualify(String local) {
-    return schema == null ? DSL.quotedName(local) : DSL.quotedName(schema, local);
+  private String qualify(String local) {
+    return Names.qualified(schema, local);
   }
 
   @Override

@@ -3,7 +3,6 @@ package dev.outbox4j.postgres;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.Optional;
-import org.jspecify.annotations.Nullable;
 
 /**
  * How much one queue holds, counted up to a limit.
@@ -13,8 +12,8 @@ import org.jspecify.annotations.Nullable;
  * @param leased rows that a subscriber holds
  * @param dueLater rows that are not due yet: delayed, retried or rescheduled
  * @param capped true if counting stopped at the limit, so that there may be more of each
- * @param oldestReady how long the oldest ready row has been due, by the server's clock; null if no
- *     row that was looked at is ready
+ * @param oldestReady how long the oldest ready row has been due, by the server's clock, if a row
+ *     that was looked at is ready
  */
 public record QueueDepth(
     String queue,
@@ -22,15 +21,10 @@ public record QueueDepth(
     long leased,
     long dueLater,
     boolean capped,
-    @Nullable Duration oldestReady) {
+    Optional<Duration> oldestReady) {
 
   /** Checks the name. */
   public QueueDepth {
     Objects.requireNonNull(queue, "queue");
-  }
-
-  /** {@return how long the oldest ready row has been due, if one is ready} */
-  public Optional<Duration> oldestReadyAge() {
-    return Optional.ofNullable(oldestReady);
   }
 }

@@ -5,7 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.migrations.OutboxMigrations;
+import dev.outbox4j.postgres.jooq.JooqOutboxPublisher;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.ClaimRequest;
@@ -15,7 +17,6 @@ import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.OutboxStore;
 import dev.outbox4j.spi.RescheduleUpdate;
 import dev.outbox4j.spi.RetryUpdate;
-import dev.outbox4j.spi.StoreException;
 import io.r2dbc.postgresql.PostgresqlConnectionConfiguration;
 import io.r2dbc.postgresql.PostgresqlConnectionFactory;
 import io.r2dbc.postgresql.api.PostgresqlConnection;
@@ -216,7 +217,10 @@ class GrantsIT {
   @Test
   void thePublisherPublishesByOthersMeansToo() throws SQLException {
     DSL.using(as("pub"), SQLDialect.POSTGRES)
-        .transaction(tx -> PostgresOutbox.publisher(TABLE).build().publish(tx, message("by-jooq")));
+        .transaction(
+            tx ->
+                JooqOutboxPublisher.of(PostgresOutbox.publisher(TABLE).build())
+                    .publish(tx, message("by-jooq")));
     ReactiveOutboxPublisher reactive = PostgresOutbox.publisher(TABLE).buildReactive();
     Mono.usingWhen(
             r2dbc("pub").create(),
@@ -343,9 +347,9 @@ class GrantsIT {
   private static void refused(ThrowableAssert.ThrowingCallable work) {
     assertThatThrownBy(work)
         .isInstanceOfSatisfying(
-            StoreException.class,
+            OutboxStoreException.class,
             e -> {
-              assertThat(e.fault()).isEqualTo(StoreException.Fault.SETUP);
+              assertThat(e.fault()).isEqualTo(OutboxStoreException.Fault.SETUP);
               assertThat(((SQLException) e.getCause()).getSQLState()).isEqualTo("42501");
             });
   }

@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.Connection;
-import java.util.List;
 import java.util.UUID;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -21,8 +20,10 @@ class OutboxHealthCheckIT {
 
   private static OutboxHealthCheck check(PGSimpleDataSource source, OutboxTable table) {
     PostgresOutbox outbox = PostgresOutbox.on(source, table);
-    return outbox.healthCheck(
-        outbox.validator().deadLetters("outbox_dlq"), List.of("orders", "mails"));
+    return outbox
+        .healthCheck()
+        .validator(outbox.validator().deadLetters("outbox_dlq"))
+        .queues("orders", "mails");
   }
 
   @Test

@@ -1,6 +1,7 @@
 package dev.outbox4j.postgres;
 
 import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.postgres.jooq.JooqOutboxPublisher;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import io.r2dbc.postgresql.PostgresqlConnectionConfiguration;
 import io.r2dbc.postgresql.PostgresqlConnectionFactory;
@@ -54,14 +55,16 @@ enum PublishApi {
         PostgresOutbox.PublisherBuilder builder,
         Collection<OutboxMessage> messages) {
       return DSL.using(database.plain(), SQLDialect.POSTGRES)
-          .transactionResult(tx -> builder.build().publish(tx, messages));
+          .transactionResult(tx -> JooqOutboxPublisher.of(builder.build()).publish(tx, messages));
     }
 
     @Override
     boolean cancel(TestDatabase database, OutboxTable table, String queue, String timerId) {
       return DSL.using(database.plain(), SQLDialect.POSTGRES)
           .transactionResult(
-              tx -> PostgresOutbox.publisher(table).build().cancelTimer(tx, queue, timerId));
+              tx ->
+                  JooqOutboxPublisher.of(PostgresOutbox.publisher(table).build())
+                      .cancelTimer(tx, queue, timerId));
     }
   },
 

@@ -5,9 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
-import dev.outbox4j.spi.StoreException;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
@@ -184,7 +184,8 @@ class PublishGrantsIT {
   private static void assertRefused(Runnable work, String operation) {
     assertThatThrownBy(work::run)
         .isInstanceOfSatisfying(
-            StoreException.class, e -> assertThat(e.fault()).isEqualTo(StoreException.Fault.SETUP))
+            OutboxStoreException.class,
+            e -> assertThat(e.fault()).isEqualTo(OutboxStoreException.Fault.SETUP))
         .hasMessageContaining(operation + " on outbox failed")
         .hasMessageContaining("permission denied")
         .hasMessageContaining("grant");

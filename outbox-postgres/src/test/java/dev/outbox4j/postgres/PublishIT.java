@@ -5,10 +5,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.Payload;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
-import dev.outbox4j.spi.StoreException;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -114,9 +114,10 @@ class PublishIT {
       OutboxMessage message = messages.get(i);
       long id = published.get(i).rowId().orElseThrow();
       assertThat(column(String.class, "queue", id)).isEqualTo(message.queue());
-      assertThat(column(String.class, "type", id)).isEqualTo(message.type());
-      assertThat(column(String.class, "ordering_key", id)).isEqualTo(message.orderingKey());
-      assertThat(column(String.class, "timer_id", id)).isEqualTo(message.timerId());
+      assertThat(column(String.class, "type", id)).isEqualTo(message.type().orElse(null));
+      assertThat(column(String.class, "ordering_key", id))
+          .isEqualTo(message.orderingKey().orElse(null));
+      assertThat(column(String.class, "timer_id", id)).isEqualTo(message.timerId().orElse(null));
       for (String header : message.headers().keySet()) {
         assertThat(
                 database.one(
@@ -359,7 +360,7 @@ class PublishIT {
         "run the migrations");
     assertSetup(
         () -> api.cancel(database, missing.inSchema("nowhere"), "q", "t"),
-        "table nowhere.missing",
+        "cancelTimer on nowhere.missing failed",
         "run the migrations");
   }
 
@@ -387,7 +388,8 @@ class PublishIT {
     try {
       assertThatThrownBy(() -> api.publish(database, OutboxMessage.to("q").body("secret").build()))
           .isInstanceOfSatisfying(
-              StoreException.class, e -> assertThat(e.fault()).isEqualTo(StoreException.Fault.ROW))
+              OutboxStoreException.class,
+              e -> assertThat(e.fault()).isEqualTo(OutboxStoreException.Fault.ROW))
           .hasMessageContaining(
               api == PublishApi.R2DBC
                   ? "[23514" // only pgjdbc's words are passed on
@@ -408,9 +410,9 @@ class PublishIT {
   private static void assertSetup(Runnable work, String... parts) {
     assertThatThrownBy(work::run)
         .isInstanceOfSatisfying(
-            StoreException.class,
+            OutboxStoreException.class,
             e -> {
-              assertThat(e.fault()).isEqualTo(StoreException.Fault.SETUP);
+              assertThat(e.fault()).isEqualTo(OutboxStoreException.Fault.SETUP);
               assertThat(e.outcomeUnknown()).isFalse();
             })
         .satisfies(e -> Arrays.stream(parts).forEach(p -> assertThat(e).hasMessageContaining(p)));

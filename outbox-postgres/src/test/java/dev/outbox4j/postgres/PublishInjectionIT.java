@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
@@ -14,7 +15,6 @@ import dev.outbox4j.spi.ClaimedRow;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.RescheduleUpdate;
 import dev.outbox4j.spi.RetryUpdate;
-import dev.outbox4j.spi.StoreException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -288,7 +288,8 @@ class PublishInjectionIT {
     PostgresStore store = PostgresOutbox.on(database.plain(), TABLE).store();
     assertThatThrownBy(() -> store.claim(claim("a\0b", "s", Idle.UNCHANGED)))
         .isInstanceOfSatisfying(
-            StoreException.class, e -> assertThat(e.fault()).isEqualTo(StoreException.Fault.ROW));
+            OutboxStoreException.class,
+            e -> assertThat(e.fault()).isEqualTo(OutboxStoreException.Fault.ROW));
     assertThatThrownBy(() -> PostgresOutbox.on(database.plain(), TABLE).depths(List.of("a\0b")))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining("NUL");

@@ -6,9 +6,10 @@ import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.postgres.jooq.JooqOutboxPublisher;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
-import dev.outbox4j.spi.StoreException;
 import io.r2dbc.postgresql.api.PostgresqlConnection;
 import io.r2dbc.spi.IsolationLevel;
 import java.lang.reflect.InvocationHandler;
@@ -28,8 +29,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.jooq.ConnectionProvider;
 import org.jooq.DSLContext;
 import org.jooq.SQLDialect;
+import org.jooq.exception.DataAccessException;
 import org.jooq.impl.DSL;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -46,11 +49,13 @@ class PublishTransactionIT {
 
   private final TestDatabase database;
   private final OutboxPublisher publisher;
+  private final JooqOutboxPublisher jooq;
   private final ReactiveOutboxPublisher reactive;
 
   PublishTransactionIT(TestDatabase database) {
     this.database = database;
     this.publisher = PostgresOutbox.publisher(database.table()).build();
+    this.jooq = JooqOutboxPublisher.of(publisher);
     this.reactive = PostgresOutbox.publisher(database.table()).buildReactive();
   }
 
@@ -144,7 +149,7 @@ class PublishTransactionIT {
       publisher.publish(guarded.connection(), MESSAGE);
       publisher.publish(guarded.connection(), List.of());
       publisher.cancelTimer(guarded.connection(), "orders", "t");
-      publisher.publish(DSL.using(guarded.connection()).configuration(), MESSAGE);
+      jooq.publish(DSL.using(guarded.connection()).configuration(), MESSAGE);
       assertThatThrownBy(
               () ->
                   publisher.publish(
@@ -155,9 +160,9 @@ class PublishTransactionIT {
                   PostgresOutbox.publisher(OutboxTable.named("missing"))
                       .build()
                       .publish(guarded.connection(), MESSAGE))
-          .isInstanceOf(StoreException.class);
+          .isInstanceOf(OutboxStoreException.class);
       assertThatThrownBy(() -> publisher.publish(guarded.connection(), MESSAGE))
-          .isInstanceOf(StoreException.class)
+          .isInstanceOf(OutboxStoreException.class)
           .hasMessageContaining("[25P02");
       assertThat(guarded.executions()).isEqualTo(5);
       assertThat(guarded.openStatements()).isZero();
@@ -179,7 +184,7 @@ class PublishTransactionIT {
       assertThatThrownBy(() -> publisher.cancelTimer(guarded.connection(), "q", "t"))
           .hasMessage("cancelTimer " + message);
       DSLContext dsl = DSL.using(database.plain(), SQLDialect.POSTGRES);
-      assertThatThrownBy(() -> publisher.publish(dsl.configuration(), MESSAGE))
+      assertThatThrownBy(() -> jooq.publish(dsl.configuration(), MESSAGE))
           .hasMessage("publish " + message);
       assertThatThrownBy(() -> withR2dbc(r2dbc -> reactive.publish(r2dbc, MESSAGE)))
           .hasMessage("publish " + message);
@@ -199,8 +204,7 @@ class PublishTransactionIT {
       assertThat(connection.getAutoCommit()).isTrue();
     }
     assertThat(database.count("outbox")).isEqualTo(1);
-    builder
-        .build()
+    JooqOutboxPublisher.of(builder.build())
         .publish(DSL.using(database.plain(), SQLDialect.POSTGRES).configuration(), MESSAGE);
     withR2dbc(r2dbc -> builder.buildReactive().publish(r2dbc, MESSAGE));
     assertThat(database.count("outbox")).isEqualTo(3);
@@ -227,21 +231,21 @@ class PublishTransactionIT {
             () ->
                 dsl.transaction(
                     tx -> {
-                      publisher.publish(tx, MESSAGE);
+                      jooq.publish(tx, MESSAGE);
                       throw new IllegalStateException("domain");
                     }))
         .hasMessage("domain");
     assertThat(database.count("outbox")).isZero();
     dsl.transaction(
         tx -> {
-          publisher.publish(tx, OutboxMessage.to("q").timerId("outer").build());
+          jooq.publish(tx, OutboxMessage.to("q").timerId("outer").build());
           assertThatThrownBy(
                   () ->
                       tx.dsl()
                           .transaction(
                               nested -> {
-                                publisher.publish(nested, messages(3));
-                                assertThat(publisher.cancelTimer(nested, "q", "outer")).isTrue();
+                                jooq.publish(nested, messages(3));
+                                assertThat(jooq.cancelTimer(nested, "q", "outer")).isTrue();
                                 throw new IllegalStateException("nested");
                               }))
               .hasMessage("nested");
@@ -251,10 +255,27 @@ class PublishTransactionIT {
 
   @Test
   void saysThatAJooqConfigurationHasNoConnection() {
-    assertThatThrownBy(
-            () -> publisher.publish(DSL.using(SQLDialect.POSTGRES).configuration(), MESSAGE))
+    assertThatThrownBy(() -> jooq.publish(DSL.using(SQLDialect.POSTGRES).configuration(), MESSAGE))
         .isExactlyInstanceOf(OutboxException.class)
         .hasMessageContaining("the jOOQ configuration gave no JDBC connection");
+  }
+
+  @Test
+  void saysThatJooqCouldTakeNoConnection() {
+    ConnectionProvider refusing =
+        new ConnectionProvider() {
+          @Override
+          public Connection acquire() {
+            throw new DataAccessException("no connection", new SQLException("down", "08001"));
+          }
+
+          @Override
+          public void release(Connection connection) {}
+        };
+    assertThatThrownBy(
+            () -> jooq.publish(DSL.using(refusing, SQLDialect.POSTGRES).configuration(), MESSAGE))
+        .isExactlyInstanceOf(OutboxException.class)
+        .hasMessageContaining("jOOQ could not take a connection");
   }
 
   @Test
@@ -299,7 +320,7 @@ class PublishTransactionIT {
       connection.setAutoCommit(false);
       connection.setReadOnly(true);
       assertThatThrownBy(() -> publisher.publish(connection, MESSAGE))
-          .isInstanceOf(StoreException.class)
+          .isInstanceOf(OutboxStoreException.class)
           .hasMessageContaining("[25006");
     }
   }
@@ -323,10 +344,10 @@ class PublishTransactionIT {
                       == 0);
       assertThatThrownBy(() -> publisher.publish(connection, MESSAGE))
           .isInstanceOfSatisfying(
-              StoreException.class,
+              OutboxStoreException.class,
               e -> {
                 assertThat(e.outcomeUnknown()).isTrue();
-                assertThat(e.fault()).isEqualTo(StoreException.Fault.CONNECTION);
+                assertThat(e.fault()).isEqualTo(OutboxStoreException.Fault.CONNECTION);
               });
     }
   }
@@ -436,8 +457,8 @@ class PublishTransactionIT {
     try (Connection connection = olderThan(timer, isolation)) {
       assertThatThrownBy(() -> publisher.publish(connection, timer))
           .isInstanceOfSatisfying(
-              StoreException.class,
-              e -> assertThat(e.fault()).isEqualTo(StoreException.Fault.TRANSIENT))
+              OutboxStoreException.class,
+              e -> assertThat(e.fault()).isEqualTo(OutboxStoreException.Fault.TRANSIENT))
           .hasMessageContaining("[40001");
     }
     try (Connection connection = olderThan(timer, "read committed")) {

@@ -153,7 +153,9 @@ class SecretsIT {
         .doesNotContain(SECRET);
     assertThat(
             PostgresOutbox.on(source, database.table())
-                .healthCheck(validator, List.of("q"))
+                .healthCheck()
+                .validator(validator)
+                .queues("q")
                 .check()
                 .toString())
         .doesNotContain(SECRET);

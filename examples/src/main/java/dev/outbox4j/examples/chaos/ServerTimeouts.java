@@ -74,9 +74,7 @@ final class ServerTimeouts {
    */
   private long timeouts(String sql, String sqlState) throws SQLException {
     try (Connection connection = Database.at(scene.server().port()).getConnection()) {
-      return Stream.generate(() -> state(connection, sql))
-              .limit(TRIES)
-              .anyMatch(sqlState::equals)
+      return Stream.generate(() -> state(connection, sql)).limit(TRIES).anyMatch(sqlState::equals)
           ? 1
           : 0;
     }

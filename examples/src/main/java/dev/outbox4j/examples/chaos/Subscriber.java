@@ -200,7 +200,7 @@ final class Subscriber {
             .gracefulTimeout(handlerTimeout().plusSeconds(5))
             .maxDeliveries(1_000_000)
             .retry(RetryPolicy.constant(RETRY_DELAY).attempts(1_000_000).giveUpOn(Poison.class))
-            .observe(tally);
+            .events(tally);
     for (Kind kind : Kind.values()) {
       builder.on(
           kind.name(),

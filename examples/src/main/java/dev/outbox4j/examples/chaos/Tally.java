@@ -1,7 +1,7 @@
 package dev.outbox4j.examples.chaos;
 
 import dev.outbox4j.Delivery;
-import dev.outbox4j.spi.SubscriberEvents;
+import dev.outbox4j.SubscriberEvents;
 import java.sql.SQLException;
 import java.util.Arrays;
 import java.util.EnumMap;

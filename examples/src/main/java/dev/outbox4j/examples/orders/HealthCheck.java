@@ -37,8 +37,8 @@ final class HealthCheck {
       String state,
       String listener,
       int inFlight,
-      long oldestInFlightMillis,
-      @Nullable String lastError) {
+      @Nullable String oldestInFlight,
+      @Nullable String lastFailure) {
 
     static Subscriber of(SubscriberHealth health) {
       return new Subscriber(
@@ -47,8 +47,14 @@ final class HealthCheck {
           health.state().name(),
           health.listener().name(),
           health.inFlight(),
-          health.oldestInFlight().toMillis(),
-          health.lastError());
+          health.oldest().map(Subscriber::words).orElse(null),
+          health.lastFailure().orElse(null));
+    }
+
+    private static String words(SubscriberHealth.InFlight oldest) {
+      return "message %d of queue '%s', type %s, for %d ms"
+          .formatted(
+              oldest.id(), oldest.queue(), oldest.type().orElse("none"), oldest.age().toMillis());
     }
   }
 }

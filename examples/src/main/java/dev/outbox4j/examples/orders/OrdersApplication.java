@@ -4,14 +4,14 @@ import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.OutboxSubscribers;
 import dev.outbox4j.RetryPolicy;
-import dev.outbox4j.codec.jackson.JacksonCodec;
+import dev.outbox4j.SubscriberEvents;
+import dev.outbox4j.codec.jackson2.Jackson2Codec;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.metrics.MicrometerMetrics;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.notify.r2dbc.R2dbcListen;
 import dev.outbox4j.spi.NotificationSource;
-import dev.outbox4j.spi.SubscriberEvents;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.time.Duration;
@@ -64,7 +64,7 @@ public final class OrdersApplication implements AutoCloseable {
                 .name(name)
                 .store(PostgresOutbox.on(pool, table).store())
                 .listen(notifications)
-                .codec(JacksonCodec.standard())
+                .codec(Jackson2Codec.standard())
                 .on(OrderPlaced.TYPE, OrderPlaced.class, handler)
                 .workers(WORKERS)
                 .lease(Duration.ofSeconds(30))
@@ -75,8 +75,8 @@ public final class OrdersApplication implements AutoCloseable {
                         .attempts(5)
                         .jitter(0.2))
                 .deadLetters(DeadLetterQueue.in(OrdersConfig.DEAD_LETTERS))
-                .observe(meters)
-                .observe(observer)
+                .events(meters)
+                .events(observer)
                 .build());
       }
       subscribers = OutboxSubscribers.of(shipping);
@@ -84,7 +84,7 @@ public final class OrdersApplication implements AutoCloseable {
           new OrdersApi(
               new OrderService(
                   web,
-                  PostgresOutbox.publisher(table).codec(JacksonCodec.standard()).build(),
+                  PostgresOutbox.publisher(table).codec(Jackson2Codec.standard()).build(),
                   creditCheck),
               new HealthCheck(
                   PostgresOutbox.on(web, table).validator().deadLetters(OrdersConfig.DEAD_LETTERS),

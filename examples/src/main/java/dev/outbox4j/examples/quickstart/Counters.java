@@ -2,7 +2,7 @@ package dev.outbox4j.examples.quickstart;
 
 import dev.outbox4j.Delivery;
 import dev.outbox4j.FailureReason;
-import dev.outbox4j.spi.SubscriberEvents;
+import dev.outbox4j.SubscriberEvents;
 import java.time.Duration;
 import java.util.concurrent.atomic.LongAdder;
 

@@ -63,6 +63,7 @@ class LongOutageIT {
 
   private OutboxSubscriber subscriber(DataSource pool) {
     return OutboxSubscriber.builder("outage")
+        .deleteTerminalFailures()
         .store(PostgresOutbox.on(pool, TABLE).store())
         .on(
             "plain",

@@ -108,6 +108,12 @@ class ConfigurationReferenceTest {
         .isEqualTo(text(OutboxSubscriber.Builder.DEFAULT_MAX_POLL_UNHEARD));
     assertThat(defaultOf(rows, "gracefulTimeout"))
         .isEqualTo(text(OutboxSubscriber.Builder.DEFAULT_GRACEFUL_TIMEOUT));
+    assertThat(OutboxSubscriber.Builder.DEFAULT_HANDLER_TIMEOUT).isEqualTo(Duration.ofMinutes(5));
+    assertThat(defaultOf(rows, "handlerTimeout")).isEqualTo("5 min");
+    assertThat(defaultOf(rows, "maxDeliveries"))
+        .isEqualTo(
+            "the attempts of the retry policy, and "
+                + OutboxSubscriber.Builder.DEFAULT_SPARE_DELIVERIES);
     assertThat(defaultOf(rows, "maxExceptionBytes").replace(",", ""))
         .isEqualTo("" + OutboxSubscriber.Builder.DEFAULT_MAX_EXCEPTION_BYTES);
   }

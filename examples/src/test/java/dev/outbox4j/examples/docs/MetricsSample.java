@@ -5,6 +5,7 @@ import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.metrics.MicrometerMetrics;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.spi.DeadLetters;
 import io.micrometer.core.instrument.MeterRegistry;
 import javax.sql.DataSource;
 
@@ -14,13 +15,18 @@ abstract class MetricsSample {
 
   abstract void ship(Order order, Delivery delivery);
 
-  OutboxSubscriber observe(DataSource dataSource, OutboxTable table, MeterRegistry meterRegistry) {
+  OutboxSubscriber observe(
+      DataSource dataSource,
+      OutboxTable table,
+      DeadLetters deadLetters,
+      MeterRegistry meterRegistry) {
     // tag::observe
     OutboxSubscriber subscriber =
         OutboxSubscriber.builder("orders")
             .store(PostgresOutbox.on(dataSource, table).store())
+            .deadLetters(deadLetters)
             .on("order.placed", Order.class, this::ship)
-            .observe(MicrometerMetrics.on(meterRegistry))
+            .events(MicrometerMetrics.on(meterRegistry))
             .build();
     // end::observe
     return subscriber;

@@ -4,12 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.Payload;
-import dev.outbox4j.codec.jackson.JacksonCodec;
+import dev.outbox4j.codec.jackson2.Jackson2Codec;
 import dev.outbox4j.postgres.OutboxPublisher;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.Published;
 import dev.outbox4j.postgres.ReactiveOutboxPublisher;
+import dev.outbox4j.postgres.jooq.JooqOutboxPublisher;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import io.r2dbc.spi.ConnectionFactory;
@@ -34,7 +35,7 @@ class PublishingSamplesIT {
   private final TestDatabase database;
   private final OutboxTable table = OutboxTable.named("outbox");
   private final OutboxPublisher publisher =
-      PostgresOutbox.publisher(table).codec(JacksonCodec.standard()).build();
+      PostgresOutbox.publisher(table).codec(Jackson2Codec.standard()).build();
   private final Order order = new Order("o-1", "acme");
 
   PublishingSamplesIT(TestDatabase database) {
@@ -55,7 +56,7 @@ class PublishingSamplesIT {
     // tag::publisher
     OutboxPublisher publisher =
         PostgresOutbox.publisher(OutboxTable.named("outbox"))
-            .codec(JacksonCodec.standard())
+            .codec(Jackson2Codec.standard())
             .build();
     // end::publisher
 
@@ -88,10 +89,12 @@ class PublishingSamplesIT {
   void publishesInATransactionOfJooq() {
     DSLContext dsl = DSL.using(database.plain(), SQLDialect.POSTGRES);
     // tag::jooq
+    JooqOutboxPublisher jooqPublisher = JooqOutboxPublisher.of(publisher);
+
     dsl.transaction(
         tx -> {
           tx.dsl().execute("insert into orders (id) values (?)", order.id());
-          publisher.publish(
+          jooqPublisher.publish(
               tx, OutboxMessage.to("orders").type("order.placed").body(order).build());
         });
     // end::jooq
@@ -105,7 +108,7 @@ class PublishingSamplesIT {
     ConnectionFactory connectionFactory = SampleDatabase.r2dbc(database);
     // tag::r2dbc
     ReactiveOutboxPublisher reactive =
-        PostgresOutbox.publisher(table).codec(JacksonCodec.standard()).buildReactive();
+        PostgresOutbox.publisher(table).codec(Jackson2Codec.standard()).buildReactive();
     OutboxMessage message = OutboxMessage.to("orders").type("order.placed").body(order).build();
 
     Mono<Published> placed =

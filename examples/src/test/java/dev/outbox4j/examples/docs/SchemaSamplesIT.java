@@ -149,8 +149,10 @@ class SchemaSamplesIT {
     // tag::health
     PostgresOutbox outbox = PostgresOutbox.on(dataSource, table);
     OutboxHealthCheck check =
-        outbox.healthCheck(
-            outbox.validator().deadLetters("outbox_dlq"), List.of("orders", "mails"));
+        outbox
+            .healthCheck()
+            .validator(outbox.validator().deadLetters("outbox_dlq"))
+            .queues("orders", "mails");
 
     OutboxHealth health = check.check();
     int status = health.healthy() ? 200 : 503;

@@ -12,7 +12,7 @@ import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.SubscriberHealth.Listener;
-import dev.outbox4j.codec.jackson.JacksonCodec;
+import dev.outbox4j.codec.jackson2.Jackson2Codec;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
@@ -70,11 +70,10 @@ class SubscribingSamplesIT {
         OutboxSubscriber.builder("orders")
             .store(PostgresOutbox.on(dataSource, table).store())
             .listen(notifications)
-            .codec(JacksonCodec.standard())
+            .codec(Jackson2Codec.standard())
             .on("order.placed", Order.class, this::ship)
             .otherwise(this::archive)
             .deadLetters(DeadLetterQueue.in("outbox_dlq"))
-            .maxDeliveries(20)
             .build();
     subscriber.start();
     // end::subscribe
@@ -94,7 +93,7 @@ class SubscribingSamplesIT {
     OutboxSubscriber subscriber =
         OutboxSubscriber.builder("orders")
             .store(store)
-            .codec(JacksonCodec.standard())
+            .codec(Jackson2Codec.standard())
             .on(
                 "order.placed",
                 Order.class,
@@ -195,7 +194,8 @@ class SubscribingSamplesIT {
     OutboxSubscriber subscriber =
         OutboxSubscriber.builder("orders")
             .store(PostgresOutbox.on(dataSource, table).store())
-            .codec(JacksonCodec.standard())
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .codec(Jackson2Codec.standard())
             .on(
                 "order.placed",
                 Order.class,
@@ -226,12 +226,14 @@ class SubscribingSamplesIT {
         OutboxSubscriber.builder("orders")
             .queues("returns") // the same handlers, the same workers
             .store(store)
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
             .listen(notifications)
             .otherwise(this::recordQueue)
             .build();
     OutboxSubscriber mails =
         OutboxSubscriber.builder("mails")
             .store(store)
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
             .listen(notifications)
             .workers(1)
             .otherwise(this::recordQueue)
@@ -297,6 +299,7 @@ class SubscribingSamplesIT {
       OutboxSubscriber subscriber =
           OutboxSubscriber.builder("orders")
               .store(PostgresOutbox.on(dataSource, table).store())
+              .deadLetters(DeadLetterQueue.in("outbox_dlq"))
               .listen(source)
               .otherwise(this::recordQueue)
               .build();
@@ -304,10 +307,12 @@ class SubscribingSamplesIT {
         subscriber.start();
         await()
             .until(
-                () -> {
-                  Instant claim = subscriber.health().lastClaimAt();
-                  return claim != null && claim.isBefore(Instant.now().minusSeconds(1)); // asleep
-                });
+                () ->
+                    subscriber
+                        .health()
+                        .lastClaimAt()
+                        .filter(at -> at.isBefore(Instant.now().minusSeconds(1))) // asleep
+                        .isPresent());
         done.clear();
         publish("orders", "any", "");
         await().untilAsserted(() -> assertThat(done).containsExactly("orders"));

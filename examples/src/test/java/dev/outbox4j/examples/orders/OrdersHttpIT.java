@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
+import dev.outbox4j.SubscriberEvents;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
-import dev.outbox4j.spi.SubscriberEvents;
 import java.io.IOException;
 import java.net.ServerSocket;
 import java.net.URI;

@@ -4,6 +4,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Objects;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The rules for names, and every name that is derived from a table's. A name that passes can be
@@ -135,6 +136,16 @@ public final class Names {
   /** For statements: always quoted. */
   public static String quoted(String name) {
     return '"' + name.replace("\"", "\"\"") + '"';
+  }
+
+  /** For statements: quoted, in its schema if there is one. */
+  public static String qualified(@Nullable String schema, String name) {
+    return schema == null ? quoted(name) : quoted(schema) + "." + quoted(name);
+  }
+
+  /** For statements: a string constant. */
+  public static String literal(String text) {
+    return "'" + text.replace("'", "''") + "'";
   }
 
   /** For people: quoted only where it must be. */

@@ -74,6 +74,7 @@ class DeliveryIT {
     OutboxSubscriber subscriber =
         engine.start(
             OutboxSubscriber.builder(queue)
+                .deleteTerminalFailures()
                 .store(PostgresOutbox.on(engine.pool, database.table()).store())
                 .listen(listen())
                 .on(
@@ -207,8 +208,9 @@ class DeliveryIT {
     CountingDataSource counting = new CountingDataSource(engine.pool);
     engine.start(
         OutboxSubscriber.builder(queue)
+            .deleteTerminalFailures()
             .store(PostgresOutbox.on(counting, database.table()).store())
-            .observe(engine.events)
+            .events(engine.events)
             .on("t", (payload, delivery) -> {}));
     await()
         .pollInterval(Duration.ofMillis(1))

@@ -42,13 +42,16 @@ final class EngineFixture implements AutoCloseable {
         .maxDeliveries(100)
         .poll(Duration.ofMillis(5), Duration.ofMillis(50))
         .gracefulTimeout(Duration.ofSeconds(5))
-        .observe(events);
+        .events(events);
   }
 
   /** Tells whether a subscriber has not claimed for so long: it may poll still at first. */
   static boolean sleepsFor(OutboxSubscriber subscriber, Duration duration) {
-    Instant lastClaim = subscriber.health().lastClaimAt();
-    return lastClaim != null && lastClaim.isBefore(Instant.now().minus(duration));
+    return subscriber
+        .health()
+        .lastClaimAt()
+        .filter(at -> at.isBefore(Instant.now().minus(duration)))
+        .isPresent();
   }
 
   OutboxSubscriber start(OutboxSubscriber.Builder builder) {

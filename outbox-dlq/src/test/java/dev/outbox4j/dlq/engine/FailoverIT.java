@@ -224,6 +224,7 @@ class FailoverIT {
   private OutboxSubscriber start(DataSource pool, DataSource listen) {
     OutboxSubscriber subscriber =
         OutboxSubscriber.builder("failover")
+            .deleteTerminalFailures()
             .store(PostgresOutbox.on(pool, TABLE).store())
             .listen(PgjdbcListen.on(listen).probe(Duration.ofMillis(500), Duration.ofSeconds(5)))
             .on(

@@ -95,6 +95,7 @@ class LargePayloadIT {
         CountDownLatch done = new CountDownLatch(MESSAGES);
         OutboxSubscriber subscriber =
             OutboxSubscriber.builder("large")
+                .deleteTerminalFailures()
                 .store(PostgresOutbox.on(pool, OutboxTable.named("outbox")).store())
                 .maxDeliveries(50)
                 .on(

@@ -9,6 +9,7 @@ import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.OutboxSubscribers;
 import dev.outbox4j.Payload;
+import dev.outbox4j.SubscriberEvents.Phase;
 import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.SubscriberState;
 import dev.outbox4j.postgres.OutboxTable;
@@ -16,7 +17,6 @@ import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TcpProxy;
 import dev.outbox4j.postgres.testing.TestDatabase;
-import dev.outbox4j.spi.SubscriberEvents.Phase;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -230,6 +230,7 @@ class LifecycleIT {
     HikariDataSource one = database.pool(1);
     OutboxSubscriber subscriber =
         OutboxSubscriber.builder(queue)
+            .deleteTerminalFailures()
             .store(PostgresOutbox.on(one, database.table()).store())
             .on("t", (payload, delivery) -> {})
             .build();
@@ -270,8 +271,9 @@ class LifecycleIT {
 
   private OutboxSubscriber subscriberOn(HikariDataSource pool, String queueName) {
     return OutboxSubscriber.builder(queueName)
+        .deleteTerminalFailures()
         .store(PostgresOutbox.on(pool, database.table()).store())
-        .observe(engine.events)
+        .events(engine.events)
         .on("t", (payload, delivery) -> {})
         .build();
   }
@@ -281,8 +283,9 @@ class LifecycleIT {
     OutboxSubscriber subscriber =
         engine.start(
             OutboxSubscriber.builder(queue)
+                .deleteTerminalFailures()
                 .store(PostgresOutbox.on(engine.pool, OutboxTable.named("late_outbox")).store())
-                .observe(engine.events)
+                .events(engine.events)
                 .on("t", (payload, delivery) -> {}));
     await()
         .untilAsserted(
@@ -299,7 +302,7 @@ class LifecycleIT {
         .untilAsserted(
             () -> {
               assertThat(subscriber.health().failing()).isFalse();
-              assertThat(subscriber.health().lastClaimAt()).isNotNull();
+              assertThat(subscriber.health().lastClaimAt()).isPresent();
             });
     database.update("insert into late_outbox (queue, type, payload) values (?, 't', 'x')", queue);
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
@@ -457,7 +460,7 @@ class LifecycleIT {
   @Test
   void observersThatThrowDoNotTouchDelivery() {
     engine.start(
-        engine.subscriber(queue).observe(new ThrowingEvents()).on("t", (payload, delivery) -> {}));
+        engine.subscriber(queue).events(new ThrowingEvents()).on("t", (payload, delivery) -> {}));
     engine.publish(queue, "t", 100);
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(100));
     assertThat(engine.rows(queue)).isZero();

@@ -9,11 +9,12 @@ import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
 import dev.outbox4j.RetryPolicy;
-import dev.outbox4j.codec.jackson.JacksonCodec;
+import dev.outbox4j.SubscriberEvents.Phase;
+import dev.outbox4j.codec.jackson2.Jackson2Codec;
+import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
-import dev.outbox4j.spi.SubscriberEvents.Phase;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.OffsetDateTime;
@@ -214,9 +215,10 @@ class OutcomesIT {
   void withoutDeadLettersTerminalFailuresAreDeleted() {
     OutboxSubscriber.Builder builder =
         OutboxSubscriber.builder(queue)
+            .deleteTerminalFailures()
             .store(PostgresOutbox.on(engine.pool, database.table()).store())
             .retry(RetryPolicy.none())
-            .observe(engine.events)
+            .events(engine.events)
             .on(
                 "t",
                 (Payload payload, Delivery delivery) -> {
@@ -316,7 +318,7 @@ class OutcomesIT {
     engine.start(
         engine
             .subscriber(queue)
-            .codec(JacksonCodec.standard())
+            .codec(Jackson2Codec.standard())
             .on(
                 "t",
                 Order.class,
@@ -355,6 +357,27 @@ class OutcomesIT {
   }
 
   @Test
+  void byDefaultDeliveriesAreBoundedByTheAttemptsOfTheType() {
+    long bad = engine.publish(queue, "t", "x");
+    long good = engine.publish(queue, "other", "x");
+    database.update("update outbox set deliveries_count = 22 where queue = ?", queue);
+    engine.start(
+        OutboxSubscriber.builder(queue)
+            .store(PostgresOutbox.on(engine.pool, database.table()).store())
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .retry("t", RetryPolicy.standard().attempts(2))
+            .events(engine.events)
+            .otherwise((payload, delivery) -> {}));
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    await()
+        .untilAsserted(
+            () -> assertThat(engine.events.deadLettered).containsExactly("max_deliveries"));
+    assertThat(engine.deadLetter(String.class, "last_exception", bad))
+        .isEqualTo("claimed 23 times, at most 22 are allowed");
+    assertThat(good).isGreaterThan(bad);
+  }
+
+  @Test
   void asManyDeliveriesAsAllowedReachTheHandler() {
     long id = engine.publish(queue, "t", "x");
     database.update("update outbox set deliveries_count = 4 where id = ?", id);
@@ -382,7 +405,7 @@ class OutcomesIT {
             .on("known", (payload, delivery) -> {})
             .otherwise(
                 (payload, delivery) -> {
-                  types.add(delivery.type());
+                  types.add(delivery.type().orElse(null));
                 }));
     engine.publish(queue, "newer", "x");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));

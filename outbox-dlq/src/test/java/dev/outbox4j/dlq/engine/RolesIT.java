@@ -168,7 +168,8 @@ class RolesIT {
     PostgresOutbox outbox = PostgresOutbox.on(as("ops"), TABLE);
     SchemaValidator validator =
         outbox.validator().deadLetters("dead", "letters").checkGrants(OutboxRole.OPERATOR);
-    assertThat(outbox.healthCheck(validator, List.of("orders")).check().healthy()).isTrue();
+    assertThat(outbox.healthCheck().validator(validator).queues("orders").check().healthy())
+        .isTrue();
   }
 
   private OutboxSubscriber.Builder subscriber(HikariDataSource pool, RecordedEvents events) {
@@ -177,7 +178,7 @@ class RolesIT {
         .listen(PgjdbcListen.on(as("sub")))
         .deadLetters(DeadLetterQueue.in("dead", "letters"))
         .maxDeliveries(100)
-        .observe(events);
+        .events(events);
   }
 
   private void publish(String... types) throws SQLException {

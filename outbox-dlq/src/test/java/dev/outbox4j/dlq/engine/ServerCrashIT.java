@@ -62,9 +62,10 @@ class ServerCrashIT {
     CountDownLatch crashed = new CountDownLatch(1);
     try (OutboxSubscriber subscriber =
         OutboxSubscriber.builder("crash")
+            .deleteTerminalFailures()
             .store(PostgresOutbox.on(source, TABLE).store())
             .listen(PgjdbcListen.on(server.dataSource()))
-            .observe(events)
+            .events(events)
             .on(
                 "plain",
                 (payload, delivery) -> {

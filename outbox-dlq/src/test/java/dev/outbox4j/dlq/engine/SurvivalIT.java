@@ -10,6 +10,7 @@ import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Payload;
 import dev.outbox4j.RetryPolicy;
+import dev.outbox4j.SubscriberEvents.Phase;
 import dev.outbox4j.SubscriberHealth.Listener;
 import dev.outbox4j.SubscriberState;
 import dev.outbox4j.postgres.PostgresOutbox;
@@ -17,7 +18,6 @@ import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TcpProxy;
 import dev.outbox4j.postgres.testing.TestDatabase;
-import dev.outbox4j.spi.SubscriberEvents.Phase;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -246,10 +246,11 @@ class SurvivalIT {
     HikariDataSource pool = proxiedPool();
     OutboxSubscriber.Builder first =
         OutboxSubscriber.builder(queue)
+            .deleteTerminalFailures()
             .name(queue + "-cut-off")
             .store(PostgresOutbox.on(pool, database.table()).store(Duration.ofSeconds(1)))
             .lease(Duration.ofMillis(800))
-            .observe(cutOff)
+            .events(cutOff)
             .on(
                 "t",
                 (payload, delivery) -> {

@@ -1,8 +1,8 @@
 package dev.outbox4j.dlq.engine;
 
 import dev.outbox4j.Delivery;
+import dev.outbox4j.SubscriberEvents;
 import dev.outbox4j.SubscriberHealth;
-import dev.outbox4j.spi.SubscriberEvents;
 import java.time.Duration;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;

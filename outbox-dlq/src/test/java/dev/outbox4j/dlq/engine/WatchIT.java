@@ -103,6 +103,7 @@ class WatchIT {
       subscribers.add(
           engine.start(
               OutboxSubscriber.builder(queue)
+                  .deleteTerminalFailures()
                   .name(name)
                   .store(PostgresOutbox.on(engine.pool, database.table()).store())
                   .listen(PgjdbcListen.on(database.plain()))
@@ -135,6 +136,7 @@ class WatchIT {
       subscribers.add(
           engine.start(
               OutboxSubscriber.builder(queue)
+                  .deleteTerminalFailures()
                   .name(name)
                   .store(PostgresOutbox.on(engine.pool, database.table()).store())
                   .listen(PgjdbcListen.on(database.plain()))

@@ -1,5 +1,7 @@
 package dev.outbox4j.postgres.internal;
 
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.ClaimRequest.Idle;
@@ -8,8 +10,6 @@ import dev.outbox4j.spi.ClaimResult;
 import dev.outbox4j.spi.ClaimedRow;
 import dev.outbox4j.spi.LookAhead;
 import dev.outbox4j.spi.ScanBound;
-import dev.outbox4j.spi.StoreException;
-import dev.outbox4j.spi.StoreException.Fault;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -51,7 +51,7 @@ final class Claims {
       ClaimResult result = run(request);
       failedBefore = false;
       return result;
-    } catch (StoreException e) {
+    } catch (OutboxStoreException e) {
       boolean again = failedBefore;
       failedBefore = true;
       if (e.fault() != Fault.ROW && !(again && wasAnswered(e))) {
@@ -62,7 +62,7 @@ final class Claims {
   }
 
   /** Another state than that of a row may be a row's, too: a trigger chooses what it raises. */
-  private static boolean wasAnswered(StoreException e) {
+  private static boolean wasAnswered(OutboxStoreException e) {
     return !e.outcomeUnknown()
         && (e.fault() == Fault.TRANSIENT
             || e.fault() == Fault.SETUP
@@ -89,7 +89,7 @@ final class Claims {
       this.request = request;
     }
 
-    ClaimResult claim(StoreException failure) {
+    ClaimResult claim(OutboxStoreException failure) {
       Range rest = request.range();
       while (!isOver()) {
         List<ScanBound> places = peek(rest);
@@ -133,7 +133,7 @@ final class Claims {
       Range range = new Range(before, places.get(places.size() - 1));
       try {
         add(run(part(range, left())));
-      } catch (StoreException e) {
+      } catch (OutboxStoreException e) {
         allOfRows &= e.fault() == Fault.ROW;
         if (e.fault() != Fault.ROW && !wasAnswered(e)) {
           if (rows.isEmpty()) {
@@ -187,7 +187,7 @@ final class Claims {
               request.timeLimit());
       try {
         return run(nothing).lookAhead();
-      } catch (StoreException e) {
+      } catch (OutboxStoreException e) {
         if (rows.isEmpty()) {
           throw e;
         }

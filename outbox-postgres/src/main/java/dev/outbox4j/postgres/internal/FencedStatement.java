@@ -1,7 +1,7 @@
 package dev.outbox4j.postgres.internal;
 
+import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.spi.LeaseRef;
-import dev.outbox4j.spi.StoreException;
 import dev.outbox4j.spi.Written;
 import java.sql.Connection;
 import java.sql.ResultSet;
@@ -107,7 +107,7 @@ public final class FencedStatement<T> {
     if (!hurried && !lockedRows.areExpected()) {
       try {
         return run(waiting, values);
-      } catch (StoreException e) {
+      } catch (OutboxStoreException e) {
         if (!isLocked(e)) {
           throw e;
         }
@@ -143,7 +143,7 @@ public final class FencedStatement<T> {
   }
 
   /** Tells whether a lock was waited for in vain. */
-  static boolean isLocked(StoreException e) {
+  static boolean isLocked(OutboxStoreException e) {
     return Objects.requireNonNullElse(e.getCause(), e) instanceof SQLException cause
         && LOCK_NOT_AVAILABLE.equals(SqlFaults.state(cause));
   }

@@ -1,8 +1,8 @@
 package dev.outbox4j.postgres.internal;
 
 import dev.outbox4j.OutboxException;
+import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.postgres.OutboxTable;
-import dev.outbox4j.spi.StoreException;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -81,7 +81,7 @@ public final class Jdbc {
    * @param work the statement; it should make one JDBC execution, since each commits by itself
    * @param <T> what it returns
    * @return what the work returned
-   * @throws StoreException if no connection could be had, or the statement failed
+   * @throws OutboxStoreException if no connection could be had, or the statement failed
    */
   public <T> T run(String operation, Work<T> work) {
     Connection connection = borrow(operation);
@@ -90,7 +90,7 @@ public final class Jdbc {
       giveBack(connection);
       return result;
     } catch (SQLException e) {
-      StoreException failure = SqlFaults.explain(operation, table, e);
+      OutboxStoreException failure = SqlFaults.explain(operation, table, e);
       if (failure.outcomeUnknown() || SqlFaults.isOfServer(e)) {
         // a timed-out answer may still arrive: nobody else may read it; and the pool is to look for
         // another server, if this one is the wrong one

@@ -1,14 +1,9 @@
 package dev.outbox4j.postgres.internal;
 
-import dev.outbox4j.OutboxException;
 import java.util.AbstractMap;
 import java.util.Collections;
-import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
-import org.jooq.tools.json.JSONParser;
-import org.jooq.tools.json.JSONValue;
-import org.jooq.tools.json.ParseException;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -51,27 +46,8 @@ final class JsonHeaders extends AbstractMap<String, String> {
   private Map<String, String> decoded() {
     Map<String, String> map = decoded;
     if (map == null) {
-      map = Collections.unmodifiableMap(parse(json));
+      map = Collections.unmodifiableMap(JsonbText.entries(json));
       decoded = map;
-    }
-    return map;
-  }
-
-  private static Map<String, String> parse(String json) {
-    Object document;
-    try {
-      document = new JSONParser().parse(json);
-    } catch (ParseException | NumberFormatException e) {
-      throw new OutboxException(
-          "The headers hold a number that Java's long and double cannot express; publish it as text");
-    }
-    Map<String, String> map = new LinkedHashMap<>();
-    if (document instanceof Map<?, ?> object) {
-      object.forEach(
-          (name, value) ->
-              map.put(
-                  String.valueOf(name),
-                  value instanceof String text ? text : JSONValue.toJSONString(value)));
     }
     return map;
   }

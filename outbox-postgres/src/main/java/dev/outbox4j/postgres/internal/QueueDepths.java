@@ -11,6 +11,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
+import java.util.TreeMap;
 import javax.sql.DataSource;
 
 /** Counts what queues hold, by walking the claim index no further than a limit. Thread-safe. */
@@ -25,7 +27,7 @@ public final class QueueDepths {
   static final String COUNT =
       """
       select q.queue, due.ready, due.leased, later.rows, due.rows, extract(epoch from now() - due.oldest)
-      from unnest(:queues::text[]) with ordinality as q (queue, nth)
+      from {queues} q
       cross join lateral (
         select count(*) filter (where d.free) as ready, count(*) filter (where not d.free) as leased,
           count(*) as rows, min(d.available_at) filter (where d.free) as oldest
@@ -45,17 +47,41 @@ public final class QueueDepths {
           limit :limit) l) later
       """;
 
-  private final OutboxTable table;
-  private final Sql count;
+  private static final String NAMED = "unnest(:queues::text[])";
 
-  /** Renders the statement; does no I/O. */
+  /** From name to name along the claim index, however many rows each has. */
+  private static final String ALL =
+      """
+      (
+        with recursive names as (
+          (select o.queue from {outbox} o where o.available_at <= 'infinity'
+            order by o.queue, o.available_at, o.id limit 1)
+          union all
+          select (
+              select o.queue from {outbox} o
+              where o.queue > names.queue and o.available_at <= 'infinity'
+              order by o.queue, o.available_at, o.id limit 1)
+          from names where names.queue is not null)
+        select names.queue from names where names.queue is not null)\
+      """;
+
+  private final OutboxTable table;
+  private final Sql named;
+  private final Sql all;
+
+  /** Renders the statements; does no I/O. */
   public QueueDepths(OutboxTable table) {
     this.table = table;
-    this.count = Preamble.before(COUNT, table);
+    this.named = Preamble.before(COUNT.replace("{queues} q", NAMED + " as q (queue)"), table);
+    this.all = Preamble.before(COUNT.replace("{queues}", ALL), table);
   }
 
   String statement() {
-    return count.text();
+    return named.text();
+  }
+
+  String statementOfAll() {
+    return all.text();
   }
 
   /** {@return the names, by the rules that publishing has} */
@@ -75,21 +101,34 @@ public final class QueueDepths {
     if (names.isEmpty()) {
       return List.of();
     }
-    Jdbc jdbc = new Jdbc(dataSource, table, TIMEOUT);
-    Map<String, Object> values =
-        Map.of("queues", names.toArray(String[]::new), "limit", limit + 1L);
     Map<String, QueueDepth> depths =
-        jdbc.run(
-            "counting queues",
-            connection ->
-                jdbc.preamble()
-                    .run(
-                        connection,
-                        count,
-                        values,
-                        null,
-                        (start, results) -> read(results.next().rows(), limit)));
+        count(
+            dataSource,
+            named,
+            Map.of("queues", names.toArray(String[]::new), "limit", limit + 1L),
+            limit);
     return names.stream().map(depths::get).filter(Objects::nonNull).toList();
+  }
+
+  /** Counts every queue that has rows, in one statement. */
+  public List<QueueDepth> readAll(DataSource dataSource, int limit) {
+    return List.copyOf(
+        new TreeMap<>(count(dataSource, all, Map.of("limit", limit + 1L), limit)).values());
+  }
+
+  private Map<String, QueueDepth> count(
+      DataSource dataSource, Sql sql, Map<String, Object> values, int limit) {
+    Jdbc jdbc = new Jdbc(dataSource, table, TIMEOUT);
+    return jdbc.run(
+        "counting queues",
+        connection ->
+            jdbc.preamble()
+                .run(
+                    connection,
+                    sql,
+                    values,
+                    null,
+                    (start, results) -> read(results.next().rows(), limit)));
   }
 
   private static Map<String, QueueDepth> read(ResultSet rows, int limit) throws SQLException {
@@ -107,8 +146,10 @@ public final class QueueDepths {
     long later = rows.getLong(4);
     boolean dueCapped = rows.getLong(5) > limit;
     double seconds = rows.getDouble(6);
-    Duration oldest =
-        rows.wasNull() ? null : Duration.ofNanos(Math.max(0, Math.round(seconds * 1e9)));
+    Optional<Duration> oldest =
+        rows.wasNull()
+            ? Optional.empty()
+            : Optional.of(Duration.ofNanos(Math.max(0, Math.round(seconds * 1e9))));
     return new QueueDepth(
         rows.getString(1),
         Math.min(limit, rows.getLong(2)),

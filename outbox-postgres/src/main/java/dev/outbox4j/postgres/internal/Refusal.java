@@ -1,8 +1,8 @@
 package dev.outbox4j.postgres.internal;
 
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.postgres.OutboxTable;
-import dev.outbox4j.spi.StoreException;
-import dev.outbox4j.spi.StoreException.Fault;
 import java.sql.SQLException;
 import org.jspecify.annotations.Nullable;
 
@@ -58,7 +58,7 @@ public enum Refusal {
   }
 
   /** Returns the exception for a refusal, or null if the failure is none. */
-  static @Nullable StoreException of(String operation, OutboxTable table, SQLException e) {
+  static @Nullable OutboxStoreException of(String operation, OutboxTable table, SQLException e) {
     String message = e.getMessage();
     // by its state, too: a row that is refused may say the same words
     if (!BAD_NUMBER.equals(SqlFaults.state(e)) || message == null) {
@@ -66,10 +66,11 @@ public enum Refusal {
     }
     for (Refusal refusal : values()) {
       if (message.contains(refusal.words)) {
-        return new StoreException(
+        return new OutboxStoreException(
             operation + " on " + table + " was rolled back: " + refusal.explanation,
             refusal.fault,
             false,
+            BAD_NUMBER,
             new SQLException(message.lines().findFirst().orElse(""), BAD_NUMBER));
       }
     }

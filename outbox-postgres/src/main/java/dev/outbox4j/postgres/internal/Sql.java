@@ -8,9 +8,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import org.jooq.Name;
-import org.jooq.SQLDialect;
-import org.jooq.impl.DSL;
 
 /**
  * A text with parameters by name, for JDBC, which knows them by place only. Immutable.
@@ -33,8 +30,8 @@ public record Sql(String text, List<String> parameters, int statements) {
   public static Sql of(String template, OutboxTable table) {
     return of(
         template
-            .replace("{outbox}", quoted(table.qualifiedName()))
-            .replace("{sleepers}", quoted(table.qualifiedSleepers())));
+            .replace("{outbox}", table.qualifiedName())
+            .replace("{sleepers}", table.qualifiedSleepers()));
   }
 
   private static Sql of(String template) {
@@ -48,16 +45,6 @@ public record Sql(String text, List<String> parameters, int statements) {
     found.appendTail(text);
     int statements = 1 + (int) text.chars().filter(each -> each == ';').count();
     return new Sql(text.toString(), List.copyOf(names), statements);
-  }
-
-  /**
-   * Quotes the name of a table, or of what belongs to it.
-   *
-   * @param name the name
-   * @return as it is written in a statement
-   */
-  public static String quoted(Name name) {
-    return DSL.using(SQLDialect.POSTGRES).render(name);
   }
 
   void bind(PreparedStatement statement, Map<String, Object> values) throws SQLException {

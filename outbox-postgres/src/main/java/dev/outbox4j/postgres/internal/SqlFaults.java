@@ -1,8 +1,8 @@
 package dev.outbox4j.postgres.internal;
 
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.postgres.OutboxTable;
-import dev.outbox4j.spi.StoreException;
-import dev.outbox4j.spi.StoreException.Fault;
 import java.sql.SQLException;
 import java.sql.SQLTimeoutException;
 import java.util.Set;
@@ -20,6 +20,8 @@ public final class SqlFaults {
   private static final Set<String> TOOK_TOO_LONG = Set.of("55P03", "57014");
   private static final Set<String> PREPARED_STATEMENT = Set.of("42P05", "26000");
   private static final String READ_ONLY = "25006";
+  private static final String FAILED_TRANSACTION = "25P02";
+  private static final String CLOSED = "08003";
   private static final String NOT_SUPPORTED = "0A000";
   private static final String PROTOCOL_VIOLATION = "08P01";
 
@@ -34,9 +36,9 @@ public final class SqlFaults {
    * @param e what the driver or the pool threw
    * @return what to throw
    */
-  public static StoreException explain(String operation, OutboxTable table, SQLException e) {
+  public static OutboxStoreException explain(String operation, OutboxTable table, SQLException e) {
     String state = state(e);
-    StoreException refusal = Refusal.of(operation, table, e);
+    OutboxStoreException refusal = Refusal.of(operation, table, e);
     if (refusal != null) {
       return refusal;
     }
@@ -58,15 +60,18 @@ public final class SqlFaults {
    * @param e what the driver or the pool threw
    * @return what to throw
    */
-  public static StoreException notSent(String operation, OutboxTable table, SQLException e) {
-    return new StoreException(
+  public static OutboxStoreException notSent(String operation, OutboxTable table, SQLException e) {
+    String state = state(e);
+    return new OutboxStoreException(
         operation
             + " on "
             + table
-            + " failed: no connection could be had; check the server and the pool's size"
-            + words(e, state(e)),
+            + " failed: no connection could be had; "
+            + Remedies.ofNoConnection(state)
+            + words(e, state),
         Fault.CONNECTION,
         false,
+        state,
         Redaction.redact(e));
   }
 
@@ -95,17 +100,18 @@ public final class SqlFaults {
     return null;
   }
 
-  private static StoreException exception(
+  private static OutboxStoreException exception(
       String operation,
       OutboxTable table,
       SQLException e,
       @Nullable String state,
       boolean unknown) {
     Fault fault = unknown ? Fault.CONNECTION : fault(state);
-    return new StoreException(
+    return new OutboxStoreException(
         operation + " on " + table + " failed: " + advice(table, state, fault) + words(e, state),
         fault,
         unknown,
+        state,
         Redaction.redact(e));
   }
 
@@ -126,9 +132,7 @@ public final class SqlFaults {
 
   private static String advice(OutboxTable table, @Nullable String state, Fault fault) {
     if (state != null && MISSING_TABLE.contains(state)) {
-      return "table "
-          + table
-          + ", or one that belongs to it, does not exist or is not on the search path;"
+      return "a table or function that it needs does not exist or is not on the search path;"
           + " run the migrations, or name its schema";
     }
     if (state != null && MISSING_COLUMN.contains(state)) {
@@ -144,8 +148,16 @@ public final class SqlFaults {
     }
     if (READ_ONLY.equals(state)) {
       return "this server is read-only, such as a standby or a former primary, or"
-          + " default_transaction_read_only is on; look where the address leads, and at that"
-          + " setting of the database and the role";
+          + " default_transaction_read_only is on, or the transaction was begun so, as by"
+          + " @Transactional(readOnly = true); look where the address leads, at that setting of the"
+          + " database and the role, and at the transaction";
+    }
+    if (FAILED_TRANSACTION.equals(state)) {
+      return "the transaction has failed before, by another statement; roll it back, and look for what"
+          + " failed first";
+    }
+    if (CLOSED.equals(state)) {
+      return "the connection is closed";
     }
     if (state != null && PREPARED_STATEMENT.contains(state)) {
       return "prepared statements and sessions do not match, as behind a pooler that shares"

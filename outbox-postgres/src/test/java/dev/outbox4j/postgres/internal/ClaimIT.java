@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
-import dev.outbox4j.OutboxException;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
@@ -239,6 +238,9 @@ class ClaimIT {
             "{\"o\": {}, \"l\": [], \"m\": [[\"],\"]], \"k\": \"v\"}",
             "{\"o\": {\"a\": \"} \\\"]\"}, \"after\": \"it\"}",
             "{\"control\": \"\\u0001\\b\\f\\n\\r\\t\\u001f\", \"unicode\": \"ü€😀\\u2028\\u00e9\"}",
+            "{\"big\": 12345678901234567890123, \"huge\": 1e400, \"less\": -1.50, \"e\": 1e-7}",
+            "{\"deep\": [{\"a\": \"}]\\\\\"}, [[], {}], \"\\\"\"], \"x\": \"y\", \"z\": [1, {\"b\": null}]}",
+            "{\": \": \", \", \"\\\\u0041\": \"\\\\n\"}",
             "{}");
     for (String document : documents) {
       Map<String, String> headers = claimed(document);
@@ -246,19 +248,6 @@ class ClaimIT {
       assertThat(headers).as(document).isEqualTo(byTheServer(document));
       assertThatThrownBy(() -> headers.put("x", "y"))
           .isInstanceOf(UnsupportedOperationException.class);
-    }
-  }
-
-  @Test
-  void numberThatJavaCannotExpressFailsItsReaderAndNotTheClaim() {
-    for (String number : List.of("12345678901234567890123", "1e400")) {
-      Map<String, String> headers = claimed("{\"secret\": \"x\", \"n\": " + number + "}");
-
-      assertThatThrownBy(() -> headers.get("secret"))
-          .isInstanceOf(OutboxException.class)
-          .hasMessageContaining("publish it as text")
-          .hasMessageNotContaining(number)
-          .hasNoCause();
     }
   }
 
@@ -281,7 +270,7 @@ class ClaimIT {
     try (Connection connection = database.plain().getConnection();
         PreparedStatement statement =
             connection.prepareStatement(
-                "select key, case when jsonb_typeof(value) = 'string' then value #>> '{}' else replace(value::text, ': ', ':') end"
+                "select key, case when jsonb_typeof(value) = 'string' then value #>> '{}' else value::text end"
                     + " from jsonb_each(?::jsonb)")) {
       statement.setString(1, document);
       try (ResultSet rows = statement.executeQuery()) {

@@ -6,12 +6,12 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.tuple;
 
 import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.QueueDepth;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
-import dev.outbox4j.spi.StoreException;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -69,10 +69,54 @@ class QueueDepthsIT {
             tuple("orders", 6L, 3L, 2L, false),
             tuple("nobody's", 0L, 0L, 0L, false),
             tuple("other", 1L, 0L, 0L, false));
-    assertThat(depths.get(0).oldestReadyAge())
+    assertThat(depths.get(0).oldestReady())
         .hasValueSatisfying(
             age -> assertThat(age).isBetween(Duration.ofSeconds(60), Duration.ofSeconds(120)));
-    assertThat(depths.get(1).oldestReadyAge()).isEmpty();
+    assertThat(depths.get(1).oldestReady()).isEmpty();
+  }
+
+  @Test
+  void countsEveryQueueThatHasRows() {
+    PostgresOutbox outbox = PostgresOutbox.on(database.plain(), database.table());
+    assertThat(outbox.depths()).isEmpty();
+    database.update(
+        """
+        insert into outbox (queue, payload, available_at, lease_until)
+        select 'b', 'x'::bytea, now() - make_interval(secs => n), null from generate_series(1, 5) n
+        union all select 'leased', 'x'::bytea, now(), now() + interval '1 minute'
+        union all select 'Ä', 'x'::bytea, 'infinity', null
+        union all select 'a', 'x'::bytea, '-infinity', null
+        """);
+
+    assertThat(outbox.depths())
+        .extracting(QueueDepth::queue, QueueDepth::ready, QueueDepth::leased, QueueDepth::dueLater)
+        .containsExactly(
+            tuple("a", 1L, 0L, 0L),
+            tuple("b", 5L, 0L, 0L),
+            tuple("leased", 0L, 1L, 0L),
+            tuple("Ä", 0L, 0L, 1L));
+  }
+
+  @Test
+  void findsTheQueuesWithoutReadingTheirRows() throws SQLException {
+    database.update(
+        """
+        insert into outbox (queue, payload)
+        select 'q' || n % 20, 'x'::bytea from generate_series(1, 200000) n
+        """);
+    try (Connection connection = database.plain().getConnection();
+        PreparedStatement explain =
+            connection.prepareStatement(
+                explained(new QueueDepths(database.table()).statementOfAll()))) {
+      explain.setString(1, "10000");
+      explain.setString(2, "100");
+      explain.setInt(3, 11);
+      explain.setInt(4, 11);
+      String plan = textOf(explain);
+
+      assertThat(plan).contains("outbox_claim_idx").doesNotContain("Seq Scan on outbox");
+      assertThat(buffers(plan)).describedAs(plan).isLessThan(1_000);
+    }
   }
 
   @Test
@@ -96,7 +140,8 @@ class QueueDepthsIT {
   void walksTheClaimIndexWhateverTheStatistics() throws SQLException {
     List<String> plans = new ArrayList<>();
     try (Connection connection = database.plain().getConnection();
-        PreparedStatement explain = connection.prepareStatement(explained())) {
+        PreparedStatement explain =
+            connection.prepareStatement(explained(new QueueDepths(database.table()).statement()))) {
       plans.add(plan(explain));
       database.update(
           """
@@ -123,8 +168,7 @@ class QueueDepthsIT {
   }
 
   /** The statement behind the preamble, as the library runs it, with its second part explained. */
-  private String explained() {
-    String text = new QueueDepths(database.table()).statement();
+  private static String explained(String text) {
     int second = text.indexOf(';') + 1;
     return text.substring(0, second) + " explain (analyze, buffers) " + text.substring(second);
   }
@@ -135,6 +179,10 @@ class QueueDepthsIT {
     explain.setArray(3, explain.getConnection().createArrayOf("text", new String[] {"orders"}));
     explain.setInt(4, 1_001);
     explain.setInt(5, 1_001);
+    return textOf(explain);
+  }
+
+  private static String textOf(PreparedStatement explain) throws SQLException {
     explain.execute();
     assertThat(explain.getMoreResults()).isTrue();
     StringBuilder text = new StringBuilder();
@@ -175,7 +223,8 @@ class QueueDepthsIT {
                 PostgresOutbox.on(database.plain(), OutboxTable.named("nowhere"))
                     .depths(List.of("orders")))
         .isInstanceOfSatisfying(
-            StoreException.class, e -> assertThat(e.fault()).isEqualTo(StoreException.Fault.SETUP))
+            OutboxStoreException.class,
+            e -> assertThat(e.fault()).isEqualTo(OutboxStoreException.Fault.SETUP))
         .hasMessageContaining("42P01")
         .hasMessageContaining("run the migrations");
   }

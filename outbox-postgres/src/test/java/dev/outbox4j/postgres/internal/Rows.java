@@ -22,13 +22,13 @@ final class Rows {
         returning id
         """,
         message.queue(),
-        message.type(),
-        message.orderingKey(),
-        message.timerId(),
+        message.type().orElse(null),
+        message.orderingKey().orElse(null),
+        message.timerId().orElse(null),
         bytes(message.body()),
         JSONObject.toJSONString(message.headers()),
-        message.deliverAt() == null ? null : message.deliverAt().atOffset(ZoneOffset.UTC),
-        message.deliverIn() == null ? 0.0 : message.deliverIn().toMillis() / 1000.0);
+        message.deliverAt().map(at -> at.atOffset(ZoneOffset.UTC)).orElse(null),
+        message.deliverIn().map(in -> in.toMillis() / 1000.0).orElse(0.0));
   }
 
   private static byte[] bytes(Object body) {

@@ -2,9 +2,9 @@ package dev.outbox4j.postgres.internal;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.postgres.OutboxTable;
-import dev.outbox4j.spi.StoreException;
-import dev.outbox4j.spi.StoreException.Fault;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.sql.BatchUpdateException;
@@ -53,7 +53,7 @@ class SqlFaultsTest {
     ", CONNECTION, true"
   })
   void everyStateHasItsFault(String state, Fault fault, boolean unknown) {
-    StoreException e = explain(new SQLException("words", state));
+    OutboxStoreException e = explain(new SQLException("words", state));
 
     assertThat(e.fault()).isEqualTo(fault);
     assertThat(e.outcomeUnknown()).isEqualTo(unknown);
@@ -113,7 +113,8 @@ class SqlFaultsTest {
 
   @Test
   void nothingWasSentWithoutAConnection() {
-    StoreException e = SqlFaults.notSent("claim", TABLE, new SQLException("refused", "08001"));
+    OutboxStoreException e =
+        SqlFaults.notSent("claim", TABLE, new SQLException("refused", "08001"));
 
     assertThat(e.outcomeUnknown()).isFalse();
     assertThat(e.fault()).isEqualTo(Fault.CONNECTION);
@@ -129,7 +130,7 @@ class SqlFaultsTest {
                     "23505", "duplicate key value violates \"uq\"", "Key (k)=(SECRET) exists.")));
     assertThat(server.getMessage()).contains("SECRET");
 
-    StoreException e = explain(server);
+    OutboxStoreException e = explain(server);
 
     assertThat(e).hasMessageContaining("duplicate key value violates \"uq\"");
     assertThat(printed(e)).doesNotContain("SECRET");
@@ -145,7 +146,7 @@ class SqlFaultsTest {
             new ServerErrorMessage(
                 fields("22P02", "invalid input syntax for type json: \"SECRET\"", null)));
 
-    StoreException e = explain(server);
+    OutboxStoreException e = explain(server);
 
     assertThat(printed(e)).doesNotContain("SECRET").contains("invalid input syntax for type json");
   }
@@ -217,7 +218,7 @@ class SqlFaultsTest {
         .doesNotContain("SECRET");
   }
 
-  private static StoreException explain(SQLException e) {
+  private static OutboxStoreException explain(SQLException e) {
     return SqlFaults.explain("ack", TABLE, e);
   }
 

@@ -6,6 +6,8 @@ import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.testing.CountingDataSource;
@@ -15,8 +17,6 @@ import dev.outbox4j.spi.ClaimRequest.Idle;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.RescheduleUpdate;
 import dev.outbox4j.spi.RetryUpdate;
-import dev.outbox4j.spi.StoreException;
-import dev.outbox4j.spi.StoreException.Fault;
 import dev.outbox4j.spi.Written;
 import java.sql.Connection;
 import java.sql.ResultSet;
@@ -152,7 +152,7 @@ class StoreBoundsIT {
   }
 
   private static void assertTimeout(Runnable operation) {
-    StoreException e = catchThrowableOfType(StoreException.class, operation::run);
+    OutboxStoreException e = catchThrowableOfType(OutboxStoreException.class, operation::run);
     assertThat(e.fault()).isEqualTo(Fault.TIMEOUT);
     assertThat(e.outcomeUnknown()).isFalse();
     assertThat(e).hasMessageContaining("nothing was changed");
@@ -231,7 +231,8 @@ class StoreBoundsIT {
     Rows.fill(database, "outbox", "orders", 1);
     PostgresStore store = PostgresOutbox.on(source, database.table()).store();
 
-    StoreException e = catchThrowableOfType(StoreException.class, () -> Requests.claim(store, 1));
+    OutboxStoreException e =
+        catchThrowableOfType(OutboxStoreException.class, () -> Requests.claim(store, 1));
 
     assertThat(e.fault()).isEqualTo(Fault.SETUP);
     assertThat(e)
@@ -248,7 +249,8 @@ class StoreBoundsIT {
       PostgresStore store = PostgresOutbox.on(pool, database.table()).store();
       int backend = backend(pool);
 
-      StoreException e = catchThrowableOfType(StoreException.class, () -> Requests.claim(store, 1));
+      OutboxStoreException e =
+          catchThrowableOfType(OutboxStoreException.class, () -> Requests.claim(store, 1));
 
       assertThat(e.fault()).isEqualTo(Fault.TRANSIENT);
       assertThat(e.outcomeUnknown()).isFalse();
@@ -267,7 +269,7 @@ class StoreBoundsIT {
       alter("reset default_transaction_read_only");
       PostgresStore store = PostgresOutbox.on(pool, database.table()).store();
 
-      assertThat(catchThrowableOfType(StoreException.class, () -> Requests.claim(store, 1)))
+      assertThat(catchThrowableOfType(OutboxStoreException.class, () -> Requests.claim(store, 1)))
           .hasMessageContaining("this server is read-only");
       for (int i = 0; i < 5; i++) { // whichever connection it gets
         Requests.claim(store, 1);
@@ -282,7 +284,7 @@ class StoreBoundsIT {
       PostgresStore store =
           PostgresOutbox.on(new CountingDataSource(pool), database.table()).store();
 
-      assertThat(catchThrowableOfType(StoreException.class, () -> Requests.claim(store, 1)))
+      assertThat(catchThrowableOfType(OutboxStoreException.class, () -> Requests.claim(store, 1)))
           .hasMessageContaining("this server is read-only");
       await().ignoreExceptions().until(() -> Requests.claim(store, 1).isEmpty());
     }

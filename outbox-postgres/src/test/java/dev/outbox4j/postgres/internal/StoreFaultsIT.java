@@ -6,6 +6,8 @@ import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
@@ -16,8 +18,6 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.RescheduleUpdate;
 import dev.outbox4j.spi.RetryUpdate;
-import dev.outbox4j.spi.StoreException;
-import dev.outbox4j.spi.StoreException.Fault;
 import dev.outbox4j.spi.Written;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -52,7 +52,7 @@ class StoreFaultsIT {
   void aMissingTableIsASetupFault() {
     PostgresStore store = PostgresOutbox.on(database.plain(), OutboxTable.named("nowhere")).store();
 
-    StoreException e = failure(() -> claim(store, 1));
+    OutboxStoreException e = failure(() -> claim(store, 1));
 
     assertThat(e.fault()).isEqualTo(Fault.SETUP);
     assertThat(e.outcomeUnknown()).isFalse();
@@ -71,7 +71,7 @@ class StoreFaultsIT {
     database.update("alter table narrow drop column leased_by");
     PostgresStore store = PostgresOutbox.on(database.plain(), OutboxTable.named("narrow")).store();
 
-    StoreException e = failure(() -> claim(store, 1));
+    OutboxStoreException e = failure(() -> claim(store, 1));
 
     assertThat(e.fault()).isEqualTo(Fault.SETUP);
     assertThat(e).hasMessageContaining("columns").hasMessageContaining("leased_by");
@@ -87,7 +87,7 @@ class StoreFaultsIT {
       source.setUser(role);
       source.setPassword("x");
 
-      StoreException e =
+      OutboxStoreException e =
           failure(() -> claim(PostgresOutbox.on(source, database.table()).store(), 1));
 
       assertThat(e.fault()).isEqualTo(Fault.SETUP);
@@ -103,7 +103,8 @@ class StoreFaultsIT {
     PGSimpleDataSource source = database.plain();
     source.setPortNumbers(new int[] {1});
 
-    StoreException e = failure(() -> claim(PostgresOutbox.on(source, database.table()).store(), 1));
+    OutboxStoreException e =
+        failure(() -> claim(PostgresOutbox.on(source, database.table()).store(), 1));
 
     assertThat(e.fault()).isEqualTo(Fault.CONNECTION);
     assertThat(e.outcomeUnknown()).isFalse();
@@ -121,7 +122,7 @@ class StoreFaultsIT {
         "select pg_terminate_backend(pid) from pg_stat_activity"
             + " where datname = current_database() and pid <> pg_backend_pid()");
 
-    StoreException e = failure(() -> store.ack(List.of(lease)));
+    OutboxStoreException e = failure(() -> store.ack(List.of(lease)));
 
     assertThat(e.fault()).isEqualTo(Fault.CONNECTION);
     assertThat(e.outcomeUnknown()).isTrue();
@@ -144,7 +145,7 @@ class StoreFaultsIT {
         assertThat(claim(store, 1)).isEmpty();
         proxy.blackhole();
 
-        StoreException e = failure(() -> claim(store, 1));
+        OutboxStoreException e = failure(() -> claim(store, 1));
 
         assertThat(e.fault()).isEqualTo(Fault.CONNECTION);
         assertThat(e.outcomeUnknown()).isTrue();
@@ -179,7 +180,7 @@ class StoreFaultsIT {
             () -> store.reschedule(List.of(new RescheduleUpdate(leases.get(0), Duration.ZERO))));
 
     for (ThrowingCallable write : writes) {
-      StoreException e = failure(write);
+      OutboxStoreException e = failure(write);
       assertThat(e.fault()).isEqualTo(Fault.ROW);
       assertThat(e.outcomeUnknown()).isFalse();
       assertThat(e)
@@ -205,7 +206,7 @@ class StoreFaultsIT {
             + SECRET
             + "%')");
     try {
-      StoreException e =
+      OutboxStoreException e =
           failure(
               () ->
                   store.retry(
@@ -235,7 +236,7 @@ class StoreFaultsIT {
     database.update(
         "create trigger refuse before delete on outbox for each row execute function refuse()");
     try {
-      StoreException e = failure(() -> store.ack(leases));
+      OutboxStoreException e = failure(() -> store.ack(leases));
 
       assertThat(e.fault()).isEqualTo(Fault.ROW);
       assertThat(e).hasMessageContaining("P0001: not today");
@@ -308,8 +309,8 @@ class StoreFaultsIT {
     return text.toString();
   }
 
-  private static StoreException failure(ThrowingCallable call) {
-    StoreException e = catchThrowableOfType(StoreException.class, call);
+  private static OutboxStoreException failure(ThrowingCallable call) {
+    OutboxStoreException e = catchThrowableOfType(OutboxStoreException.class, call);
     assertThat(e).isNotNull();
     return e;
   }

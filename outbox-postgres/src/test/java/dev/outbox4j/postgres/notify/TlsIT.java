@@ -7,6 +7,7 @@ import static org.awaitility.Awaitility.await;
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.NotifyMode;
 import dev.outbox4j.postgres.OutboxRole;
@@ -18,7 +19,6 @@ import dev.outbox4j.postgres.testing.TlsServer.Shown;
 import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.NotificationSource.Subscription;
-import dev.outbox4j.spi.StoreException;
 import dev.outbox4j.testing.CapturedLogs;
 import java.nio.file.Path;
 import java.sql.Connection;
@@ -140,7 +140,7 @@ class TlsIT {
               () ->
                   assertThatThrownBy(() -> store.claim(claim("q")))
                       .isInstanceOfSatisfying(
-                          StoreException.class,
+                          OutboxStoreException.class,
                           e -> {
                             assertThat(e.outcomeUnknown()).isFalse();
                             assertThat(CapturedLogs.printed(e))
@@ -152,7 +152,7 @@ class TlsIT {
               () ->
                   assertThatThrownBy(() -> PostgresOutbox.on(pool, TABLE).depths(List.of("q")))
                       .isInstanceOfSatisfying(
-                          StoreException.class,
+                          OutboxStoreException.class,
                           e ->
                               assertThat(CapturedLogs.printed(e))
                                   .contains(why)

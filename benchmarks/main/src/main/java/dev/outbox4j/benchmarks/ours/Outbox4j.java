@@ -28,7 +28,7 @@ import dev.outbox4j.postgres.notify.ng.PgjdbcNgListen;
 import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
 import dev.outbox4j.postgres.notify.r2dbc.R2dbcListen;
 import dev.outbox4j.spi.NotificationSource;
-import dev.outbox4j.spi.SubscriberEvents;
+import dev.outbox4j.SubscriberEvents;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.io.IOException;
 import java.net.URI;
@@ -127,8 +127,8 @@ public final class Outbox4j implements Draining, Publishing {
             .poll(Duration.ofMillis(minPoll), Duration.ofMillis(maxPoll))
             .retry(RetryPolicy.constant(Duration.ofMillis(1)))
             .deadLetters(DeadLetterQueue.in("outbox_dlq"))
-            .observe(MicrometerMetrics.on(new SimpleMeterRegistry()))
-            .observe(new Acks(sink))
+            .events(MicrometerMetrics.on(new SimpleMeterRegistry()))
+            .events(new Acks(sink))
             .otherwise(
                 (payload, delivery) -> {
                   handle(delivery, sink);

@@ -10,13 +10,11 @@ import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import org.jooq.tools.json.JSONObject;
 import org.jspecify.annotations.Nullable;
 
-/** Makes bytes of a message's body and JSON of its headers. Thread-safe if its codec is. */
+/** Makes bytes of a message's body, and a value of its headers. Thread-safe if its codec is. */
 final class BodyEncoder {
   private static final String TEXT = "text/plain; charset=utf-8";
-  static final String NO_HEADERS = "{}";
 
   private final @Nullable PayloadCodec codec;
 
@@ -24,23 +22,23 @@ final class BodyEncoder {
     this.codec = codec;
   }
 
-  /** A payload, and the message's headers as JSON with the content type that was found out. */
+  /** A payload, and the message's headers with the content type that was found out. */
   record Encoded(Payload payload, String headers) {}
 
   Encoded encode(OutboxMessage message) {
     Object body = message.body();
     if (body instanceof Payload payload) {
-      return new Encoded(payload, json(message.headers(), null));
+      return new Encoded(payload, headers(message, null));
     }
     if (body instanceof String text) {
-      return new Encoded(utf8(text, message), json(message.headers(), TEXT));
+      return new Encoded(utf8(text, message), headers(message, TEXT));
     }
     if (codec == null) {
       throw new OutboxException(
           describe(message)
               + " needs a codec and the publisher has none; set one with codec(...), or give the body as bytes, Payload or String");
     }
-    return new Encoded(byCodec(codec, message), json(message.headers(), codec.contentType()));
+    return new Encoded(byCodec(codec, message), headers(message, codec.contentType()));
   }
 
   private static Payload byCodec(PayloadCodec codec, OutboxMessage message) {
@@ -87,12 +85,13 @@ final class BodyEncoder {
     return "the body (" + message.body().getClass().getName() + ") of " + message;
   }
 
-  private static String json(Map<String, String> headers, @Nullable String contentType) {
+  private static String headers(OutboxMessage message, @Nullable String contentType) {
+    Map<String, String> headers = message.headers();
     if (contentType == null || headers.containsKey(OutboxMessage.CONTENT_TYPE)) {
-      return headers.isEmpty() ? NO_HEADERS : JSONObject.toJSONString(headers);
+      return HeaderArray.of(headers);
     }
     Map<String, String> all = new LinkedHashMap<>(headers);
     all.put(OutboxMessage.CONTENT_TYPE, contentType);
-    return JSONObject.toJSONString(all);
+    return HeaderArray.of(all);
   }
 }

@@ -20,9 +20,9 @@ record EncodedMessage(
     return new EncodedMessage(
         encoded.payload(),
         message.queue(),
-        message.type(),
-        message.orderingKey(),
-        message.timerId(),
+        message.type().orElse(null),
+        message.orderingKey().orElse(null),
+        message.timerId().orElse(null),
         encoded.headers(),
         PublishTimes.delayMicros(message),
         PublishTimes.deliverAt(message));

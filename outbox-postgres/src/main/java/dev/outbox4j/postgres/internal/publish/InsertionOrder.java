@@ -25,8 +25,7 @@ final class InsertionOrder {
   /** Messages of one queue that belong in order. */
   private record OrderedKey(String queue, String orderingKey) {
     static @Nullable OrderedKey of(OutboxMessage message) {
-      String orderingKey = message.orderingKey();
-      return orderingKey == null ? null : new OrderedKey(message.queue(), orderingKey);
+      return message.orderingKey().map(key -> new OrderedKey(message.queue(), key)).orElse(null);
     }
   }
 
@@ -90,7 +89,7 @@ final class InsertionOrder {
   private static void requireOneTimerForAKey(List<OutboxMessage> messages) {
     Map<OrderedKey, OutboxMessage> timers = new HashMap<>();
     for (OutboxMessage message : messages) {
-      OrderedKey key = message.timerId() == null ? null : OrderedKey.of(message);
+      OrderedKey key = message.timerId().isEmpty() ? null : OrderedKey.of(message);
       OutboxMessage other = key == null ? null : timers.putIfAbsent(key, message);
       if (other != null && !Objects.equals(other.timerId(), message.timerId())) {
         throw new OutboxException(

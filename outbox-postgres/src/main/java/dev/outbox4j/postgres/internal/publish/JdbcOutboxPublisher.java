@@ -1,6 +1,5 @@
 package dev.outbox4j.postgres.internal.publish;
 
-import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.postgres.OutboxPublisher;
 import dev.outbox4j.postgres.Published;
@@ -13,11 +12,8 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.Objects;
-import java.util.function.Function;
-import org.jooq.Configuration;
-import org.jooq.exception.DataAccessException;
 
-/** Publishes over JDBC, also on the connection that jOOQ holds. */
+/** Publishes over JDBC. */
 public final class JdbcOutboxPublisher implements OutboxPublisher {
   private final PublisherSettings settings;
   private final BodyEncoder encoder;
@@ -51,16 +47,6 @@ public final class JdbcOutboxPublisher implements OutboxPublisher {
   }
 
   @Override
-  public Published publish(Configuration configuration, OutboxMessage message) {
-    return publish(configuration, List.of(message)).get(0);
-  }
-
-  @Override
-  public List<Published> publish(Configuration configuration, Collection<OutboxMessage> messages) {
-    return withConnectionOf(configuration, connection -> publish(connection, messages));
-  }
-
-  @Override
   public boolean cancelTimer(Connection connection, String queue, String timerId) {
     Objects.requireNonNull(connection, "connection");
     OutboxMessage.to(queue).timerId(timerId); // the rules that publishing has
@@ -72,11 +58,6 @@ public final class JdbcOutboxPublisher implements OutboxPublisher {
     } catch (SQLException e) {
       throw SqlFaults.explain("cancelTimer", settings.table(), e);
     }
-  }
-
-  @Override
-  public boolean cancelTimer(Configuration configuration, String queue, String timerId) {
-    return withConnectionOf(configuration, connection -> cancelTimer(connection, queue, timerId));
   }
 
   private Published insert(Connection connection, EncodedMessage message) {
@@ -143,20 +124,6 @@ public final class JdbcOutboxPublisher implements OutboxPublisher {
       }
     } catch (SQLException e) {
       throw SqlFaults.explain(operation, settings.table(), e);
-    }
-  }
-
-  private <T> T withConnectionOf(Configuration configuration, Function<Connection, T> action) {
-    Objects.requireNonNull(configuration, "configuration");
-    try {
-      return configuration.dsl().connectionResult(action::apply);
-    } catch (DataAccessException e) {
-      if (e.getCause() instanceof SQLException cause) {
-        throw SqlFaults.explain("taking jOOQ's connection", settings.table(), cause);
-      }
-      throw new OutboxException(
-          "the jOOQ configuration gave no JDBC connection; pass the one of a transaction, such as dsl.transaction(tx -> publisher.publish(tx, message))",
-          e);
     }
   }
 }

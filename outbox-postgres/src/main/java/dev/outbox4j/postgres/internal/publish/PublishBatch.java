@@ -4,6 +4,7 @@ import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.postgres.Published;
 import java.nio.ByteBuffer;
+import java.time.Instant;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -69,7 +70,7 @@ final class PublishBatch {
     this.orderingKeys = texts(rows, EncodedMessage::orderingKey);
     this.timerIds = texts(rows, EncodedMessage::timerId);
     this.headers =
-        texts(rows, row -> row.headers().equals(BodyEncoder.NO_HEADERS) ? null : row.headers());
+        texts(rows, row -> row.headers().equals(HeaderArray.EMPTY) ? null : row.headers());
     this.delays = column(rows, EncodedMessage::delayMicros, new Long[0]);
     this.deliverAts = texts(rows, EncodedMessage::deliverAt);
   }
@@ -121,14 +122,17 @@ final class PublishBatch {
   private static final class Earliest {
     private @Nullable Long delay;
     private @Nullable OutboxMessage deliverAt;
+    private @Nullable Instant earliest;
 
     void add(OutboxMessage message) {
-      if (message.deliverAt() == null) {
+      Instant at = message.deliverAt().orElse(null);
+      if (at == null) {
         Long micros = PublishTimes.delayMicros(message);
         long after = micros == null ? 0 : micros;
         delay = delay == null ? after : Math.min(delay, after);
-      } else if (deliverAt == null || message.deliverAt().isBefore(deliverAt.deliverAt())) {
+      } else if (earliest == null || at.isBefore(earliest)) {
         deliverAt = message;
+        earliest = at;
       }
     }
 

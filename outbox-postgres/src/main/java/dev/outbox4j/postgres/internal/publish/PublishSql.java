@@ -1,10 +1,8 @@
 package dev.outbox4j.postgres.internal.publish;
 
+import dev.outbox4j.internal.schema.Names;
 import dev.outbox4j.postgres.NotifyMode;
 import dev.outbox4j.postgres.OutboxTable;
-import org.jooq.DSLContext;
-import org.jooq.SQLDialect;
-import org.jooq.impl.DSL;
 
 /**
  * The publishers' statements, rendered once, with R2DBC's markers or with JDBC's.
@@ -61,10 +59,9 @@ record PublishSql(String single, String plain, String timers, String cancelTimer
   }
 
   private static String named(String statement, OutboxTable table) {
-    DSLContext dsl = DSL.using(SQLDialect.POSTGRES);
     return statement
-        .replace("{table}", dsl.render(table.qualifiedName()))
-        .replace("{sleepers}", dsl.render(table.qualifiedSleepers()))
-        .replace("{channel}", dsl.render(DSL.inline(table.channel())));
+        .replace("{table}", table.qualifiedName())
+        .replace("{sleepers}", table.qualifiedSleepers())
+        .replace("{channel}", Names.literal(table.channel()));
   }
 }

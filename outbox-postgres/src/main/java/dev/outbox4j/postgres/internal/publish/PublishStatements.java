@@ -28,7 +28,7 @@ final class PublishStatements {
       """
       insert into {table} as i (payload, queue, type, ordering_key, headers, available_at)
       values (
-        $1, $2, $3, $4, $5::jsonb,
+        $1, $2, $3, $4, jsonb_object($5::text[]),
         coalesce($6::timestamptz, clock_timestamp() + $7::bigint * interval '1 microsecond'))
       returning i.id
       """;
@@ -38,7 +38,7 @@ final class PublishStatements {
       """
       insert into {table} as i (payload, queue, type, ordering_key, headers, available_at)
       values (
-        $1, $2, $3, $4, $5::jsonb,
+        $1, $2, $3, $4, jsonb_object($5::text[]),
         coalesce($6::timestamptz, clock_timestamp() + $7::bigint * interval '1 microsecond'))
       returning i.id,
         case
@@ -54,7 +54,7 @@ final class PublishStatements {
       """
       insert into {table} as i (payload, queue, type, ordering_key, headers, available_at)
       values (
-        $1, $2, $3, $4, $5::jsonb,
+        $1, $2, $3, $4, jsonb_object($5::text[]),
         coalesce($6::timestamptz, clock_timestamp() + $7::bigint * interval '1 microsecond'))
       returning i.id,
         case
@@ -76,7 +76,7 @@ final class PublishStatements {
       insert into {table} (payload, queue, type, ordering_key, timer_id, headers, available_at)
       select
         substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
-        case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+        case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
         case
           when m.deliver_at is not null then m.deliver_at::timestamptz
           when m.delay is null then clock_timestamp()
@@ -102,7 +102,7 @@ final class PublishStatements {
       insert into {table} (payload, queue, type, ordering_key, timer_id, headers, available_at)
       select
         substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
-        case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+        case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
         case
           when m.deliver_at is not null then m.deliver_at::timestamptz
           when m.delay is null then clock_timestamp()
@@ -138,7 +138,7 @@ final class PublishStatements {
       insert into {table} (payload, queue, type, ordering_key, timer_id, headers, available_at)
       select
         substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
-        case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+        case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
         case
           when m.deliver_at is not null then m.deliver_at::timestamptz
           when m.delay is null then clock_timestamp()
@@ -177,7 +177,7 @@ final class PublishStatements {
       insert into {table} (payload, queue, type, ordering_key, timer_id, headers, available_at)
       select
         substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
-        case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+        case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
         case
           when m.deliver_at is not null then m.deliver_at::timestamptz
           when m.delay is null then clock_timestamp()
@@ -204,7 +204,7 @@ final class PublishStatements {
         insert into {table} (payload, queue, type, ordering_key, timer_id, headers, available_at)
         select
           substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
-          case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+          case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
           case
             when m.deliver_at is not null then m.deliver_at::timestamptz
             when m.delay is null then clock_timestamp()
@@ -240,7 +240,7 @@ final class PublishStatements {
         insert into {table} (payload, queue, type, ordering_key, timer_id, headers, available_at)
         select
           substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
-          case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+          case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
           case
             when m.deliver_at is not null then m.deliver_at::timestamptz
             when m.delay is null then clock_timestamp()

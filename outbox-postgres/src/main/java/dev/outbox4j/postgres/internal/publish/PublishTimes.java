@@ -39,7 +39,7 @@ final class PublishTimes {
   private PublishTimes() {}
 
   static @Nullable Long delayMicros(OutboxMessage message) {
-    Duration delay = message.deliverIn();
+    Duration delay = message.deliverIn().orElse(null);
     if (delay == null) {
       return null;
     }
@@ -57,7 +57,7 @@ final class PublishTimes {
   }
 
   static @Nullable String deliverAt(OutboxMessage message) {
-    Instant instant = message.deliverAt();
+    Instant instant = message.deliverAt().orElse(null);
     if (instant == null) {
       return null;
     }

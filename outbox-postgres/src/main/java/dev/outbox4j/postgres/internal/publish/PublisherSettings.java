@@ -24,7 +24,7 @@ public record PublisherSettings(
 
   /** Whether a call is one message without a timer id, which has a statement of its own. */
   static boolean isSingle(List<OutboxMessage> messages) {
-    return messages.size() == 1 && messages.get(0).timerId() == null;
+    return messages.size() == 1 && messages.get(0).timerId().isEmpty();
   }
 
   /** Whether the batch's statement wants to know what is due first. */

@@ -11,8 +11,7 @@ record TimerKey(String queue, String timerId) implements Comparable<TimerKey> {
 
   /** Returns a message's key, or null if it has no timer id. */
   static @Nullable TimerKey of(OutboxMessage message) {
-    String timerId = message.timerId();
-    return timerId == null ? null : new TimerKey(message.queue(), timerId);
+    return message.timerId().map(id -> new TimerKey(message.queue(), id)).orElse(null);
   }
 
   @Override

@@ -1,6 +1,7 @@
 package dev.outbox4j.postgres.internal.schema;
 
 import dev.outbox4j.postgres.SchemaFault;
+import dev.outbox4j.postgres.internal.Remedies;
 import java.sql.SQLException;
 import org.jspecify.annotations.Nullable;
 
@@ -42,11 +43,12 @@ public final class Unanswered {
   }
 
   private static String remedy(@Nullable String state) {
-    if (state == null || state.startsWith("08") || state.startsWith("57P")) {
-      return "check that the server runs, that its address is right, and that the pool has a free connection";
-    }
-    if (state.startsWith("28") || state.equals("3D000")) {
-      return "check user, password and database name";
+    if (state == null
+        || state.startsWith("08")
+        || state.startsWith("28")
+        || state.startsWith("57P")
+        || state.equals("3D000")) {
+      return Remedies.ofNoConnection(state);
     }
     return state.equals("57014")
         ? "look for a lock on the tables or an overloaded server"

@@ -1,6 +1,7 @@
 package dev.outbox4j.postgres.notify.internal;
 
 import dev.outbox4j.OutboxException;
+import dev.outbox4j.internal.schema.Names;
 import dev.outbox4j.postgres.internal.Redaction;
 import java.time.Duration;
 import java.util.Collections;
@@ -12,8 +13,6 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
-import org.jooq.SQLDialect;
-import org.jooq.impl.DSL;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -55,8 +54,7 @@ final class ListenLoop implements Runnable {
 
   ListenLoop(String channel, ListenDriver driver, Probe probe, ThreadFactory threads) {
     this.channel = channel;
-    this.listenSql =
-        DSL.using(SQLDialect.POSTGRES).render(DSL.sql("listen {0}", DSL.quotedName(channel)));
+    this.listenSql = "listen " + Names.quoted(channel);
     this.checkSql = ListenCheck.of(channel);
     this.driver = driver;
     this.probe = probe;

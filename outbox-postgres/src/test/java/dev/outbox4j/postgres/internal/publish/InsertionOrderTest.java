@@ -90,13 +90,13 @@ class InsertionOrderTest {
 
   private static List<OutboxMessage> ofKey(List<OutboxMessage> messages, String queue, String key) {
     return messages.stream()
-        .filter(m -> m.queue().equals(queue) && key.equals(m.orderingKey()))
+        .filter(m -> m.queue().equals(queue) && m.orderingKey().filter(key::equals).isPresent())
         .toList();
   }
 
   private static List<OutboxMessage> withoutBoth(List<OutboxMessage> messages, String queue) {
     return messages.stream()
-        .filter(m -> m.queue().equals(queue) && m.orderingKey() == null && m.timerId() == null)
+        .filter(m -> m.queue().equals(queue) && m.orderingKey().isEmpty() && m.timerId().isEmpty())
         .toList();
   }
 

@@ -5,7 +5,7 @@ where queue = $1 and timer_id = $2 and (lease_until is null or lease_until < clo
 -- publish one message, ALWAYS
 insert into "Sales"."out box" as i (payload, queue, type, ordering_key, headers, available_at)
 values (
-  $1, $2, $3, $4, $5::jsonb,
+  $1, $2, $3, $4, jsonb_object($5::text[]),
   coalesce($6::timestamptz, clock_timestamp() + $7::bigint * interval '1 microsecond'))
 returning i.id,
   case
@@ -19,7 +19,7 @@ returning i.id,
 -- publish one message, AUTO
 insert into "Sales"."out box" as i (payload, queue, type, ordering_key, headers, available_at)
 values (
-  $1, $2, $3, $4, $5::jsonb,
+  $1, $2, $3, $4, jsonb_object($5::text[]),
   coalesce($6::timestamptz, clock_timestamp() + $7::bigint * interval '1 microsecond'))
 returning i.id,
   case
@@ -32,7 +32,7 @@ returning i.id,
 -- publish one message, NEVER
 insert into "Sales"."out box" as i (payload, queue, type, ordering_key, headers, available_at)
 values (
-  $1, $2, $3, $4, $5::jsonb,
+  $1, $2, $3, $4, jsonb_object($5::text[]),
   coalesce($6::timestamptz, clock_timestamp() + $7::bigint * interval '1 microsecond'))
 returning i.id;
 
@@ -40,7 +40,7 @@ returning i.id;
 insert into "Sales"."out box" (payload, queue, type, ordering_key, timer_id, headers, available_at)
 select
   substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
-  case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+  case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
   case
     when m.deliver_at is not null then m.deliver_at::timestamptz
     when m.delay is null then clock_timestamp()
@@ -76,7 +76,7 @@ returning id, null::text, null::text, (
 insert into "Sales"."out box" (payload, queue, type, ordering_key, timer_id, headers, available_at)
 select
   substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
-  case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+  case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
   case
     when m.deliver_at is not null then m.deliver_at::timestamptz
     when m.delay is null then clock_timestamp()
@@ -110,7 +110,7 @@ returning id, null::text, null::text, (
 insert into "Sales"."out box" (payload, queue, type, ordering_key, timer_id, headers, available_at)
 select
   substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
-  case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+  case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
   case
     when m.deliver_at is not null then m.deliver_at::timestamptz
     when m.delay is null then clock_timestamp()
@@ -129,7 +129,7 @@ with inserted as (
   insert into "Sales"."out box" (payload, queue, type, ordering_key, timer_id, headers, available_at)
   select
     substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
-    case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+    case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
     case
       when m.deliver_at is not null then m.deliver_at::timestamptz
       when m.delay is null then clock_timestamp()
@@ -165,7 +165,7 @@ with inserted as (
   insert into "Sales"."out box" (payload, queue, type, ordering_key, timer_id, headers, available_at)
   select
     substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
-    case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+    case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
     case
       when m.deliver_at is not null then m.deliver_at::timestamptz
       when m.delay is null then clock_timestamp()
@@ -198,7 +198,7 @@ select i.id, i.queue, i.timer_id, (select count(*) from notified) from inserted 
 insert into "Sales"."out box" (payload, queue, type, ordering_key, timer_id, headers, available_at)
 select
   substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
-  case when m.headers is null then jsonb '{}' else m.headers::jsonb end,
+  case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
   case
     when m.deliver_at is not null then m.deliver_at::timestamptz
     when m.delay is null then clock_timestamp()

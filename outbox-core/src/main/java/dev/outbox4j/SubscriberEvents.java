@@ -1,8 +1,5 @@
-package dev.outbox4j.spi;
+package dev.outbox4j;
 
-import dev.outbox4j.Delivery;
-import dev.outbox4j.FailureReason;
-import dev.outbox4j.SubscriberHealth;
 import java.time.Duration;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;

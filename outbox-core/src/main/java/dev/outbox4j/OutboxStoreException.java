@@ -1,10 +1,10 @@
-package dev.outbox4j.spi;
+package dev.outbox4j;
 
-import dev.outbox4j.OutboxException;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** A statement failed. Says whether the rows, the set-up or the moment is at fault. */
-public class StoreException extends OutboxException {
+public class OutboxStoreException extends OutboxException {
   private static final long serialVersionUID = 1L;
 
   /** What is at fault. */
@@ -26,6 +26,7 @@ public class StoreException extends OutboxException {
 
   private final Fault fault;
   private final boolean outcomeUnknown;
+  private final @Nullable String sqlState;
 
   /**
    * Creates an exception.
@@ -35,11 +36,49 @@ public class StoreException extends OutboxException {
    * @param outcomeUnknown true if the statement may have taken effect although it failed
    * @param cause why, or null
    */
-  public StoreException(
+  public OutboxStoreException(
       String message, Fault fault, boolean outcomeUnknown, @Nullable Throwable cause) {
+    this(message, fault, outcomeUnknown, null, cause);
+  }
+
+  /**
+   * Creates an exception of a server that gave a SQLSTATE.
+   *
+   * @param message what failed and what to do
+   * @param fault what is at fault
+   * @param outcomeUnknown true if the statement may have taken effect although it failed
+   * @param sqlState the server's, or null
+   * @param cause why, or null
+   */
+  public OutboxStoreException(
+      String message,
+      Fault fault,
+      boolean outcomeUnknown,
+      @Nullable String sqlState,
+      @Nullable Throwable cause) {
     super(message, cause);
     this.fault = fault;
     this.outcomeUnknown = outcomeUnknown;
+    this.sqlState = sqlState;
+  }
+
+  /**
+   * Tells whether the same may succeed when it is tried again, without anybody's doing: in a new
+   * transaction, since PostgreSQL has ended this one.
+   *
+   * @return true unless a row's values or the set-up are at fault
+   */
+  public boolean isTransient() {
+    return fault != Fault.ROW && fault != Fault.SETUP;
+  }
+
+  /**
+   * {@return the <a
+   * href="https://www.postgresql.org/docs/current/errcodes-appendix.html">SQLSTATE</a>, if the
+   * server or the driver gave one}
+   */
+  public Optional<String> sqlState() {
+    return Optional.ofNullable(sqlState);
   }
 
   /** {@return what is at fault} */

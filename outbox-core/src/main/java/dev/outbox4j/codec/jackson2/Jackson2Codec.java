@@ -1,4 +1,4 @@
-package dev.outbox4j.codec.jackson;
+package dev.outbox4j.codec.jackson2;
 
 import com.fasterxml.jackson.core.JsonLocation;
 import com.fasterxml.jackson.core.JsonProcessingException;
@@ -16,28 +16,32 @@ import com.fasterxml.jackson.databind.exc.UnrecognizedPropertyException;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.Payload;
+import dev.outbox4j.internal.JsonFault;
 import dev.outbox4j.spi.PayloadCodec;
 import dev.outbox4j.spi.UndecodableException;
 import java.io.CharConversionException;
 import java.io.IOException;
 import java.lang.reflect.Type;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /**
- * Bodies as JSON in UTF-8. Immutable and thread-safe; its content type is {@value #CONTENT_TYPE}.
+ * Bodies as JSON in UTF-8, by Jackson 2. Immutable and thread-safe; its content type is {@value
+ * #CONTENT_TYPE}.
  *
  * <p>A payload that does not decode is refused with the place and the kind of the fault; the
  * payload itself is not quoted.
  */
-public final class JacksonCodec implements PayloadCodec {
+public final class Jackson2Codec implements PayloadCodec {
   /** The media type of what it encodes: {@value}. */
   public static final String CONTENT_TYPE = "application/json";
 
   private final ObjectWriter writer;
   private final ObjectReader reader;
 
-  private JacksonCodec(ObjectMapper mapper) {
+  private Jackson2Codec(ObjectMapper mapper) {
     this.writer = mapper.writer();
     this.reader = mapper.reader();
   }
@@ -48,8 +52,8 @@ public final class JacksonCodec implements PayloadCodec {
    * @param mapper a configured mapper; changing its settings later does not change the codec
    * @return the codec
    */
-  public static JacksonCodec of(ObjectMapper mapper) {
-    return new JacksonCodec(Objects.requireNonNull(mapper, "mapper"));
+  public static Jackson2Codec of(ObjectMapper mapper) {
+    return new Jackson2Codec(Objects.requireNonNull(mapper, "mapper"));
   }
 
   /**
@@ -60,7 +64,7 @@ public final class JacksonCodec implements PayloadCodec {
    *
    * @return the codec
    */
-  public static JacksonCodec standard() {
+  public static Jackson2Codec standard() {
     return of(
         JsonMapper.builder()
             .findAndAddModules()
@@ -107,16 +111,11 @@ public final class JacksonCodec implements PayloadCodec {
       body = reader.forType(type).readValue(payload.bytes());
     } catch (IOException e) {
       throw isFaultOfTheBytes(e)
-          ? new UndecodableException(text(payload, "is not JSON of", type, e))
-          : new OutboxException(text(payload, "could not be decoded to", type, e));
+          ? new UndecodableException(fault(payload, type, e).text("is not JSON of"))
+          : new OutboxException(fault(payload, type, e).text("could not be decoded to"));
     }
     if (body == null) {
-      throw new UndecodableException(
-          "payload of "
-              + payload.size()
-              + " bytes is JSON null where "
-              + type.getTypeName()
-              + " is expected");
+      throw new UndecodableException(JsonFault.nullBody(payload.size(), type));
     }
     return body;
   }
@@ -132,53 +131,33 @@ public final class JacksonCodec implements PayloadCodec {
   }
 
   // without the cause: Jackson's texts quote values
-  private static String text(Payload payload, String fault, Type type, IOException e) {
-    StringBuilder text =
-        new StringBuilder("payload of ")
-            .append(payload.size())
-            .append(" bytes ")
-            .append(fault)
-            .append(' ')
-            .append(type.getTypeName())
-            .append(": ")
-            .append(e.getClass().getSimpleName());
-    if (e instanceof InvalidDefinitionException definition && definition.getType() != null) {
-      text.append(" about ").append(definition.getType().toCanonical());
-    }
-    if (e instanceof JsonProcessingException json && json.getLocation() != null) {
-      JsonLocation location = json.getLocation();
-      text.append(" at line ")
-          .append(location.getLineNr())
-          .append(", column ")
-          .append(location.getColumnNr());
-    }
-    if (e instanceof JsonMappingException mapping) {
-      String path = path(mapping);
-      text.append(path.isEmpty() ? "" : ", in ").append(path);
-    }
-    return text.toString();
+  private static JsonFault fault(Payload payload, Type type, IOException e) {
+    JsonLocation location = e instanceof JsonProcessingException json ? json.getLocation() : null;
+    return new JsonFault(
+        payload.size(),
+        type,
+        e.getClass(),
+        e instanceof InvalidDefinitionException definition && definition.getType() != null
+            ? definition.getType().toCanonical()
+            : null,
+        location == null ? -1 : location.getLineNr(),
+        location == null ? -1 : location.getColumnNr(),
+        e instanceof JsonMappingException mapping ? path(mapping) : List.of());
   }
 
-  /**
-   * The properties and places that lead to the fault: names of ours, none that the payload chose.
-   */
-  private static String path(JsonMappingException fault) {
-    StringBuilder path = new StringBuilder();
-    for (JsonMappingException.Reference step : fault.getPath()) {
-      String name = step.getFieldName();
-      if (name == null) {
-        path.append('[').append(step.getIndex()).append(']');
-      } else if (step.getFrom() instanceof Map || isUnknown(name, fault)) {
-        path.append("[…]");
-      } else {
-        path.append("[\"").append(name).append("\"]");
-      }
-    }
-    return path.toString();
+  private static List<JsonFault.Step> path(JsonMappingException fault) {
+    return fault.getPath().stream()
+        .map(
+            step ->
+                new JsonFault.Step(
+                    step.getFieldName(),
+                    step.getIndex(),
+                    step.getFrom() instanceof Map || isUnknown(step.getFieldName(), fault)))
+        .toList();
   }
 
-  private static boolean isUnknown(String name, JsonMappingException fault) {
+  private static boolean isUnknown(@Nullable String name, JsonMappingException fault) {
     return fault instanceof UnrecognizedPropertyException unknown
-        && name.equals(unknown.getPropertyName());
+        && unknown.getPropertyName().equals(name);
   }
 }

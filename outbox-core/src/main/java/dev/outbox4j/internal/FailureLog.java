@@ -1,0 +1,70 @@
+package dev.outbox4j.internal;
+
+import java.time.Duration;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Says in the log what a failure means for its message, in one line: which message, which attempt,
+ * why, and what comes next. A line for each attempt, but of one type so many a minute. Thread-safe.
+ */
+final class FailureLog {
+  private static final Logger log = LoggerFactory.getLogger(FailureLog.class);
+
+  private final Warnings warnings;
+
+  FailureLog(Warnings warnings) {
+    this.warnings = warnings;
+  }
+
+  /** The attempt failed, and the message comes again. */
+  void retried(InFlight row, int attempts, Duration wait, String why) {
+    warnings.warn(
+        log,
+        "attempt " + row.typeOrNull(),
+        "message {} of queue '{}', type {}: attempt {} of {} failed, the next comes in {} ms: {}",
+        row.id(),
+        OneLine.of(row.queue()),
+        OneLine.of(row.typeOrNull()),
+        row.attempt(),
+        attempts == Integer.MAX_VALUE ? "any number" : attempts,
+        wait.toMillis(),
+        why);
+  }
+
+  /** The message has left the outbox for the dead letters. */
+  void moved(InFlight row, Settlement.DeadLetter terminal, String place) {
+    terminal(row, terminal, "and is in " + place);
+  }
+
+  /** The message has left the outbox, and there are no dead letters. */
+  void deleted(InFlight row, Settlement.DeadLetter terminal) {
+    terminal(
+        row,
+        terminal,
+        "and was DELETED with its " + row.bytes() + " bytes, as deleteTerminalFailures() says");
+  }
+
+  private void terminal(InFlight row, Settlement.DeadLetter terminal, String where) {
+    warnings.error(
+        log,
+        "terminal " + terminal.reason().code() + " " + row.typeOrNull(),
+        "message {} of queue '{}', type {}, failed for good {} ({}, {} attempt(s), {} deliveries): {}",
+        row.id(),
+        OneLine.of(row.queue()),
+        OneLine.of(row.typeOrNull()),
+        where,
+        terminal.reason().code(),
+        terminal.attempts(),
+        row.deliveries(),
+        terminal.why());
+  }
+
+  /** What the attempt threw, for those who look closer. */
+  void thrown(InFlight row, @Nullable Throwable failure) {
+    if (failure != null && log.isDebugEnabled()) {
+      log.debug("{} failed", row, RedactedThrowable.of(failure));
+    }
+  }
+}

@@ -1,0 +1,76 @@
+package dev.outbox4j.internal;
+
+import java.lang.reflect.Type;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Says what is wrong with a JSON payload by kind and place. The payload is not quoted, nor names
+ * that it chose.
+ *
+ * @param bytes the size of the payload
+ * @param type what it should have been
+ * @param kind the exception's class
+ * @param about the class that cannot be made, if that is the fault
+ * @param line from 1, or less if it is not known
+ * @param column from 1
+ * @param path what leads to the fault
+ */
+public record JsonFault(
+    int bytes,
+    Type type,
+    Class<?> kind,
+    @Nullable String about,
+    int line,
+    int column,
+    List<Step> path) {
+
+  /**
+   * A step of a path.
+   *
+   * @param name of the property; null in an array
+   * @param index in the array
+   * @param foreign whether the payload chose the name
+   */
+  public record Step(@Nullable String name, int index, boolean foreign) {
+    private String text() {
+      if (name == null) {
+        return "[" + index + "]";
+      }
+      return foreign ? "[…]" : "[\"" + name + "\"]";
+    }
+  }
+
+  /** {@return the fault in words, that begin with what is wrong} */
+  public String text(String fault) {
+    StringBuilder text =
+        new StringBuilder("payload of ")
+            .append(bytes)
+            .append(" bytes ")
+            .append(fault)
+            .append(' ')
+            .append(type.getTypeName())
+            .append(": ")
+            .append(kind.getSimpleName());
+    if (about != null) {
+      text.append(" about ").append(about);
+    }
+    if (line >= 0) {
+      text.append(" at line ").append(line).append(", column ").append(column);
+    }
+    if (!path.isEmpty()) {
+      text.append(", in ");
+      path.forEach(step -> text.append(step.text()));
+    }
+    return text.toString();
+  }
+
+  /** {@return that JSON null came where a body is expected} */
+  public static String nullBody(int bytes, Type type) {
+    return "payload of "
+        + bytes
+        + " bytes is JSON null where "
+        + type.getTypeName()
+        + " is expected";
+  }
+}

@@ -1,0 +1,134 @@
+package dev.outbox4j;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.testing.CapturedLogs;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import org.junit.jupiter.api.Test;
+import org.slf4j.MDC;
+
+/**
+ * What the log says of a message whose handler fails, and what its handler's own lines say of it.
+ */
+class FailureLogTest extends EngineFixture {
+
+  private static List<String> told(CapturedLogs logs) {
+    return logs.lines().stream()
+        .filter(line -> line.startsWith("WARN") || line.startsWith("ERROR"))
+        .toList();
+  }
+
+  @Test
+  void eachFailedAttemptIsALineAndTheLastOneSaysWhereTheMessageWent() {
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start(
+          builder()
+              .retry(RetryPolicy.constant(Duration.ofMillis(7)).attempts(3))
+              .on(
+                  "order.placed",
+                  (Payload payload, Delivery delivery) -> {
+                    throw new IllegalStateException("secret");
+                  }));
+      publish("order.placed");
+      await().until(() -> told(logs).size() >= 3);
+      long id = store.deadRows().get(0).row().id();
+      String message = "message " + id + " of queue 'orders', type order.placed";
+      String why = "java.lang.IllegalStateException at " + FailureLogTest.class.getName();
+      assertThat(told(logs)).hasSize(3).allMatch(line -> line.lines().count() == 1);
+      assertThat(told(logs).get(0))
+          .startsWith("WARN")
+          .contains(
+              "[orders] " + message + ": attempt 1 of 3 failed, the next comes in 7 ms: " + why);
+      assertThat(told(logs).get(1)).contains(message + ": attempt 2 of 3 failed");
+      assertThat(told(logs).get(2))
+          .startsWith("ERROR")
+          .contains(
+              message
+                  + ", failed for good and is in the dead letters"
+                  + " (retry_terminal, 3 attempt(s), 3 deliveries): "
+                  + why);
+      assertThat(told(logs)).noneMatch(line -> line.contains("secret"));
+    }
+  }
+
+  @Test
+  void whatHandlersSayIsLoggedIfTheUserWantsIt() {
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start(
+          builder()
+              .retry(RetryPolicy.none())
+              .logExceptionMessages()
+              .on(
+                  "throws",
+                  (Payload payload, Delivery delivery) -> {
+                    throw new IllegalStateException("the carrier is down");
+                  })
+              .on(
+                  "rejects",
+                  (payload, delivery) -> {
+                    return Outcome.reject("no such order");
+                  }));
+      publish("throws");
+      publish("rejects");
+      await().until(() -> told(logs).size() >= 2);
+      assertThat(told(logs))
+          .anyMatch(line -> line.contains("java.lang.IllegalStateException (the carrier is down)"))
+          .anyMatch(line -> line.endsWith("deliveries): no such order"));
+    }
+  }
+
+  @Test
+  void manyFailuresOfATypeAreTenLinesAMinute() {
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start(
+          builder()
+              .on(
+                  "t",
+                  (Payload payload, Delivery delivery) -> {
+                    throw new IllegalStateException();
+                  }));
+      publish("t", 100);
+      await().until(() -> store.rows().stream().allMatch(row -> row.attempts() > 0));
+      assertThat(told(logs)).hasSizeBetween(10, 20); // a minute may end meanwhile
+    }
+  }
+
+  @Test
+  void aHandlersLogLinesNameItsMessage() {
+    List<Map<String, String>> contexts = new CopyOnWriteArrayList<>();
+    ExecutorService one = Executors.newSingleThreadExecutor();
+    one.execute(() -> MDC.put("outbox.type", "of the thread"));
+    start(
+        builder()
+            .workers(1)
+            .executor(one)
+            .otherwise(
+                (payload, delivery) -> {
+                  contexts.add(MDC.getCopyOfContextMap());
+                }));
+    store.publish(OutboxMessage.to("orders").type("t\n").correlationId("c-1").body("x").build());
+    await().until(() -> contexts.size() == 1);
+    store.publish(OutboxMessage.to("orders").body("x").build());
+    await().until(() -> contexts.size() == 2);
+    stop();
+    one.execute(() -> contexts.add(MDC.getCopyOfContextMap()));
+    await().until(() -> contexts.size() == 3);
+    one.shutdown();
+
+    assertThat(contexts.get(0))
+        .containsEntry("outbox.queue", "orders")
+        .containsEntry("outbox.type", "t?")
+        .containsEntry("outbox.correlation_id", "c-1")
+        .containsKey("outbox.id");
+    assertThat(contexts.get(1))
+        .containsKey("outbox.id")
+        .doesNotContainKeys("outbox.type", "outbox.correlation_id");
+    assertThat(contexts.get(2)).isEqualTo(Map.of("outbox.type", "of the thread"));
+  }
+}

@@ -1,0 +1,90 @@
+package dev.outbox4j.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.outbox4j.testing.CapturedLogs;
+import dev.outbox4j.testing.InMemoryStore;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+class StuckWorkersTest {
+  private static final long SECOND = TimeUnit.SECONDS.toNanos(1);
+
+  private final InMemoryStore store = new InMemoryStore(Clock.systemUTC());
+  private final InFlightRegistry registry = new InFlightRegistry();
+  private final AtomicBoolean allBusy = new AtomicBoolean(true);
+  private final long begin = System.nanoTime();
+  private final StuckWorkers stuck = new StuckWorkers("orders", registry, 2, allBusy::get, begin);
+  private final CapturedLogs logs = new CapturedLogs();
+
+  @AfterEach
+  void close() {
+    logs.close();
+  }
+
+  private List<InFlight> claimed(int rows) {
+    return EngineParts.claim(store, registry, rows, Duration.ofMinutes(1), begin);
+  }
+
+  private void lookEachSecond(long from, long to) {
+    for (long second = from; second <= to; second++) {
+      stuck.look(begin + second * SECOND);
+    }
+  }
+
+  @Test
+  void namesTheOldestMessageOnceAMinute() {
+    List<InFlight> rows = claimed(2);
+    rows.get(0).start(begin - 5 * SECOND);
+    rows.get(1).start(begin);
+    lookEachSecond(0, 29);
+    assertThat(logs.lines()).isEmpty();
+    lookEachSecond(30, 89);
+    assertThat(logs.lines())
+        .singleElement()
+        .asString()
+        .startsWith("WARN")
+        .contains("all 2 workers have been busy with the same messages for 30 s")
+        .contains("message " + rows.get(0).id() + " of queue 'orders', type null, for 35 s");
+    lookEachSecond(90, 120);
+    assertThat(logs.lines()).hasSize(2);
+  }
+
+  @Test
+  void saysNothingWhileMessagesBegin() {
+    List<InFlight> rows = claimed(6);
+    for (int i = 0; i < rows.size(); i++) {
+      rows.get(i).start(begin + i * 25L * SECOND);
+      lookEachSecond(i * 25L, i * 25L + 24);
+    }
+    assertThat(logs.lines()).isEmpty();
+  }
+
+  @Test
+  void saysNothingWhileAWorkerIsFree() {
+    claimed(1).get(0).start(begin);
+    lookEachSecond(0, 20);
+    allBusy.set(false);
+    lookEachSecond(21, 21);
+    allBusy.set(true);
+    lookEachSecond(22, 51);
+    assertThat(logs.lines()).isEmpty();
+    lookEachSecond(52, 52);
+    assertThat(logs.lines()).hasSize(1);
+  }
+
+  @Test
+  void saysThatHandlersIgnoreTheirTimeout() {
+    InFlight row = claimed(1).get(0);
+    row.start(begin);
+    row.expire();
+    Thread.interrupted(); // the expiry's, which this thread got in place of a handler's
+    lookEachSecond(0, 30);
+    assertThat(logs.lines()).singleElement().asString().contains("go on past handlerTimeout");
+  }
+}

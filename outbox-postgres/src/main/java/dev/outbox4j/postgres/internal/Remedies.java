@@ -1,0 +1,20 @@
+package dev.outbox4j.postgres.internal;
+
+import org.jspecify.annotations.Nullable;
+
+/** What to look at if the database cannot be reached. */
+public final class Remedies {
+  private Remedies() {}
+
+  /**
+   * Returns what to look at if no connection could be had.
+   *
+   * @param state the SQLSTATE, if there is one
+   * @return in the imperative
+   */
+  public static String ofNoConnection(@Nullable String state) {
+    return state != null && (state.startsWith("28") || state.equals("3D000"))
+        ? "check user, password and database name"
+        : "check that the server runs, that its address is right, and that the pool has a free connection";
+  }
+}
