@@ -17,6 +17,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.Executor;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -553,8 +554,9 @@ public interface OutboxSubscriber extends AutoCloseable {
      * Dead-letters a row that is claimed more often than this, without calling the handler: a
      * message that kills its process would otherwise come for ever. Each attempt is a claim.
      *
-     * @param maxDeliveries 1 or more; default: {@value #DEFAULT_SPARE_DELIVERIES} more than the
-     *     retry policy of the message's type has attempts
+     * @param maxDeliveries 1 or more, and not below the attempts of a retry policy; default:
+     *     {@value #DEFAULT_SPARE_DELIVERIES} more than the retry policy of the message's type has
+     *     attempts
      * @return this builder
      */
     public Builder maxDeliveries(int maxDeliveries) {
@@ -653,6 +655,21 @@ public interface OutboxSubscriber extends AutoCloseable {
       }
       if (maxDeliveries != null && unlimitedDeliveries) {
         faults.add("maxDeliveries(...) and unlimitedDeliveries() are both set; set one of them");
+      }
+      int attempts =
+          Stream.concat(
+                  Stream.of(retry == null ? RetryPolicy.standard() : retry),
+                  retryOfTypes.values().stream())
+              .mapToInt(RetryPolicy::maxAttempts)
+              .max()
+              .orElseThrow();
+      if (maxDeliveries != null && maxDeliveries < attempts) {
+        faults.add(
+            "maxDeliveries("
+                + maxDeliveries
+                + ") is below the "
+                + attempts
+                + " attempts of a retry policy, each of which is a delivery; raise it, or lower the attempts");
       }
       for (String type : retryOfTypes.keySet()) {
         if (!handlers.serves(type)) {

@@ -8,8 +8,10 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.slf4j.MDC;
 
@@ -54,6 +56,37 @@ class FailureLogTest extends EngineFixture {
                   + " (retry_terminal, 3 attempt(s), 3 deliveries): "
                   + why);
       assertThat(told(logs)).noneMatch(line -> line.contains("secret"));
+    }
+  }
+
+  @Test
+  void aHandlerThatRanTooLongIsOneLineAndItsPolicyIsAskedOnce() {
+    AtomicInteger asked = new AtomicInteger();
+    CountDownLatch ended = new CountDownLatch(1);
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start(
+          builder()
+              .handlerTimeout(Duration.ofMillis(50))
+              .retry(
+                  RetryPolicy.custom(
+                      (attempt, failure) -> {
+                        asked.incrementAndGet();
+                        return Duration.ofMinutes(1);
+                      }))
+              .on(
+                  "t",
+                  (Payload payload, Delivery delivery) -> {
+                    try {
+                      new CountDownLatch(1).await();
+                    } finally {
+                      ended.countDown();
+                    }
+                  }));
+      publish("t");
+      await().until(() -> ended.getCount() == 0 && !told(logs).isEmpty());
+      stop(); // whatever would come of the handler's end has come
+      assertThat(told(logs)).singleElement().asString().contains("ran longer than handlerTimeout");
+      assertThat(asked).hasValue(1);
     }
   }
 

@@ -245,13 +245,14 @@ class SubscriberTest {
             .handlerTimeout(Duration.ofSeconds(1))
             .unlimitedHandlerTime()
             .unlimitedDeliveries()
-            .retry("typo", RetryPolicy.none())
+            .retry("typo", RetryPolicy.standard().attempts(51))
             .on("t", (payload, delivery) -> {});
     assertThatThrownBy(builder::build)
         .isInstanceOf(IllegalStateException.class)
         .hasMessageContaining("deadLetters(...) and deleteTerminalFailures() are both set")
         .hasMessageContaining("handlerTimeout(...) and unlimitedHandlerTime() are both set")
         .hasMessageContaining("maxDeliveries(...) and unlimitedDeliveries() are both set")
+        .hasMessageContaining("maxDeliveries(50) is below the 51 attempts of a retry policy")
         .hasMessageContaining("retry(...) is set for type 'typo', which has no handler");
     assertThat(
             builder()

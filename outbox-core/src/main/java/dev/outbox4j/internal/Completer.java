@@ -360,7 +360,9 @@ final class Completer {
     @Override
     public void written(List<InFlight> rows) {
       for (InFlight row : rows) {
-        Duration delay = ((Settlement.Retry) row.settlement()).delay();
+        Settlement.Retry retry = (Settlement.Retry) row.settlement();
+        Duration delay = retry.delay();
+        failures.retried(row, retry);
         shared.room().dueAgainIn(Durations.saturatedNanos(delay));
         shared.events().retried(row, delay);
       }

@@ -72,7 +72,8 @@ final class DeliveryTask {
 
   @SuppressWarnings("try") // the log context is there to be closed
   private boolean dispatch(InFlight delivery, Runnable whenDone) {
-    if (delivery.deliveries() > settings.failing().maxDeliveries(delivery.typeOrNull())) {
+    if (delivery.deliveries()
+        > settings.failing().maxDeliveries(delivery.typeOrNull(), delivery.history().attempts())) {
       end(delivery, outcomes.tooManyDeliveries(delivery));
       return true;
     }
@@ -137,6 +138,10 @@ final class DeliveryTask {
 
   private boolean settle(InFlight delivery, @Nullable Object value, @Nullable Throwable thrown) {
     handled(delivery, thrown);
+    if (delivery.expired()) { // the timeout has decided, and asked the policy
+      log.debug("[{}] {} ended after its timeout; its outcome is dropped", subscriber, delivery);
+      return true;
+    }
     end(
         delivery,
         thrown == null ? outcomes.returned(delivery, value) : outcomes.threw(delivery, thrown));

@@ -90,7 +90,7 @@ final class Engine implements Lifecycle.Run {
             events,
             new Warnings(name));
     this.completer = new Completer(settings, shared);
-    OutcomeApplier outcomes = new OutcomeApplier(name, settings.failing(), shared.warnings());
+    OutcomeApplier outcomes = new OutcomeApplier(name, settings.failing());
     DeliveryTask task = new DeliveryTask(settings, outcomes, completer, shared);
     this.pool = new WorkerPool(settings, shared, permits, buffer, prefetch, task);
     this.listen = new ListenState(name, owner, settings.source(), events, shared.health());

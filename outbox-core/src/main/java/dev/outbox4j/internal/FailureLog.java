@@ -1,6 +1,5 @@
 package dev.outbox4j.internal;
 
-import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -18,8 +17,12 @@ final class FailureLog {
     this.warnings = warnings;
   }
 
-  /** The attempt failed, and the message comes again. */
-  void retried(InFlight row, int attempts, Duration wait, String why) {
+  /** The attempt failed, and the message comes again: it has been written so. */
+  void retried(InFlight row, Settlement.Retry retry) {
+    Settlement.FailedAttempt attempt = retry.attempt();
+    if (attempt == null) {
+      return;
+    }
     warnings.warn(
         log,
         "attempt " + row.typeOrNull(),
@@ -28,9 +31,9 @@ final class FailureLog {
         OneLine.of(row.queue()),
         OneLine.of(row.typeOrNull()),
         row.attempt(),
-        attempts == Integer.MAX_VALUE ? "any number" : attempts,
-        wait.toMillis(),
-        why);
+        attempt.most() == Integer.MAX_VALUE ? "any number" : attempt.most(),
+        retry.delay().toMillis(),
+        attempt.why());
   }
 
   /** The message has left the outbox for the dead letters. */

@@ -18,8 +18,16 @@ final class FailureWords {
     this.withMessages = withMessages;
   }
 
-  /** The failure, and what is at its root. */
+  /** The failure, and what is at its root; its class alone if it cannot be asked. */
   String of(Throwable failure) {
+    try {
+      return wordsOf(failure);
+    } catch (Throwable broken) { // a class of the user's
+      return failure.getClass().getName();
+    }
+  }
+
+  private String wordsOf(Throwable failure) {
     if (isOurs(failure)) {
       return bounded(failure.getMessage());
     }
@@ -50,12 +58,8 @@ final class FailureWords {
     if (!withMessages) {
       return "";
     }
-    try {
-      String message = failure.getMessage();
-      return message == null ? "" : " (" + bounded(message) + ")";
-    } catch (RuntimeException unreadable) {
-      return "";
-    }
+    String message = failure.getMessage();
+    return message == null ? "" : " (" + bounded(message) + ")";
   }
 
   /** Whether the library made it: user code may throw the same classes with any text. */

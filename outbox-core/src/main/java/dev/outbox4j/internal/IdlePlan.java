@@ -47,6 +47,9 @@ final class IdlePlan {
         sweep = Math.min(sweep, lane.scan().untilSweep(now)); // empty there is not empty
       }
     }
+    if (ceiling == Long.MAX_VALUE) { // all fail
+      return retry;
+    }
     long wait = inReserve() ? ceiling : Math.min(ceiling, doubled(ceiling));
     wait = (long) (wait * ThreadLocalRandom.current().nextDouble(0.8, 1.0));
     return Math.min(Math.min(wait, retry), Math.min(due, sweep));

@@ -1,7 +1,13 @@
 package dev.outbox4j.internal;
 
+import java.lang.reflect.Field;
+import java.lang.reflect.Method;
 import java.lang.reflect.Type;
 import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -33,6 +39,46 @@ public record JsonFault(
    * @param foreign whether the payload chose the name
    */
   public record Step(@Nullable String name, int index, boolean foreign) {
+
+    /**
+     * Makes a step.
+     *
+     * @param from the object or the class that has the property
+     * @param name of the property; null in an array
+     * @param index in the array
+     * @return a step that says the name only if the class has something by that name
+     */
+    public static Step of(@Nullable Object from, @Nullable String name, int index) {
+      return new Step(name, index, name != null && !declares(from, name));
+    }
+
+    private static boolean declares(@Nullable Object from, String name) {
+      if (from == null || from instanceof Map) {
+        return false;
+      }
+      String plain = plain(name);
+      for (Class<?> type = from instanceof Class<?> given ? given : from.getClass();
+          type != null && type != Object.class;
+          type = type.getSuperclass()) {
+        if (Stream.concat(
+                Stream.of(type.getDeclaredFields()).map(Field::getName),
+                Stream.of(type.getDeclaredMethods()).map(Method::getName).map(Step::property))
+            .anyMatch(declared -> plain(declared).equals(plain))) {
+          return true;
+        }
+      }
+      return false;
+    }
+
+    private static String property(String method) {
+      return ACCESSOR.matcher(method).replaceFirst("");
+    }
+
+    /** Whatever naming strategy there is. */
+    private static String plain(String name) {
+      return SEPARATOR.matcher(name).replaceAll("").toLowerCase(Locale.ROOT);
+    }
+
     private String text() {
       if (name == null) {
         return "[" + index + "]";
@@ -40,6 +86,9 @@ public record JsonFault(
       return foreign ? "[…]" : "[\"" + name + "\"]";
     }
   }
+
+  private static final Pattern ACCESSOR = Pattern.compile("^(get|set|is|with)(?=[A-Z])");
+  private static final Pattern SEPARATOR = Pattern.compile("[_\\-.]");
 
   /** {@return the fault in words, that begin with what is wrong} */
   public String text(String fault) {

@@ -28,13 +28,11 @@ final class OutcomeApplier {
 
   private final String subscriber;
   private final SubscriberSettings.Failing settings;
-  private final FailureLog failures;
   private final FailureWords words;
 
-  OutcomeApplier(String subscriber, SubscriberSettings.Failing settings, Warnings warnings) {
+  OutcomeApplier(String subscriber, SubscriberSettings.Failing settings) {
     this.subscriber = subscriber;
     this.settings = settings;
-    this.failures = new FailureLog(warnings);
     this.words = new FailureWords(settings.logsMessages());
   }
 
@@ -124,7 +122,7 @@ final class OutcomeApplier {
         "claimed "
             + delivery.deliveries()
             + " times, at most "
-            + settings.maxDeliveries(delivery.typeOrNull())
+            + settings.maxDeliveries(delivery.typeOrNull(), delivery.history().attempts())
             + " are allowed";
     return new Settlement.DeadLetter(
         FailureReason.MAX_DELIVERIES, delivery.history().attempts(), claims, claims);
@@ -167,8 +165,11 @@ final class OutcomeApplier {
           RedactedThrowable.of(broken));
       wait = FALLBACK_DELAY;
     }
-    failures.retried(delivery, policy.maxAttempts(), wait, failure.words());
-    return new Settlement.Retry(wait, Utf8.bounded(failure.text(), MAX_ERROR_BYTES));
+    return new Settlement.Retry(
+        wait,
+        Utf8.bounded(failure.text(), MAX_ERROR_BYTES),
+        true,
+        new Settlement.FailedAttempt(policy.maxAttempts(), failure.words()));
   }
 
   private String exceptionText(String text) {

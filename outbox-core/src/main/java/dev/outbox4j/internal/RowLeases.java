@@ -189,19 +189,30 @@ final class RowLeases implements Renewable {
       rows.computeIfAbsent(row.batch().queue(), queue -> new ArrayList<>()).add(row);
     }
     amongStuck = true;
-    refusals = 0;
     try {
       for (List<InFlight> ofQueue : rows.values()) {
-        renew(ofQueue.subList(0, Math.min(ofQueue.size(), MAX_RENEW)));
+        if (!retryStuck(ofQueue)) {
+          break;
+        }
       }
-    } catch (RuntimeException failure) {
-      log.debug("[{}] leases of single rows cannot be renewed", shared.subscriber(), failure);
     } finally { // an Error goes on to the loop, and an outage would look like rows at fault
       amongStuck = false;
     }
     long cost = System.nanoTime() - now;
     stuckDueAt =
         System.nanoTime() + Math.max(longestWait, Math.min(10 * cost, lease.toNanos() / 4));
+  }
+
+  /** Tries those of one queue again; false if the server is in trouble. */
+  private boolean retryStuck(List<InFlight> ofQueue) {
+    refusals = 0;
+    try {
+      renew(ofQueue.subList(0, Math.min(ofQueue.size(), MAX_RENEW)));
+    } catch (RuntimeException failure) {
+      log.debug("[{}] leases of single rows cannot be renewed", shared.subscriber(), failure);
+      return refusals >= MAX_REFUSALS;
+    }
+    return true;
   }
 
   /** Renews rows of one queue; what the server refuses is sought by halving. */

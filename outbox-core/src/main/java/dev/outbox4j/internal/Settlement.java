@@ -21,12 +21,26 @@ sealed interface Settlement {
    * Make the row due again.
    *
    * @param counted whether a handler's run failed
+   * @param attempt for the log; null if that is told elsewhere
    */
-  record Retry(Duration delay, String error, boolean counted) implements Settlement {
+  record Retry(Duration delay, String error, boolean counted, @Nullable FailedAttempt attempt)
+      implements Settlement {
+    Retry(Duration delay, String error, boolean counted) {
+      this(delay, error, counted, null);
+    }
+
     Retry(Duration delay, String error) {
       this(delay, error, true);
     }
   }
+
+  /**
+   * What the log says of an attempt that is followed by another.
+   *
+   * @param most how many there may be
+   * @param why it failed
+   */
+  record FailedAttempt(int most, String why) {}
 
   /** Make the row due again; nothing failed. */
   record Reschedule(Duration delay) implements Settlement {}

@@ -64,9 +64,12 @@ public record SubscriberSettings(
       return type == null ? retry : retryOfTypes.getOrDefault(type, retry);
     }
 
-    /** {@return how often a row of a type may be claimed} */
-    long maxDeliveries(@Nullable String type) {
-      return deliveries.most(retry(type));
+    /**
+     * {@return how often a row may be claimed} Attempts beyond the policy's count for it: a message
+     * that the dead letters do not take is handled again.
+     */
+    long maxDeliveries(@Nullable String type, int attempts) {
+      return deliveries.most(Math.max(retry(type).maxAttempts(), attempts));
     }
   }
 
@@ -80,8 +83,8 @@ public record SubscriberSettings(
     /** As often as it takes. */
     public static final Deliveries UNLIMITED = new Deliveries(Integer.MAX_VALUE, 0);
 
-    long most(RetryPolicy policy) {
-      return most == null ? (long) policy.maxAttempts() + spare : most;
+    long most(int attempts) {
+      return most == null ? (long) attempts + spare : most;
     }
   }
 

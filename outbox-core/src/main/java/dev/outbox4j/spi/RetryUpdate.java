@@ -8,7 +8,8 @@ import java.time.Duration;
  * @param lease the fence
  * @param delay zero or more, added to the server's clock
  * @param error what went wrong, bounded and storable
- * @param counted true if a handler's run failed: then attempts grow by one
+ * @param counted true if a handler's run failed: then attempts grow by one. Otherwise the delivery
+ *     is given back, as it was for nothing
  */
 public record RetryUpdate(LeaseRef lease, Duration delay, String error, boolean counted) {
 

@@ -8,6 +8,7 @@ import dev.outbox4j.Payload;
 import dev.outbox4j.TypeRef;
 import dev.outbox4j.spi.PayloadCodec;
 import dev.outbox4j.spi.UndecodableException;
+import java.lang.reflect.Type;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
@@ -138,6 +139,26 @@ public abstract class JsonCodecContract {
   }
 
   private record Stock(Map<String, Item> byName) {}
+
+  @Test
+  void namesNoKeyOfAMapOrAnEntryOrABagOfProperties() {
+    String key = "alice@example.org";
+    String json = "{\"" + key + "\": \"x\"}";
+    for (Type type :
+        List.of(
+            new TypeRef<Map<String, Integer>>() {}.type(),
+            new TypeRef<Map.Entry<String, Integer>>() {}.type(),
+            bag())) {
+      assertThatThrownBy(() -> codec.decode(Payload.ofText(json), Map.of(), type))
+          .as(type.getTypeName())
+          .isInstanceOf(UndecodableException.class)
+          .hasMessageContaining("[…]")
+          .hasMessageNotContaining("alice");
+    }
+  }
+
+  /** A class that takes whatever properties there are, as numbers. */
+  protected abstract Type bag();
 
   @Test
   void decodesTypesWithTypeArguments() throws Exception {

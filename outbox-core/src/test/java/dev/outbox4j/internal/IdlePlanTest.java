@@ -98,6 +98,16 @@ class IdlePlanTest {
     assertThat(plan.nextWait(true, NOW + wait)).as("it is to be tried now").isZero();
   }
 
+  @Test
+  void whereAllQueuesFailTheNextTryIsAwaited() {
+    emptyRounds(30);
+    first.failed(false, NOW);
+    second.failed(false, NOW);
+    assertThat(plan.nextWait(true, NOW))
+        .isEqualTo(Math.min(first.untilRetry(NOW), second.untilRetry(NOW)))
+        .isPositive();
+  }
+
   private void assertWaitsAbout(long millis) {
     for (int i = 0; i < 100; i++) { // the part that is left to chance
       assertThat(plan.nextWait(false, NOW)).isBetween(millis * MILLI * 8 / 10, millis * MILLI);

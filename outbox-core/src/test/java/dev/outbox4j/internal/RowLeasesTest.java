@@ -11,6 +11,7 @@ import dev.outbox4j.internal.InFlight.State;
 import dev.outbox4j.testing.InMemoryStore;
 import java.time.Clock;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -235,6 +236,40 @@ class RowLeasesTest {
     assertThat(other.batch().lease().overdue()).isFalse();
     assertThat(other.batch().lease().dueAt(System.nanoTime())).isFalse();
     assertThat(refused.get(0).batch().lease().overdue()).isTrue();
+  }
+
+  @Test
+  void manyStuckRowsOfOneQueueDoNotKeepAnotherQueuesFromBeingTriedAgain() {
+    InFlight other =
+        EngineParts.claim(
+                store,
+                shared.registry(),
+                "payments",
+                1,
+                LEASE,
+                System.nanoTime() - LEASE.dividedBy(2).toNanos())
+            .get(0);
+    other.start(System.nanoTime());
+    List<InFlight> refused = new ArrayList<>();
+    for (int i = 0; i < 40; i++) { // each a batch of its own, so that each is found
+      refused.addAll(running(1, LEASE.dividedBy(2)));
+    }
+    store.lock(other.id());
+    refused.forEach(row -> store.failWrites(row.id(), Fault.ROW));
+    await()
+        .untilAsserted(
+            () -> {
+              leases.renewDue();
+              assertThat(other.isLocked()).isTrue();
+              assertThat(refused.stream().filter(InFlight::isLocked).count()).isGreaterThan(30);
+            });
+    store.unlock(other.id());
+    await()
+        .untilAsserted(
+            () -> {
+              leases.renewDue();
+              assertThat(other.isLocked()).isFalse();
+            });
   }
 
   @Test

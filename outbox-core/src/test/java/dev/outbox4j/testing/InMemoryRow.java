@@ -91,6 +91,8 @@ final class InMemoryRow {
       attempts++;
       firstAttemptAt = firstAttemptAt == null ? now : firstAttemptAt;
       lastAttemptAt = now;
+    } else {
+      deliveries = Math.max(deliveries - 1, 0);
     }
   }
 

@@ -12,7 +12,6 @@ import com.fasterxml.jackson.databind.ObjectWriter;
 import com.fasterxml.jackson.databind.SerializationFeature;
 import com.fasterxml.jackson.databind.exc.InvalidDefinitionException;
 import com.fasterxml.jackson.databind.exc.MismatchedInputException;
-import com.fasterxml.jackson.databind.exc.UnrecognizedPropertyException;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.Payload;
@@ -25,7 +24,6 @@ import java.lang.reflect.Type;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Bodies as JSON in UTF-8, by Jackson 2. Immutable and thread-safe; its content type is {@value
@@ -147,17 +145,7 @@ public final class Jackson2Codec implements PayloadCodec {
 
   private static List<JsonFault.Step> path(JsonMappingException fault) {
     return fault.getPath().stream()
-        .map(
-            step ->
-                new JsonFault.Step(
-                    step.getFieldName(),
-                    step.getIndex(),
-                    step.getFrom() instanceof Map || isUnknown(step.getFieldName(), fault)))
+        .map(step -> JsonFault.Step.of(step.getFrom(), step.getFieldName(), step.getIndex()))
         .toList();
-  }
-
-  private static boolean isUnknown(@Nullable String name, JsonMappingException fault) {
-    return fault instanceof UnrecognizedPropertyException unknown
-        && unknown.getPropertyName().equals(name);
   }
 }

@@ -5,6 +5,7 @@ import dev.outbox4j.Payload;
 import dev.outbox4j.internal.JsonFault;
 import dev.outbox4j.spi.PayloadCodec;
 import dev.outbox4j.spi.UndecodableException;
+import java.io.CharConversionException;
 import java.lang.reflect.Type;
 import java.util.List;
 import java.util.Map;
@@ -19,7 +20,6 @@ import tools.jackson.databind.ObjectMapper;
 import tools.jackson.databind.cfg.DateTimeFeature;
 import tools.jackson.databind.exc.InvalidDefinitionException;
 import tools.jackson.databind.exc.MismatchedInputException;
-import tools.jackson.databind.exc.UnrecognizedPropertyException;
 import tools.jackson.databind.json.JsonMapper;
 
 /**
@@ -113,7 +113,10 @@ public final class Jackson3Codec implements PayloadCodec {
   }
 
   private static boolean isFaultOfTheBytes(JacksonException e) {
-    return isOfTheStream(e) || e instanceof MismatchedInputException || isOfTheStream(e.getCause());
+    return isOfTheStream(e)
+        || e instanceof MismatchedInputException
+        || isOfTheStream(e.getCause())
+        || e.getCause() instanceof CharConversionException;
   }
 
   private static boolean isOfTheStream(@Nullable Throwable e) {
@@ -137,17 +140,7 @@ public final class Jackson3Codec implements PayloadCodec {
 
   private static List<JsonFault.Step> path(JacksonException fault) {
     return fault.getPath().stream()
-        .map(
-            step ->
-                new JsonFault.Step(
-                    step.getPropertyName(),
-                    step.getIndex(),
-                    step.from() instanceof Map || isUnknown(step.getPropertyName(), fault)))
+        .map(step -> JsonFault.Step.of(step.from(), step.getPropertyName(), step.getIndex()))
         .toList();
-  }
-
-  private static boolean isUnknown(@Nullable String name, JacksonException fault) {
-    return fault instanceof UnrecognizedPropertyException unknown
-        && unknown.getPropertyName().equals(name);
   }
 }

@@ -104,6 +104,8 @@ public final class FencedSql {
           update {outbox} o
             set available_at = now() + make_interval(secs => a.delay), lease_until = null,
               leased_at = null, leased_by = null, attempts_count = o.attempts_count + a.runs,
+              deliveries_count = case when a.runs = 0 then greatest(o.deliveries_count - 1, 0)
+                else o.deliveries_count end,
               first_attempt_at = case when a.runs = 0 then o.first_attempt_at
                 else coalesce(o.first_attempt_at, now()) end,
               last_attempt_at = case when a.runs = 0 then o.last_attempt_at else now() end,

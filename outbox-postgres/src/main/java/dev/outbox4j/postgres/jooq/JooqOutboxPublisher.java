@@ -10,6 +10,7 @@ import java.sql.SQLException;
 import java.util.Collection;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import org.jooq.Configuration;
 import org.jooq.exception.DataAccessException;
@@ -73,12 +74,21 @@ public final class JooqOutboxPublisher {
 
   private static <T> T withConnection(Configuration configuration, Function<Connection, T> action) {
     Objects.requireNonNull(configuration, "configuration");
+    AtomicBoolean sent = new AtomicBoolean();
     try {
-      return configuration.dsl().connectionResult(action::apply);
+      return configuration
+          .dsl()
+          .connectionResult(
+              connection -> {
+                sent.set(true);
+                return action.apply(connection);
+              });
     } catch (DataAccessException e) {
       if (e.getCause() instanceof SQLException cause) {
         throw new OutboxException(
-            "jOOQ could not take a connection, so nothing was sent; look at its connection provider",
+            sent.get()
+                ? "jOOQ could not give its connection back after the statement; roll the transaction back"
+                : "jOOQ could not take a connection, so nothing was sent; look at its connection provider",
             Redaction.redact(cause));
       }
       throw new OutboxException(
