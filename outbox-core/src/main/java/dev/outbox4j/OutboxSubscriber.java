@@ -661,8 +661,9 @@ public interface OutboxSubscriber extends AutoCloseable {
                   Stream.of(retry == null ? RetryPolicy.standard() : retry),
                   retryOfTypes.values().stream())
               .mapToInt(RetryPolicy::maxAttempts)
+              .filter(most -> most < Integer.MAX_VALUE) // bounded by time, if at all
               .max()
-              .orElseThrow();
+              .orElse(0);
       if (maxDeliveries != null && maxDeliveries < attempts) {
         faults.add(
             "maxDeliveries("

@@ -352,7 +352,9 @@ final class Completer {
       List<RetryUpdate> updates = new ArrayList<>(rows.size());
       for (InFlight row : rows) {
         Settlement.Retry retry = (Settlement.Retry) row.settlement();
-        updates.add(new RetryUpdate(row.lease(), retry.delay(), retry.error(), retry.counted()));
+        updates.add(
+            new RetryUpdate(
+                row.lease(), retry.delay(), retry.error(), retry.counted(), retry.givesBack()));
       }
       return store.retry(updates);
     }
@@ -360,12 +362,11 @@ final class Completer {
     @Override
     public void written(List<InFlight> rows) {
       for (InFlight row : rows) {
-        Settlement.Retry retry = (Settlement.Retry) row.settlement();
-        Duration delay = retry.delay();
-        failures.retried(row, retry);
+        Duration delay = ((Settlement.Retry) row.settlement()).delay();
         shared.room().dueAgainIn(Durations.saturatedNanos(delay));
         shared.events().retried(row, delay);
       }
+      rows.forEach(row -> failures.retried(row, (Settlement.Retry) row.settlement()));
     }
   }
 
@@ -449,7 +450,7 @@ final class Completer {
       InFlight row = Objects.requireNonNull(from.peekFirst());
       Settlement.DeadLetter terminal = (Settlement.DeadLetter) row.settlement();
       boolean handled = terminal.attempts() > row.history().attempts();
-      row.putOff(new Settlement.Retry(PUT_OFF, "the dead letters are broken; put off", handled));
+      row.putOff(Settlement.Retry.putOff(PUT_OFF, "the dead letters are broken; put off", handled));
       Objects.requireNonNull(writers.get(row.batch().queue())).retries().add(from.removeFirst());
       shared
           .warnings()

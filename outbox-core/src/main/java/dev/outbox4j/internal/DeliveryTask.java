@@ -72,8 +72,7 @@ final class DeliveryTask {
 
   @SuppressWarnings("try") // the log context is there to be closed
   private boolean dispatch(InFlight delivery, Runnable whenDone) {
-    if (delivery.deliveries()
-        > settings.failing().maxDeliveries(delivery.typeOrNull(), delivery.history().attempts())) {
+    if (delivery.deliveries() > settings.failing().maxDeliveries(delivery.typeOrNull())) {
       end(delivery, outcomes.tooManyDeliveries(delivery));
       return true;
     }
@@ -138,7 +137,7 @@ final class DeliveryTask {
 
   private boolean settle(InFlight delivery, @Nullable Object value, @Nullable Throwable thrown) {
     handled(delivery, thrown);
-    if (delivery.expired()) { // the timeout has decided, and asked the policy
+    if (delivery.state() != InFlight.State.RUNNING) { // the timeout decides, and asks the policy
       log.debug("[{}] {} ended after its timeout; its outcome is dropped", subscriber, delivery);
       return true;
     }

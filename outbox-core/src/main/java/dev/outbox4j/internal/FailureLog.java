@@ -49,6 +49,13 @@ final class FailureLog {
         "and was DELETED with its " + row.bytes() + " bytes, as deleteTerminalFailures() says");
   }
 
+  /** Whatever was to be written most likely was, by a statement whose answer was lost. */
+  void unanswered(InFlight row) {
+    if (row.settlement() instanceof Settlement.DeadLetter terminal) {
+      terminal(row, terminal, "and has left the outbox, by a statement whose answer was lost");
+    }
+  }
+
   private void terminal(InFlight row, Settlement.DeadLetter terminal, String where) {
     warnings.error(
         log,
@@ -66,8 +73,13 @@ final class FailureLog {
 
   /** What the attempt threw, for those who look closer. */
   void thrown(InFlight row, @Nullable Throwable failure) {
-    if (failure != null && log.isDebugEnabled()) {
+    if (failure == null || !log.isDebugEnabled()) {
+      return;
+    }
+    try {
       log.debug("{} failed", row, RedactedThrowable.of(failure));
+    } catch (RuntimeException | Error unreadable) { // a class of the user's must not decide
+      log.debug("{} failed with {}", row, failure.getClass().getName());
     }
   }
 }

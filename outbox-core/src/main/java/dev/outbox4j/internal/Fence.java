@@ -39,6 +39,7 @@ final class Fence {
     String subscriber = shared.subscriber();
     if (row.outcomeUnknown) {
       log.info("[{}] {}: an earlier {} may have taken effect", subscriber, row, phase);
+      new FailureLog(shared.warnings()).unanswered(row);
       shared.events().outcomeUnknown(row, phase);
       return;
     }

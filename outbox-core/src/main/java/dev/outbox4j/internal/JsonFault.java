@@ -31,6 +31,9 @@ public record JsonFault(
     int column,
     List<Step> path) {
 
+  /** The steps that are told of a path; a payload may be nested deeply. */
+  public static final int MOST_STEPS = 10;
+
   /**
    * A step of a path.
    *
@@ -49,7 +52,11 @@ public record JsonFault(
      * @return a step that says the name only if the class has something by that name
      */
     public static Step of(@Nullable Object from, @Nullable String name, int index) {
-      return new Step(name, index, name != null && !declares(from, name));
+      try {
+        return new Step(name, index, name != null && !declares(from, name));
+      } catch (LinkageError unknown) { // a member of a class that is not there
+        return new Step(name, index, true);
+      }
     }
 
     private static boolean declares(@Nullable Object from, String name) {
@@ -110,6 +117,7 @@ public record JsonFault(
     if (!path.isEmpty()) {
       text.append(", in ");
       path.forEach(step -> text.append(step.text()));
+      text.append(path.size() == MOST_STEPS ? "…" : "");
     }
     return text.toString();
   }

@@ -14,6 +14,8 @@ import org.slf4j.helpers.NOPMDCAdapter;
 final class LogContext implements AutoCloseable {
   private static final LogContext NONE = new LogContext(Map.of());
 
+  private static final int MOST_BYTES = 300;
+
   private final Map<String, @Nullable String> before;
 
   private LogContext(Map<String, @Nullable String> before) {
@@ -34,7 +36,7 @@ final class LogContext implements AutoCloseable {
 
   private void put(String key, @Nullable String value) {
     before.put(key, MDC.get(key));
-    set(key, value == null ? null : OneLine.of(value));
+    set(key, value == null ? null : Utf8.bounded(OneLine.of(value), MOST_BYTES));
   }
 
   private static void set(String key, @Nullable String value) {

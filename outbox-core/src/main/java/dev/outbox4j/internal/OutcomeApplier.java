@@ -122,7 +122,7 @@ final class OutcomeApplier {
         "claimed "
             + delivery.deliveries()
             + " times, at most "
-            + settings.maxDeliveries(delivery.typeOrNull(), delivery.history().attempts())
+            + settings.maxDeliveries(delivery.typeOrNull())
             + " are allowed";
     return new Settlement.DeadLetter(
         FailureReason.MAX_DELIVERIES, delivery.history().attempts(), claims, claims);
@@ -169,6 +169,7 @@ final class OutcomeApplier {
         wait,
         Utf8.bounded(failure.text(), MAX_ERROR_BYTES),
         true,
+        false,
         new Settlement.FailedAttempt(policy.maxAttempts(), failure.words()));
   }
 

@@ -10,16 +10,17 @@ import java.util.Set;
  */
 final class RedactedThrowable extends Throwable {
   private static final long serialVersionUID = 1L;
+  private static final int MOST = 100;
 
   private RedactedThrowable(Throwable thrown, Set<Throwable> seen) {
     super(thrown.getClass().getName());
     setStackTrace(thrown.getStackTrace());
     Throwable cause = thrown.getCause();
-    if (cause != null && seen.add(cause)) {
+    if (cause != null && seen.size() < MOST && seen.add(cause)) {
       initCause(new RedactedThrowable(cause, seen));
     }
     for (Throwable suppressed : thrown.getSuppressed()) {
-      if (seen.add(suppressed)) {
+      if (seen.size() < MOST && seen.add(suppressed)) {
         addSuppressed(new RedactedThrowable(suppressed, seen));
       }
     }

@@ -272,7 +272,7 @@ final class RowLeases implements Renewable {
       return true;
     }
     if (wasAnswered(failure)) {
-      return refusals > 0 || ++failuresInRow > 1;
+      return amongStuck || refusals > 0 || ++failuresInRow > 1;
     }
     if (lostInRow++ == 0) {
       lostSince = System.nanoTime();

@@ -21,16 +21,23 @@ sealed interface Settlement {
    * Make the row due again.
    *
    * @param counted whether a handler's run failed
+   * @param givesBack whether the delivery is not to count
    * @param attempt for the log; null if that is told elsewhere
    */
-  record Retry(Duration delay, String error, boolean counted, @Nullable FailedAttempt attempt)
+  record Retry(
+      Duration delay,
+      String error,
+      boolean counted,
+      boolean givesBack,
+      @Nullable FailedAttempt attempt)
       implements Settlement {
-    Retry(Duration delay, String error, boolean counted) {
-      this(delay, error, counted, null);
+    Retry(Duration delay, String error) {
+      this(delay, error, true, false, null);
     }
 
-    Retry(Duration delay, String error) {
-      this(delay, error, true);
+    /** For want of room; the message is not to blame. */
+    static Retry putOff(Duration delay, String error, boolean counted) {
+      return new Retry(delay, error, counted, true, null);
     }
   }
 

@@ -65,7 +65,8 @@ final class StuckWorkers {
         oldest = oldest == null || start - oldest.startedAt() < 0 ? row : oldest;
       }
     }
-    if (!stuck || newest != newestStart) {
+    boolean begun = newest != 0 && (newestStart == 0 || newest - newestStart > 0);
+    if (!stuck || begun) {
       stuck = true;
       stuckSince = now;
       newestStart = newest;
@@ -77,12 +78,12 @@ final class StuckWorkers {
 
   private void say(@Nullable InFlight oldest, long now) {
     log.warn(
-        "[{}] all {} workers have been busy with the same messages for {} s, and no other is handled: {}",
+        "[{}] all {} workers have been busy with the same messages for {} s, and no other can be handled: {}",
         subscriber,
         workers,
         TimeUnit.NANOSECONDS.toSeconds(now - stuckSince),
         oldest == null
-            ? "their handlers go on past handlerTimeout and do not heed the interrupt"
+            ? "handlers go on past handlerTimeout and do not heed the interrupt, or the executor has not begun them"
             : "the oldest handles message %d of queue '%s', type %s, for %d s; look at what it waits for, or set a shorter handlerTimeout"
                 .formatted(
                     oldest.id(),

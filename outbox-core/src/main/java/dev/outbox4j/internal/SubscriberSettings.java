@@ -64,12 +64,9 @@ public record SubscriberSettings(
       return type == null ? retry : retryOfTypes.getOrDefault(type, retry);
     }
 
-    /**
-     * {@return how often a row may be claimed} Attempts beyond the policy's count for it: a message
-     * that the dead letters do not take is handled again.
-     */
-    long maxDeliveries(@Nullable String type, int attempts) {
-      return deliveries.most(Math.max(retry(type).maxAttempts(), attempts));
+    /** {@return how often a row of a type may be claimed} */
+    long maxDeliveries(@Nullable String type) {
+      return deliveries.most(retry(type).maxAttempts());
     }
   }
 

@@ -8,10 +8,11 @@ import java.time.Duration;
  * @param lease the fence
  * @param delay zero or more, added to the server's clock
  * @param error what went wrong, bounded and storable
- * @param counted true if a handler's run failed: then attempts grow by one. Otherwise the delivery
- *     is given back, as it was for nothing
+ * @param counted true if a handler's run failed: then attempts grow by one
+ * @param givesBack true if the delivery is not to count, as the message is not to blame
  */
-public record RetryUpdate(LeaseRef lease, Duration delay, String error, boolean counted) {
+public record RetryUpdate(
+    LeaseRef lease, Duration delay, String error, boolean counted, boolean givesBack) {
 
   /**
    * A failed run of a handler.
@@ -21,7 +22,7 @@ public record RetryUpdate(LeaseRef lease, Duration delay, String error, boolean 
    * @param error what went wrong, bounded and storable
    */
   public RetryUpdate(LeaseRef lease, Duration delay, String error) {
-    this(lease, delay, error, true);
+    this(lease, delay, error, true, false);
   }
 
   /** {@return the lease and the delay; not the error's words, which may quote a payload} */

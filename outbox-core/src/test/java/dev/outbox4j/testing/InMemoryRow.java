@@ -91,7 +91,8 @@ final class InMemoryRow {
       attempts++;
       firstAttemptAt = firstAttemptAt == null ? now : firstAttemptAt;
       lastAttemptAt = now;
-    } else {
+    }
+    if (update.givesBack()) {
       deliveries = Math.max(deliveries - 1, 0);
     }
   }

@@ -256,8 +256,8 @@ public abstract class OutboxStoreContract {
             store()
                 .retry(
                     List.of(
-                        new RetryUpdate(leases.get(0), delay, "put off", false),
-                        new RetryUpdate(leases.get(1), delay, "failed", true)))
+                        new RetryUpdate(leases.get(0), delay, "put off", false, true),
+                        new RetryUpdate(leases.get(1), delay, "failed", true, false)))
                 .done())
         .hasSize(2);
 

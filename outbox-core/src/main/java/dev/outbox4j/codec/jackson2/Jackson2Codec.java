@@ -145,6 +145,7 @@ public final class Jackson2Codec implements PayloadCodec {
 
   private static List<JsonFault.Step> path(JsonMappingException fault) {
     return fault.getPath().stream()
+        .limit(JsonFault.MOST_STEPS)
         .map(step -> JsonFault.Step.of(step.getFrom(), step.getFieldName(), step.getIndex()))
         .toList();
   }

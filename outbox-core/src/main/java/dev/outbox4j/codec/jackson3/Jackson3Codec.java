@@ -140,6 +140,7 @@ public final class Jackson3Codec implements PayloadCodec {
 
   private static List<JsonFault.Step> path(JacksonException fault) {
     return fault.getPath().stream()
+        .limit(JsonFault.MOST_STEPS)
         .map(step -> JsonFault.Step.of(step.from(), step.getPropertyName(), step.getIndex()))
         .toList();
   }

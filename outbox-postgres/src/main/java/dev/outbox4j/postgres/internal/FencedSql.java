@@ -104,16 +104,15 @@ public final class FencedSql {
           update {outbox} o
             set available_at = now() + make_interval(secs => a.delay), lease_until = null,
               leased_at = null, leased_by = null, attempts_count = o.attempts_count + a.runs,
-              deliveries_count = case when a.runs = 0 then greatest(o.deliveries_count - 1, 0)
-                else o.deliveries_count end,
+              deliveries_count = greatest(o.deliveries_count - a.given_back, 0),
               first_attempt_at = case when a.runs = 0 then o.first_attempt_at
                 else coalesce(o.first_attempt_at, now()) end,
               last_attempt_at = case when a.runs = 0 then o.last_attempt_at else now() end,
               last_error = a.error
             from\
           """,
-          ", :delays::float8[], :errors::text[], :runs::int[]",
-          ", delay, error, runs");
+          ", :delays::float8[], :errors::text[], :runs::int[], :given_back::int[]",
+          ", delay, error, runs, given_back");
 
   static final Effect RESCHEDULE =
       Effect.notifying(

@@ -77,6 +77,7 @@ public final class JdbcStore implements PostgresStore {
                 "delays", seconds(rows, RetryUpdate::delay),
                 "errors", rows.stream().map(RetryUpdate::error).toArray(String[]::new),
                 "runs", rows.stream().mapToInt(row -> row.counted() ? 1 : 0).toArray(),
+                "given_back", rows.stream().mapToInt(row -> row.givesBack() ? 1 : 0).toArray(),
                 "channel", channel()));
   }
 

@@ -26,7 +26,9 @@ public final class QueueDepths {
 
   static final String COUNT =
       """
-      select q.queue, due.ready, due.leased, later.rows, due.rows, extract(epoch from now() - due.oldest)
+      select q.queue, due.ready, due.leased, later.rows, due.rows,
+        extract(epoch from now()
+          - case when due.oldest = '-infinity' then timestamptz 'epoch' else due.oldest end)
       from {queues} q
       cross join lateral (
         select count(*) filter (where d.free) as ready, count(*) filter (where not d.free) as leased,

@@ -317,13 +317,12 @@ with done as (
   update "Sales"."out box" o
   set available_at = now() + make_interval(secs => a.delay), lease_until = null,
     leased_at = null, leased_by = null, attempts_count = o.attempts_count + a.runs,
-    deliveries_count = case when a.runs = 0 then greatest(o.deliveries_count - 1, 0)
-      else o.deliveries_count end,
+    deliveries_count = greatest(o.deliveries_count - a.given_back, 0),
     first_attempt_at = case when a.runs = 0 then o.first_attempt_at
       else coalesce(o.first_attempt_at, now()) end,
     last_attempt_at = case when a.runs = 0 then o.last_attempt_at else now() end,
     last_error = a.error
-  from unnest(?::bigint[], ?::bigint[], ?::float8[], ?::text[], ?::int[]) as a (id, token, delay, error, runs)
+  from unnest(?::bigint[], ?::bigint[], ?::float8[], ?::text[], ?::int[], ?::int[]) as a (id, token, delay, error, runs, given_back)
   where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null
   returning o.id, o.available_at)
 select done.id, false from done
@@ -339,7 +338,7 @@ where (
 
 -- retry, passing locked rows by
 with asked as materialized (
-  select * from unnest(?::bigint[], ?::bigint[], ?::float8[], ?::text[], ?::int[]) as a (id, token, delay, error, runs)),
+  select * from unnest(?::bigint[], ?::bigint[], ?::float8[], ?::text[], ?::int[], ?::int[]) as a (id, token, delay, error, runs, given_back)),
 unlocked as materialized (
   select o.ctid as place, a.*
   from asked a cross join "Sales"."out box" o
@@ -349,8 +348,7 @@ done as (
   update "Sales"."out box" o
   set available_at = now() + make_interval(secs => a.delay), lease_until = null,
     leased_at = null, leased_by = null, attempts_count = o.attempts_count + a.runs,
-    deliveries_count = case when a.runs = 0 then greatest(o.deliveries_count - 1, 0)
-      else o.deliveries_count end,
+    deliveries_count = greatest(o.deliveries_count - a.given_back, 0),
     first_attempt_at = case when a.runs = 0 then o.first_attempt_at
       else coalesce(o.first_attempt_at, now()) end,
     last_attempt_at = case when a.runs = 0 then o.last_attempt_at else now() end,
