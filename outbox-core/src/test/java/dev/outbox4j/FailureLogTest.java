@@ -11,6 +11,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.slf4j.MDC;
@@ -87,6 +88,39 @@ class FailureLogTest extends EngineFixture {
       stop(); // whatever would come of the handler's end has come
       assertThat(told(logs)).singleElement().asString().contains("ran longer than handlerTimeout");
       assertThat(asked).hasValue(1);
+    }
+  }
+
+  @Test
+  void aMoveWhoseAnswerWasLostLeavesItsLine() {
+    AtomicBoolean lost = new AtomicBoolean(true);
+    store.afterEach(
+        operation -> {
+          if (operation.equals("dead-letter") && lost.getAndSet(false)) {
+            throw new OutboxStoreException(
+                "cut", OutboxStoreException.Fault.CONNECTION, true, null);
+          }
+        });
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start(
+          builder()
+              .retry(RetryPolicy.none())
+              .on(
+                  "t",
+                  (Payload payload, Delivery delivery) -> {
+                    throw new IllegalStateException();
+                  }));
+      publish("t");
+      await()
+          .untilAsserted(
+              () ->
+                  assertThat(told(logs))
+                      .filteredOn(line -> line.startsWith("ERROR"))
+                      .singleElement()
+                      .asString()
+                      .contains("type t, failed for good and has left the outbox")
+                      .contains("retry_terminal, 1 attempt(s)"));
+      assertThat(store.deadRows()).hasSize(1);
     }
   }
 
