@@ -660,8 +660,9 @@ public interface OutboxSubscriber extends AutoCloseable {
           Stream.concat(
                   Stream.of(retry == null ? RetryPolicy.standard() : retry),
                   retryOfTypes.values().stream())
+              .filter(policy -> !policy.isBoundedByTime())
               .mapToInt(RetryPolicy::maxAttempts)
-              .filter(most -> most < Integer.MAX_VALUE) // bounded by time, if at all
+              .filter(most -> most < Integer.MAX_VALUE)
               .max()
               .orElse(0);
       if (maxDeliveries != null && maxDeliveries < attempts) {

@@ -217,6 +217,11 @@ public final class RetryPolicy {
     return attempts;
   }
 
+  /** Tells whether attempts may end before their number is reached. */
+  boolean isBoundedByTime() {
+    return maxTotalTime != null;
+  }
+
   /**
    * Tells whether a failure is the last one.
    *
