@@ -124,6 +124,33 @@ class FailureLogTest extends EngineFixture {
     }
   }
 
+  /** Takes half a minute, which is what long is. */
+  @Test
+  void workersThatAreAllBusyForLongAreToldWithTheOldestMessage() {
+    CountDownLatch release = new CountDownLatch(1);
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start(
+          builder()
+              .workers(1)
+              .on(
+                  "slow",
+                  (payload, delivery) -> {
+                    release.await();
+                  }));
+      publish("slow");
+      await()
+          .atMost(Duration.ofSeconds(60))
+          .untilAsserted(
+              () ->
+                  assertThat(told(logs))
+                      .singleElement()
+                      .asString()
+                      .contains("all 1 workers have been busy", "queue 'orders', type slow"));
+    } finally {
+      release.countDown();
+    }
+  }
+
   @Test
   void whatHandlersSayIsLoggedIfTheUserWantsIt() {
     try (CapturedLogs logs = new CapturedLogs()) {

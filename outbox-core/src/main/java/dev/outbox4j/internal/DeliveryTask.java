@@ -138,7 +138,7 @@ final class DeliveryTask {
   private boolean settle(InFlight delivery, @Nullable Object value, @Nullable Throwable thrown) {
     handled(delivery, thrown);
     if (delivery.state() != InFlight.State.RUNNING) { // the timeout decides, and asks the policy
-      log.debug("[{}] {} ended after its timeout; its outcome is dropped", subscriber, delivery);
+      dropped(delivery);
       return true;
     }
     end(
@@ -201,7 +201,11 @@ final class DeliveryTask {
     if (delivery.decided(settlement)) {
       completer.complete(delivery);
     } else {
-      log.debug("[{}] {} ended after its timeout; its outcome is dropped", subscriber, delivery);
+      dropped(delivery);
     }
+  }
+
+  private void dropped(InFlight delivery) {
+    log.debug("[{}] {} ended after its timeout; its outcome is dropped", subscriber, delivery);
   }
 }

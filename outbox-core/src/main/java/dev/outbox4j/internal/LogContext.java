@@ -1,8 +1,7 @@
 package dev.outbox4j.internal;
 
 import dev.outbox4j.Delivery;
-import java.util.HashMap;
-import java.util.Map;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.MDC;
 import org.slf4j.helpers.NOPMDCAdapter;
@@ -12,44 +11,47 @@ import org.slf4j.helpers.NOPMDCAdapter;
  * Confined to that thread.
  */
 final class LogContext implements AutoCloseable {
-  private static final LogContext NONE = new LogContext(Map.of());
-
   private static final int MOST_BYTES = 300;
+  private static final List<String> KEYS =
+      List.of("outbox.queue", "outbox.type", "outbox.id", "outbox.correlation_id");
+  private static final LogContext NONE = new LogContext(0);
 
-  private final Map<String, @Nullable String> before;
+  private final @Nullable String[] before;
 
-  private LogContext(Map<String, @Nullable String> before) {
-    this.before = before;
+  private LogContext(int keys) {
+    this.before = new String[keys];
   }
 
   static LogContext of(Delivery delivery) {
     if (MDC.getMDCAdapter() == null || MDC.getMDCAdapter() instanceof NOPMDCAdapter) {
       return NONE;
     }
-    LogContext context = new LogContext(new HashMap<>());
-    context.put("outbox.queue", delivery.queue());
-    context.put("outbox.type", delivery.type().orElse(null));
-    context.put("outbox.id", Long.toString(delivery.id()));
-    context.put("outbox.correlation_id", delivery.correlationId().orElse(null));
+    LogContext context = new LogContext(KEYS.size());
+    context.put(0, delivery.queue());
+    context.put(1, delivery.type().orElse(null));
+    context.put(2, Long.toString(delivery.id()));
+    context.put(3, delivery.correlationId().orElse(null));
     return context;
   }
 
-  private void put(String key, @Nullable String value) {
-    before.put(key, MDC.get(key));
+  private void put(int key, @Nullable String value) {
+    before[key] = MDC.get(KEYS.get(key));
     set(key, value == null ? null : Utf8.bounded(OneLine.of(value), MOST_BYTES));
   }
 
-  private static void set(String key, @Nullable String value) {
+  private static void set(int key, @Nullable String value) {
     if (value == null) {
-      MDC.remove(key);
+      MDC.remove(KEYS.get(key));
     } else {
-      MDC.put(key, value);
+      MDC.put(KEYS.get(key), value);
     }
   }
 
   /** Whatever the thread was about before: it may be a user's. */
   @Override
   public void close() {
-    before.forEach(LogContext::set);
+    for (int key = 0; key < before.length; key++) {
+      set(key, before[key]);
+    }
   }
 }

@@ -1,5 +1,6 @@
 package dev.outbox4j.internal;
 
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
@@ -11,6 +12,10 @@ final class OneLine {
   private OneLine() {}
 
   static String of(@Nullable String text) {
-    return text == null ? "null" : BREAKING.matcher(text).replaceAll("?");
+    if (text == null) {
+      return "null";
+    }
+    Matcher breaking = BREAKING.matcher(text);
+    return breaking.find() ? breaking.replaceAll("?") : text; // nearly always, and for each message
   }
 }

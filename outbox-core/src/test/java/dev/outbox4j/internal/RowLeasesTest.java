@@ -222,16 +222,7 @@ class RowLeasesTest {
   void manyRefusedRowsOfOneQueueDoNotKeepAnotherQueueFromBeingRenewed() {
     List<InFlight> refused = running(100, LEASE.dividedBy(2));
     refused.forEach(row -> store.failWrites(row.id(), Fault.ROW));
-    InFlight other =
-        EngineParts.claim(
-                store,
-                shared.registry(),
-                "payments",
-                1,
-                LEASE,
-                System.nanoTime() - LEASE.dividedBy(2).toNanos())
-            .get(0);
-    other.start(System.nanoTime());
+    InFlight other = runningOfAnotherQueue();
     leases.renewDue();
     assertThat(other.batch().lease().overdue()).isFalse();
     assertThat(other.batch().lease().dueAt(System.nanoTime())).isFalse();
@@ -240,16 +231,7 @@ class RowLeasesTest {
 
   @Test
   void manyStuckRowsOfOneQueueDoNotKeepAnotherQueuesFromBeingTriedAgain() {
-    InFlight other =
-        EngineParts.claim(
-                store,
-                shared.registry(),
-                "payments",
-                1,
-                LEASE,
-                System.nanoTime() - LEASE.dividedBy(2).toNanos())
-            .get(0);
-    other.start(System.nanoTime());
+    InFlight other = runningOfAnotherQueue();
     List<InFlight> refused = new ArrayList<>();
     for (int i = 0; i < 40; i++) { // each a batch of its own, so that each is found
       refused.addAll(running(1, LEASE.dividedBy(2)));
@@ -289,6 +271,13 @@ class RowLeasesTest {
   private String lastFailure() {
     EngineHealth.Failure failure = shared.health().lastFailure();
     return failure == null ? "" : failure.text();
+  }
+
+  private InFlight runningOfAnotherQueue() {
+    long sentAt = System.nanoTime() - LEASE.dividedBy(2).toNanos();
+    InFlight row = EngineParts.claim(store, shared.registry(), "payments", 1, LEASE, sentAt).get(0);
+    row.start(System.nanoTime());
+    return row;
   }
 
   private List<InFlight> running(int count, Duration since) {

@@ -279,6 +279,31 @@ class PublishTransactionIT {
   }
 
   @Test
+  void saysThatJooqCouldNotGiveItsConnectionBack() throws SQLException {
+    try (Connection connection = database.plain().getConnection()) {
+      connection.setAutoCommit(false);
+      ConnectionProvider keeping =
+          new ConnectionProvider() {
+            @Override
+            public Connection acquire() {
+              return connection;
+            }
+
+            @Override
+            public void release(Connection given) {
+              throw new DataAccessException("not released", new SQLException("down", "08006"));
+            }
+          };
+      assertThatThrownBy(
+              () -> jooq.publish(DSL.using(keeping, SQLDialect.POSTGRES).configuration(), MESSAGE))
+          .isExactlyInstanceOf(OutboxException.class)
+          .hasMessageContaining("could not give its connection back")
+          .hasMessageNotContaining("nothing was sent");
+      connection.rollback();
+    }
+  }
+
+  @Test
   void livesAndDiesWithTheTransactionOfR2dbc() {
     withR2dbc(
         r2dbc ->

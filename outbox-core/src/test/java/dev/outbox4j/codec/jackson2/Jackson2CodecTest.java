@@ -3,7 +3,6 @@ package dev.outbox4j.codec.jackson2;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import com.fasterxml.jackson.annotation.JsonAnySetter;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -11,8 +10,6 @@ import com.fasterxml.jackson.databind.PropertyNamingStrategies;
 import dev.outbox4j.Payload;
 import dev.outbox4j.codec.JsonCodecContract;
 import dev.outbox4j.spi.PayloadCodec;
-import java.lang.reflect.Type;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -21,20 +18,6 @@ class Jackson2CodecTest extends JsonCodecContract {
   record Item(String name, int count) {}
 
   record Circle(List<Object> self) {}
-
-  static final class Bag {
-    final Map<String, Integer> numbers = new HashMap<>();
-
-    @JsonAnySetter
-    void put(String name, int number) {
-      numbers.put(name, number);
-    }
-  }
-
-  @Override
-  protected Type bag() {
-    return Bag.class;
-  }
 
   @Override
   protected PayloadCodec standard() {

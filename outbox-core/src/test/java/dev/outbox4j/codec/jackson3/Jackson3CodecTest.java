@@ -3,14 +3,10 @@ package dev.outbox4j.codec.jackson3;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import com.fasterxml.jackson.annotation.JsonAnySetter;
 import dev.outbox4j.codec.JsonCodecContract;
 import dev.outbox4j.spi.PayloadCodec;
-import java.lang.reflect.Type;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import org.junit.jupiter.api.Test;
 import tools.jackson.core.JacksonException;
 import tools.jackson.databind.DeserializationFeature;
@@ -21,20 +17,6 @@ class Jackson3CodecTest extends JsonCodecContract {
   record Item(String name, int count) {}
 
   record Circle(List<Object> self) {}
-
-  static final class Bag {
-    final Map<String, Integer> numbers = new HashMap<>();
-
-    @JsonAnySetter
-    void put(String name, int number) {
-      numbers.put(name, number);
-    }
-  }
-
-  @Override
-  protected Type bag() {
-    return Bag.class;
-  }
 
   @Override
   protected PayloadCodec standard() {

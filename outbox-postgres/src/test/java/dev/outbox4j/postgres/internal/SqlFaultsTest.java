@@ -10,6 +10,7 @@ import java.io.StringWriter;
 import java.sql.BatchUpdateException;
 import java.sql.SQLException;
 import java.sql.SQLTimeoutException;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -92,6 +93,23 @@ class SqlFaultsTest {
   void aServerThatIsReadOnlyIsToldAsSuch() {
     assertThat(explain(new SQLException("words", "25006")))
         .hasMessageContaining("this server is read-only");
+  }
+
+  @Test
+  void whatTheCallerCanMendIsToldAsSuch() {
+    OutboxStoreException failed = explain(new SQLException("words", "25P02"));
+    assertThat(failed).hasMessageContaining("has failed before, by another statement");
+    assertThat(failed.sqlState()).contains("25P02");
+    assertThat(failed.isTransient()).isTrue();
+    assertThat(explain(new SQLException("words", "23505")).isTransient()).isFalse();
+    assertThat(explain(new SQLException("words", "08003")))
+        .hasMessageContaining("the connection is closed");
+    for (String state : List.of("28P01", "28000", "3D000")) {
+      assertThat(SqlFaults.notSent("claim", TABLE, new SQLException("words", state)))
+          .hasMessageContaining("check user, password and database name");
+    }
+    assertThat(SqlFaults.notSent("claim", TABLE, new SQLException("words", "08001")))
+        .hasMessageContaining("check that the server runs");
   }
 
   @Test
