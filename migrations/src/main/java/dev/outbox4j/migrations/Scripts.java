@@ -29,11 +29,14 @@ record Scripts(String folder, List<String> files) {
     return files.size();
   }
 
+  @SuppressWarnings(
+      "deprecation") // Flyway 11, that of Spring Boot 3.5, has no other way to a plugin
   FluentConfiguration configure(
       FluentConfiguration flyway, String schema, String history, Map<String, String> placeholders) {
     // a lock of the session and not of a transaction: Flyway then uses one connection and not two
     flyway
-        .getConfigurationExtension(PostgreSQLConfigurationExtension.class)
+        .getPluginRegister()
+        .getPlugin(PostgreSQLConfigurationExtension.class)
         .setTransactionalLock(false);
     return flyway
         .locations("classpath:dev/outbox4j/migrations/" + folder)

@@ -31,11 +31,13 @@ final class DocumentedSamples {
 
   private DocumentedSamples() {}
 
-  /** All that is wrong with the documents, and with the classes in a folder that they may show. */
-  static List<String> faults(List<Path> documents, Path classes) throws IOException {
+  /** All that is wrong with the documents, and with the classes in folders that they may show. */
+  static List<String> faults(List<Path> documents, Path... classes) throws IOException {
     DocumentedSamples all = new DocumentedSamples();
-    for (Path source : filesIn(classes, ".java")) {
-      all.readSource(source);
+    for (Path folder : classes) {
+      for (Path source : filesIn(folder, ".java")) {
+        all.readSource(source);
+      }
     }
     for (Path document : documents) {
       all.readDocument(document);

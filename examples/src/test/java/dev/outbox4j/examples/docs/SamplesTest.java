@@ -40,7 +40,10 @@ class SamplesTest {
       documents.add(readme);
     }
 
-    assertThat(DocumentedSamples.faults(documents, MODULE.resolve("src"))).isEmpty();
+    assertThat(
+            DocumentedSamples.faults(
+                documents, MODULE.resolve("src"), MODULE.resolve("spring/boot-4/src")))
+        .isEmpty();
   }
 
   @Test

@@ -1,0 +1,171 @@
+package dev.outbox4j.spring;
+
+import dev.outbox4j.Delivery;
+import dev.outbox4j.OutboxException;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.Outcome;
+import dev.outbox4j.Payload;
+import dev.outbox4j.TypeRef;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Parameter;
+import java.lang.reflect.Type;
+import java.util.List;
+import java.util.concurrent.CompletionStage;
+import org.springframework.aop.support.AopUtils;
+import org.springframework.core.GenericTypeResolver;
+import org.springframework.util.ReflectionUtils;
+
+/** A method that handles messages, on its bean. Immutable. */
+final class HandlerMethod {
+  private final String name;
+  private final List<String> types;
+  private final Object bean;
+  private final Method invocable;
+  private final TypeRef<Object> body;
+  private final boolean[] takesDelivery;
+  private final boolean returnsNothing;
+
+  /**
+   * Checks the method.
+   *
+   * @param method as the bean's class declares it
+   * @param bean the bean, or the proxy that stands for it
+   */
+  HandlerMethod(List<String> types, Method method, Class<?> beanClass, Object bean) {
+    this.name = beanClass.getName() + "." + method.getName();
+    this.types = types;
+    this.bean = bean;
+    this.takesDelivery = new boolean[method.getParameterCount()];
+    this.body = body(bodyType(method, beanClass));
+    this.returnsNothing = method.getReturnType() == void.class;
+    requireResult(method.getReturnType());
+    if (types.isEmpty() && body.type() != Payload.class) {
+      throw fault(
+          "handles all types that have no method of their own, so its body must be a Payload, not "
+              + body.type().getTypeName()
+              + "; name the types, or take a Payload");
+    }
+    this.invocable = invocable(method, bean);
+    ReflectionUtils.makeAccessible(invocable);
+  }
+
+  private Type bodyType(Method method, Class<?> beanClass) {
+    Type type = null;
+    int deliveries = 0;
+    Parameter[] parameters = method.getParameters();
+    for (int i = 0; i < parameters.length; i++) {
+      takesDelivery[i] = parameters[i].getType() == Delivery.class;
+      if (takesDelivery[i]) {
+        deliveries++;
+      } else if (type == null) {
+        type = GenericTypeResolver.resolveType(parameters[i].getParameterizedType(), beanClass);
+      } else {
+        throw fault("takes two bodies; it may take one body and a Delivery");
+      }
+    }
+    if (deliveries > 1 || (type == null && deliveries == 0)) {
+      throw fault("must take a body, a Delivery, or one of each");
+    }
+    return type == null ? Payload.class : type;
+  }
+
+  @SuppressWarnings("unchecked") // what the codec gives is of the type
+  private TypeRef<Object> body(Type type) {
+    try {
+      return (TypeRef<Object>) TypeRef.of(type);
+    } catch (IllegalArgumentException e) {
+      throw fault("takes a body whose type is not known: " + e.getMessage());
+    }
+  }
+
+  private void requireResult(Class<?> result) {
+    if (!returnsNothing
+        && !Outcome.class.isAssignableFrom(result)
+        && !CompletionStage.class.isAssignableFrom(result)) {
+      throw fault(
+          "returns "
+              + result.getName()
+              + "; it may return nothing, an Outcome or a CompletionStage");
+    }
+  }
+
+  private Method invocable(Method method, Object target) {
+    try {
+      return AopUtils.selectInvocableMethod(method, target.getClass());
+    } catch (IllegalStateException e) {
+      throw fault(
+          "cannot be called on the bean's proxy: make it public, and a method of the interface if"
+              + " the proxy is one of interfaces ("
+              + e.getMessage()
+              + ")");
+    }
+  }
+
+  /** The types it handles; none: all that have no method of their own. */
+  List<String> types() {
+    return types;
+  }
+
+  /** Adds itself to the subscriber of its queue. */
+  void addTo(OutboxSubscriber.Builder builder) {
+    if (types.isEmpty()) {
+      if (returnsNothing) {
+        builder.otherwise(
+            (Payload payload, Delivery delivery) -> {
+              invoke(payload, delivery);
+            });
+      } else {
+        builder.otherwise(
+            (Payload payload, Delivery delivery) -> {
+              return invoke(payload, delivery);
+            });
+      }
+    }
+    for (String type : types) {
+      if (returnsNothing) {
+        builder.on(
+            type,
+            body,
+            (Object value, Delivery delivery) -> {
+              invoke(value, delivery);
+            });
+      } else {
+        builder.on(
+            type,
+            body,
+            (Object value, Delivery delivery) -> {
+              return invoke(value, delivery);
+            });
+      }
+    }
+  }
+
+  @SuppressWarnings("NullAway") // a method that returns null has failed, and the subscriber says so
+  private Object invoke(Object value, Delivery delivery) throws Exception {
+    Object[] arguments = new Object[takesDelivery.length];
+    for (int i = 0; i < arguments.length; i++) {
+      arguments[i] = takesDelivery[i] ? delivery : value;
+    }
+    try {
+      return invocable.invoke(bean, arguments);
+    } catch (InvocationTargetException thrown) {
+      if (thrown.getCause() instanceof Exception failure) {
+        throw failure;
+      }
+      if (thrown.getCause() instanceof Error error) {
+        throw error;
+      }
+      throw thrown;
+    }
+  }
+
+  private OutboxException fault(String what) {
+    return new OutboxException("@OutboxHandler " + name + " " + what);
+  }
+
+  @Override
+  public String toString() {
+    return "@OutboxHandler " + name;
+  }
+}

@@ -1,0 +1,87 @@
+package dev.outbox4j.spring;
+
+import dev.outbox4j.OutboxException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.springframework.aop.framework.autoproxy.AutoProxyUtils;
+import org.springframework.aop.scope.ScopedProxyUtils;
+import org.springframework.aop.support.AopUtils;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.core.MethodIntrospector;
+import org.springframework.core.MethodIntrospector.MetadataLookup;
+import org.springframework.core.annotation.AnnotatedElementUtils;
+import org.springframework.core.annotation.AnnotationUtils;
+
+/** Finds the methods that handle messages on the beans of a context. */
+final class HandlerMethods {
+  private final ConfigurableListableBeanFactory beans;
+  private final Map<String, List<HandlerMethod>> found = new TreeMap<>();
+
+  private HandlerMethods(ConfigurableListableBeanFactory beans) {
+    this.beans = beans;
+  }
+
+  /** Returns them by queue, in the order of the queues' names. */
+  static Map<String, List<HandlerMethod>> of(ConfigurableListableBeanFactory beans) {
+    HandlerMethods methods = new HandlerMethods(beans);
+    for (String name : beans.getBeanNamesForType(Object.class)) {
+      if (!ScopedProxyUtils.isScopedTarget(name)) {
+        methods.addAllOf(name);
+      }
+    }
+    return methods.found;
+  }
+
+  private void addAllOf(String name) {
+    Class<?> beanClass = AutoProxyUtils.determineTargetClass(beans, name);
+    if (beanClass != null
+        && Proxy.isProxyClass(beanClass)) { // made by hand, so nobody said of what
+      beanClass = AopUtils.getTargetClass(beans.getBean(name));
+    }
+    if (beanClass == null || !AnnotationUtils.isCandidateClass(beanClass, OutboxHandler.class)) {
+      return;
+    }
+    Class<?> declaring = beanClass;
+    MetadataLookup<@Nullable OutboxHandler> lookup =
+        method -> AnnotatedElementUtils.findMergedAnnotation(method, OutboxHandler.class);
+    MethodIntrospector.selectMethods(beanClass, lookup)
+        .forEach((method, handler) -> add(name, declaring, method, handler));
+  }
+
+  private void add(String name, Class<?> beanClass, Method method, OutboxHandler handler) {
+    List<String> types = Stream.of(handler.type()).map(this::resolved).toList();
+    HandlerMethod added = new HandlerMethod(types, method, beanClass, beans.getBean(name));
+    String queue = resolved(handler.queue());
+    List<HandlerMethod> ofQueue = found.computeIfAbsent(queue, key -> new ArrayList<>());
+    for (HandlerMethod other : ofQueue) {
+      requireApart(queue, added, other);
+    }
+    ofQueue.add(added);
+  }
+
+  private static void requireApart(String queue, HandlerMethod one, HandlerMethod other) {
+    if (one.types().isEmpty() && other.types().isEmpty()) {
+      throw new OutboxException(
+          "%s and %s both handle all other types of queue '%s'; keep one of them"
+              .formatted(other, one, queue));
+    }
+    for (String type : one.types()) {
+      if (other.types().contains(type)) {
+        throw new OutboxException(
+            "%s and %s both handle type '%s' of queue '%s'; keep one of them"
+                .formatted(other, one, type, queue));
+      }
+    }
+  }
+
+  private String resolved(String text) {
+    String resolved = beans.resolveEmbeddedValue(text);
+    return resolved == null ? "" : resolved;
+  }
+}

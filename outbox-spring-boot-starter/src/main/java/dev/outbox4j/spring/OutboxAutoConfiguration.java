@@ -1,0 +1,175 @@
+package dev.outbox4j.spring;
+
+import dev.outbox4j.OutboxException;
+import dev.outbox4j.migrations.DeadLetterMigrations;
+import dev.outbox4j.postgres.OutboxPublisher;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.PostgresStore;
+import dev.outbox4j.postgres.SchemaValidator;
+import dev.outbox4j.spi.NotificationSource;
+import dev.outbox4j.spi.PayloadCodec;
+import java.util.Objects;
+import javax.sql.DataSource;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.SmartInitializingSingleton;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
+import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.boot.sql.init.dependency.DependsOnDatabaseInitialization;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Import;
+import org.springframework.core.env.Environment;
+import org.springframework.transaction.ConfigurableTransactionManager;
+import org.springframework.transaction.PlatformTransactionManager;
+
+/**
+ * The outbox of a Spring Boot service: what publishes, what subscribes, and the tables. Each bean
+ * but the life cycle gives way to one of the service's own.
+ */
+@AutoConfiguration(
+    afterName = {
+      // Spring Boot 4
+      "org.springframework.boot.flyway.autoconfigure.FlywayAutoConfiguration",
+      "org.springframework.boot.jackson.autoconfigure.JacksonAutoConfiguration",
+      "org.springframework.boot.jackson2.autoconfigure.Jackson2AutoConfiguration",
+      "org.springframework.boot.jdbc.autoconfigure.DataSourceAutoConfiguration",
+      "org.springframework.boot.micrometer.metrics.autoconfigure.CompositeMeterRegistryAutoConfiguration",
+      // Spring Boot 3
+      "org.springframework.boot.autoconfigure.flyway.FlywayAutoConfiguration",
+      "org.springframework.boot.autoconfigure.jackson.JacksonAutoConfiguration",
+      "org.springframework.boot.autoconfigure.jdbc.DataSourceAutoConfiguration",
+      "org.springframework.boot.actuate.autoconfigure.metrics.CompositeMeterRegistryAutoConfiguration"
+    })
+@ConditionalOnProperty(prefix = "outbox4j", name = "enabled", matchIfMissing = true)
+@EnableConfigurationProperties(OutboxProperties.class)
+@Import({
+  OutboxOptionalBeans.Jackson3.class,
+  OutboxOptionalBeans.Jackson2.class,
+  OutboxOptionalBeans.Metrics.class
+})
+public final class OutboxAutoConfiguration {
+
+  /** Is made by Spring. */
+  OutboxAutoConfiguration() {}
+
+  @Bean
+  @ConditionalOnMissingBean
+  PostgresStore outboxStore(
+      OutboxProperties properties,
+      @OutboxDataSource ObjectProvider<DataSource> marked,
+      ObjectProvider<DataSource> any) {
+    PostgresOutbox outbox = PostgresOutbox.on(dataSource(marked, any), Tables.outbox(properties));
+    return properties.networkTimeout() == null
+        ? outbox.store()
+        : outbox.store(properties.networkTimeout());
+  }
+
+  private static DataSource dataSource(
+      ObjectProvider<DataSource> marked, ObjectProvider<DataSource> any) {
+    DataSource own = marked.getIfAvailable();
+    DataSource found = own != null ? own : any.getIfUnique();
+    if (found == null) {
+      throw new OutboxException(
+          "The outbox needs a DataSource bean, and there is "
+              + (any.stream().findAny().isEmpty()
+                  ? "none; set spring.datasource.url, or outbox4j.enabled=false"
+                  : "more than one; mark one with @Primary, or with @OutboxDataSource"));
+    }
+    return found;
+  }
+
+  @Bean
+  @ConditionalOnMissingBean
+  PostgresOutbox postgresOutbox(PostgresStore store) {
+    return PostgresOutbox.on(store.dataSource(), store.table());
+  }
+
+  @Bean
+  @ConditionalOnMissingBean
+  SchemaValidator outboxSchemaValidator(OutboxProperties properties, PostgresOutbox outbox) {
+    if (properties.deleteTerminalFailures()) {
+      return outbox.validator();
+    }
+    DeadLetterMigrations deadLetters = Tables.migrations(properties).deadLetters();
+    return outbox.validator().deadLetters(deadLetters.schema(), deadLetters.table());
+  }
+
+  @Bean
+  @DependsOnDatabaseInitialization
+  OutboxSchemaInitializer outboxSchemaInitializer(
+      OutboxProperties properties,
+      PostgresStore store,
+      SchemaValidator validator,
+      ConfigurableListableBeanFactory beans) {
+    return new OutboxSchemaInitializer(
+        properties, FlywayOwner.of(beans, store.dataSource()), validator);
+  }
+
+  @Bean
+  @ConditionalOnMissingBean
+  OutboxPublisher outboxPublisher(
+      OutboxProperties properties, PostgresStore store, ObjectProvider<PayloadCodec> codec) {
+    PostgresOutbox.PublisherBuilder builder =
+        PostgresOutbox.publisher(store.table()).notify(properties.notifyMode());
+    codec.ifAvailable(builder::codec);
+    return builder.build();
+  }
+
+  @Bean
+  @ConditionalOnMissingBean
+  OutboxTemplate outboxTemplate(
+      OutboxPublisher publisher,
+      PostgresStore store,
+      OutboxSchemaInitializer tablesFirst,
+      ObjectProvider<PlatformTransactionManager> transactionManagers) {
+    Objects.requireNonNull(tablesFirst);
+    boolean jta = transactionManagers.stream().anyMatch(manager -> isJta(manager.getClass()));
+    return new OutboxTemplate(publisher, store.dataSource(), jta);
+  }
+
+  @Bean
+  SmartInitializingSingleton outboxCompletionMarks(
+      ObjectProvider<ConfigurableTransactionManager> transactionManagers) {
+    return () -> transactionManagers.stream().forEach(CompletionMark::addTo);
+  }
+
+  // by name: the class cannot be loaded without the API of JTA
+  private static boolean isJta(Class<?> manager) {
+    for (Class<?> type = manager; type != null; type = type.getSuperclass()) {
+      if (type.getName().equals("org.springframework.transaction.jta.JtaTransactionManager")) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  @Bean
+  @ConditionalOnMissingBean
+  @ConditionalOnProperty(prefix = "outbox4j.listen", name = "enabled", matchIfMissing = true)
+  NotificationSource outboxNotificationSource(OutboxProperties properties, PostgresStore store) {
+    return ListenSource.of(properties.listen(), store.dataSource());
+  }
+
+  @Bean
+  OutboxLifecycle outboxLifecycle(
+      OutboxProperties properties,
+      PostgresStore store,
+      OutboxSchemaInitializer tablesFirst,
+      ConfigurableListableBeanFactory beans,
+      Environment environment) {
+    Objects.requireNonNull(tablesFirst);
+    boolean virtualThreads =
+        environment.getProperty("spring.threads.virtual.enabled", Boolean.class, false)
+            && Runtime.version().feature() >= 21;
+    return new OutboxLifecycle(
+        new SubscriberFactory(beans, properties, store, virtualThreads), properties.autoStart());
+  }
+
+  @Bean
+  @ConditionalOnMissingBean
+  OutboxStatusCheck outboxStatusCheck(OutboxLifecycle lifecycle, SchemaValidator validator) {
+    return new OutboxStatusCheck(lifecycle::health, validator);
+  }
+}

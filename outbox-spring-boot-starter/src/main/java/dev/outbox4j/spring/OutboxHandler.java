@@ -1,0 +1,34 @@
+package dev.outbox4j.spring;
+
+import java.lang.annotation.Documented;
+import java.lang.annotation.ElementType;
+import java.lang.annotation.Retention;
+import java.lang.annotation.RetentionPolicy;
+import java.lang.annotation.Target;
+
+/**
+ * Marks a method of a bean that handles messages of a queue.
+ *
+ * <p>The method takes the body, the {@link dev.outbox4j.Delivery}, or both. The body is decoded to
+ * the type of the parameter, type arguments included. The method returns nothing, an {@link
+ * dev.outbox4j.Outcome} or a {@link java.util.concurrent.CompletionStage}; it throws to say that
+ * the attempt failed. It must be thread-safe and idempotent: delivery is at least once.
+ *
+ * <p>All methods of one queue share a subscriber, whose settings are {@code outbox4j.subscriber.*}
+ * and {@code outbox4j.queues.<queue>.*}. A method that breaks these rules keeps the context from
+ * starting.
+ */
+@Documented
+@Retention(RetentionPolicy.RUNTIME)
+@Target(ElementType.METHOD)
+public @interface OutboxHandler {
+
+  /** {@return the queue; may hold placeholders such as <code>${shop.queue}</code>} */
+  String queue();
+
+  /**
+   * {@return the message types, which may hold placeholders; if there are none, all types that have
+   * no method of their own, whose body must be a {@link dev.outbox4j.Payload}}
+   */
+  String[] type() default {};
+}

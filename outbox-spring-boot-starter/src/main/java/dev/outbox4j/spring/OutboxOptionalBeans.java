@@ -1,0 +1,53 @@
+package dev.outbox4j.spring;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.outbox4j.codec.jackson2.Jackson2Codec;
+import dev.outbox4j.codec.jackson3.Jackson3Codec;
+import dev.outbox4j.metrics.MicrometerMetrics;
+import dev.outbox4j.spi.PayloadCodec;
+import io.micrometer.core.instrument.MeterRegistry;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnSingleCandidate;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import tools.jackson.databind.json.JsonMapper;
+
+/** The beans that stand on libraries which a service need not have. */
+final class OutboxOptionalBeans {
+  private OutboxOptionalBeans() {}
+
+  /** Before Jackson 2, so a service that has both uses this one. */
+  @Configuration(proxyBeanMethods = false)
+  @ConditionalOnClass(JsonMapper.class)
+  static class Jackson3 {
+    @Bean
+    @ConditionalOnMissingBean(PayloadCodec.class)
+    @ConditionalOnSingleCandidate(JsonMapper.class)
+    Jackson3Codec outboxCodec(JsonMapper mapper) {
+      return Jackson3Codec.of(mapper);
+    }
+  }
+
+  @Configuration(proxyBeanMethods = false)
+  @ConditionalOnClass(ObjectMapper.class)
+  static class Jackson2 {
+    @Bean
+    @ConditionalOnMissingBean(PayloadCodec.class)
+    @ConditionalOnSingleCandidate(ObjectMapper.class)
+    Jackson2Codec outboxJackson2Codec(ObjectMapper mapper) {
+      return Jackson2Codec.of(mapper);
+    }
+  }
+
+  @Configuration(proxyBeanMethods = false)
+  @ConditionalOnClass(MeterRegistry.class)
+  static class Metrics {
+    @Bean
+    @ConditionalOnMissingBean
+    @ConditionalOnSingleCandidate(MeterRegistry.class)
+    MicrometerMetrics outboxMetrics(MeterRegistry registry) {
+      return MicrometerMetrics.on(registry);
+    }
+  }
+}

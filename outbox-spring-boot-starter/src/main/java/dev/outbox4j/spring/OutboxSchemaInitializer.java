@@ -1,0 +1,38 @@
+package dev.outbox4j.spring;
+
+import dev.outbox4j.postgres.SchemaValidator;
+import javax.sql.DataSource;
+import org.springframework.beans.factory.InitializingBean;
+
+/**
+ * Brings the tables to the version that the code needs, and refuses a schema that does not fit.
+ * Runs after the service's own migrations, with a history of its own.
+ */
+final class OutboxSchemaInitializer implements InitializingBean {
+  private final OutboxProperties properties;
+  private final DataSource owner;
+  private final SchemaValidator validator;
+
+  /**
+   * Takes what it needs; {@link #afterPropertiesSet} does the work.
+   *
+   * @param owner connections of the tables' owner
+   * @param validator compares, as the service's own role
+   */
+  OutboxSchemaInitializer(
+      OutboxProperties properties, DataSource owner, SchemaValidator validator) {
+    this.properties = properties;
+    this.owner = owner;
+    this.validator = validator;
+  }
+
+  @Override
+  public void afterPropertiesSet() {
+    if (properties.migrate()) {
+      Tables.migrations(properties).migrate(owner);
+    }
+    if (properties.validate()) {
+      validator.validateSchema().requireValid();
+    }
+  }
+}

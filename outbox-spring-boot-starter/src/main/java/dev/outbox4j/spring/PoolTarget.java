@@ -1,0 +1,18 @@
+package dev.outbox4j.spring;
+
+import java.util.Properties;
+import org.jspecify.annotations.Nullable;
+
+/** Where a pool connects, and as whom. */
+record PoolTarget(
+    @Nullable String url,
+    @Nullable String username,
+    @Nullable String password,
+    Properties properties) {
+
+  /** Leaves the password out. */
+  @Override
+  public String toString() {
+    return "PoolTarget[url=" + url + ", username=" + username + "]";
+  }
+}

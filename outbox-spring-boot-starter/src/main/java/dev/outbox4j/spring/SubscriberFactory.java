@@ -1,0 +1,92 @@
+package dev.outbox4j.spring;
+
+import dev.outbox4j.OutboxException;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.SubscriberEvents;
+import dev.outbox4j.dlq.DeadLetterQueue;
+import dev.outbox4j.migrations.DeadLetterMigrations;
+import dev.outbox4j.postgres.PostgresStore;
+import dev.outbox4j.spi.NotificationSource;
+import dev.outbox4j.spi.PayloadCodec;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+
+/** Makes a subscriber of each queue that has a handler. */
+final class SubscriberFactory {
+  private final ConfigurableListableBeanFactory beans;
+  private final OutboxProperties properties;
+  private final PostgresStore store;
+  private final boolean virtualByDefault;
+  private final ObjectProvider<NotificationSource> source;
+  private final ObjectProvider<PayloadCodec> codec;
+  private final ObjectProvider<SubscriberEvents> observers;
+  private final ObjectProvider<OutboxSubscriberCustomizer> customizers;
+
+  SubscriberFactory(
+      ConfigurableListableBeanFactory beans,
+      OutboxProperties properties,
+      PostgresStore store,
+      boolean virtualByDefault) {
+    this.beans = beans;
+    this.properties = properties;
+    this.store = store;
+    this.virtualByDefault = virtualByDefault;
+    this.source = beans.getBeanProvider(NotificationSource.class);
+    this.codec = beans.getBeanProvider(PayloadCodec.class);
+    this.observers = beans.getBeanProvider(SubscriberEvents.class);
+    this.customizers = beans.getBeanProvider(OutboxSubscriberCustomizer.class);
+  }
+
+  /**
+   * Returns the subscribers, in the order of their queues, and after them those that are beans.
+   *
+   * @throws OutboxException if a handler or a setting breaks a rule
+   */
+  List<OutboxSubscriber> create() {
+    Map<String, List<HandlerMethod>> methods = HandlerMethods.of(beans);
+    Set<String> unheard = new TreeSet<>(properties.queues().keySet());
+    unheard.removeAll(methods.keySet());
+    if (!unheard.isEmpty()) {
+      throw new OutboxException(
+          "outbox4j.queues has settings for %s, and no @OutboxHandler handles that queue (handled are %s); correct the name, or drop the settings"
+              .formatted(unheard, methods.keySet()));
+    }
+    List<OutboxSubscriber> subscribers = new ArrayList<>();
+    methods.forEach((queue, handlers) -> subscribers.add(create(queue, handlers)));
+    beans.getBeanProvider(OutboxSubscriber.class).orderedStream().forEach(subscribers::add);
+    return List.copyOf(subscribers);
+  }
+
+  private OutboxSubscriber create(String queue, List<HandlerMethod> handlers) {
+    try {
+      OutboxSubscriber.Builder builder = OutboxSubscriber.builder(queue).store(store);
+      if (properties.deleteTerminalFailures()) {
+        builder.deleteTerminalFailures();
+      } else {
+        builder.deadLetters(deadLetters());
+      }
+      source.ifAvailable(builder::listen);
+      codec.ifAvailable(builder::codec);
+      observers.orderedStream().forEach(builder::events);
+      new SubscriberSettings(
+              properties.queues().get(queue), properties.subscriber(), virtualByDefault)
+          .applyTo(builder);
+      customizers.orderedStream().forEach(customizer -> customizer.customize(queue, builder));
+      handlers.forEach(handler -> handler.addTo(builder));
+      return builder.build();
+    } catch (IllegalArgumentException | IllegalStateException e) {
+      throw new OutboxException(
+          "The subscriber of queue '%s' cannot be built: %s".formatted(queue, e.getMessage()), e);
+    }
+  }
+
+  private DeadLetterQueue deadLetters() {
+    DeadLetterMigrations table = Tables.migrations(properties).deadLetters();
+    return DeadLetterQueue.in(table.schema(), table.table());
+  }
+}

@@ -1,0 +1,186 @@
+package dev.outbox4j.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.outbox4j.Delivery;
+import dev.outbox4j.OutboxException;
+import dev.outbox4j.Outcome;
+import dev.outbox4j.Payload;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import org.junit.jupiter.api.Test;
+import org.springframework.aop.framework.ProxyFactory;
+import org.springframework.context.annotation.AnnotationConfigApplicationContext;
+import org.springframework.core.env.MapPropertySource;
+
+class HandlerMethodsTest {
+
+  record Item(String name) {}
+
+  static class Good {
+    @OutboxHandler(queue = "${shop.queue}", type = "${shop.type}")
+    void named(Item item) {}
+
+    @OutboxHandler(
+        queue = "orders",
+        type = {"a", "b"})
+    Outcome severalTypes(Delivery delivery, List<Item> items) {
+      return Outcome.ack();
+    }
+
+    @OutboxHandler(queue = "orders")
+    CompletionStage<Void> theRest(Payload payload) {
+      return CompletableFuture.completedFuture(null);
+    }
+
+    @OutboxHandler(queue = "mail", type = "sent")
+    void deliveryAlone(Delivery delivery) {}
+  }
+
+  @Test
+  void findsMethodsByQueueWithTheirPlaceholdersResolved() {
+    Map<String, List<HandlerMethod>> found = of(Good.class);
+    assertThat(found.keySet()).containsExactly("mail", "orders", "shop");
+    assertThat(found.get("shop"))
+        .singleElement()
+        .satisfies(method -> assertThat(method.types()).containsExactly("item.added"));
+    assertThat(found.get("orders"))
+        .extracting(HandlerMethod::types)
+        .containsExactlyInAnyOrder(List.of("a", "b"), List.of());
+  }
+
+  static class NoBody {
+    @OutboxHandler(queue = "orders", type = "a")
+    void handle() {}
+  }
+
+  static class TwoBodies {
+    @OutboxHandler(queue = "orders", type = "a")
+    void handle(Item one, Item other) {}
+  }
+
+  static class TwoDeliveries {
+    @OutboxHandler(queue = "orders", type = "a")
+    void handle(Delivery one, Delivery other) {}
+  }
+
+  static class DroppedResult {
+    @OutboxHandler(queue = "orders", type = "a")
+    String handle(Item item) {
+      return "done";
+    }
+  }
+
+  static class TypedRest {
+    @OutboxHandler(queue = "orders")
+    void handle(Item item) {}
+  }
+
+  static class UnknownType<T> {
+    @OutboxHandler(queue = "orders", type = "a")
+    void handle(T body) {}
+  }
+
+  @Test
+  void refusesMethodsThatBreakARuleAndSaysWhich() {
+    refuses(NoBody.class, "NoBody.handle must take a body, a Delivery, or one of each");
+    refuses(TwoBodies.class, "TwoBodies.handle takes two bodies");
+    refuses(TwoDeliveries.class, "TwoDeliveries.handle must take a body");
+    refuses(
+        DroppedResult.class,
+        "DroppedResult.handle returns java.lang.String; it may return nothing, an Outcome");
+    refuses(TypedRest.class, "TypedRest.handle handles all types", "must be a Payload");
+    refuses(UnknownType.class, "UnknownType.handle takes a body whose type is not known");
+  }
+
+  static class First {
+    @OutboxHandler(queue = "orders", type = "a")
+    void one(Item item) {}
+  }
+
+  static class Second {
+    @OutboxHandler(
+        queue = "orders",
+        type = {"b", "a"})
+    void other(Item item) {}
+  }
+
+  static class Rest {
+    @OutboxHandler(queue = "orders")
+    void one(Payload payload) {}
+
+    @OutboxHandler(queue = "orders")
+    void other(Delivery delivery) {}
+  }
+
+  @Test
+  void refusesTwoMethodsForOneTypeAndNamesBoth() {
+    assertThatThrownBy(() -> of(First.class, Second.class))
+        .isInstanceOf(OutboxException.class)
+        .hasMessageContaining("First.one")
+        .hasMessageContaining("Second.other both handle type 'a' of queue 'orders'");
+    refuses(Rest.class, "Rest.one", "Rest.other", "all other types of queue 'orders'");
+  }
+
+  abstract static class Generic<T> {
+    @OutboxHandler(queue = "orders", type = "a")
+    public void handle(T body) {}
+  }
+
+  static class OfItems extends Generic<List<Item>> {}
+
+  @Test
+  void knowsTheTypeThatASubclassGivesToAVariable() {
+    assertThat(of(OfItems.class).get("orders")).hasSize(1);
+  }
+
+  interface Handles {
+    void handle(Item item);
+  }
+
+  static class Hidden implements Handles {
+    @Override
+    public void handle(Item item) {}
+
+    @OutboxHandler(queue = "orders", type = "a")
+    public void other(Item item) {}
+  }
+
+  @Test
+  void refusesAMethodThatAProxyOfInterfacesHides() {
+    ProxyFactory proxy = new ProxyFactory(new Hidden());
+    proxy.setInterfaces(Handles.class);
+    Object bean = proxy.getProxy();
+    try (AnnotationConfigApplicationContext context = new AnnotationConfigApplicationContext()) {
+      context.registerBean("hidden", Object.class, () -> bean);
+      context.refresh();
+      assertThatThrownBy(() -> HandlerMethods.of(context.getBeanFactory()))
+          .isInstanceOf(OutboxException.class)
+          .hasMessageContaining("Hidden.other cannot be called on the bean's proxy");
+    }
+  }
+
+  private static void refuses(Class<?> bean, String... texts) {
+    assertThatThrownBy(() -> of(bean))
+        .isInstanceOf(OutboxException.class)
+        .hasMessageStartingWith("@OutboxHandler")
+        .satisfies(refusal -> assertThat(refusal.getMessage()).contains(texts));
+  }
+
+  private static Map<String, List<HandlerMethod>> of(Class<?>... beans) {
+    try (AnnotationConfigApplicationContext context = new AnnotationConfigApplicationContext()) {
+      context
+          .getEnvironment()
+          .getPropertySources()
+          .addFirst(
+              new MapPropertySource(
+                  "test", Map.of("shop.queue", "shop", "shop.type", "item.added")));
+      context.register(beans);
+      context.refresh();
+      return HandlerMethods.of(context.getBeanFactory());
+    }
+  }
+}

@@ -1,0 +1,53 @@
+package dev.outbox4j.spring;
+
+import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import java.util.UUID;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.flyway.autoconfigure.FlywayAutoConfiguration;
+import org.springframework.boot.jackson.autoconfigure.JacksonAutoConfiguration;
+import org.springframework.boot.jdbc.autoconfigure.DataSourceAutoConfiguration;
+import org.springframework.boot.jdbc.autoconfigure.DataSourceTransactionManagerAutoConfiguration;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.transaction.autoconfigure.TransactionAutoConfiguration;
+
+/** A Spring Boot service on the test database, with an outbox in a schema of the test's own. */
+abstract class StarterFixture {
+  final TestDatabase database;
+  final String schema = "shop_" + UUID.randomUUID().toString().replace("-", "");
+
+  StarterFixture(TestDatabase database) {
+    this.database = database;
+  }
+
+  /** Without a Flyway of the service's own. */
+  ApplicationContextRunner service() {
+    return new ApplicationContextRunner()
+        .withConfiguration(
+            AutoConfigurations.of(
+                DataSourceAutoConfiguration.class,
+                DataSourceTransactionManagerAutoConfiguration.class,
+                TransactionAutoConfiguration.class,
+                JacksonAutoConfiguration.class,
+                FlywayAutoConfiguration.class,
+                OutboxAutoConfiguration.class,
+                OutboxHealthAutoConfiguration.class,
+                OutboxEndpointAutoConfiguration.class))
+        .withPropertyValues(
+            "spring.datasource.url=" + url(),
+            "spring.datasource.username=" + database.server().user(),
+            "spring.datasource.password=" + database.server().password(),
+            "spring.datasource.type=" + HikariDataSource.class.getName(),
+            "spring.flyway.enabled=false",
+            "outbox4j.schema=" + schema);
+  }
+
+  String url() {
+    return "jdbc:postgresql://%s:%d/%s"
+        .formatted(database.server().host(), database.server().port(), database.name());
+  }
+
+  long rows(String table) {
+    return database.count(schema + "." + table);
+  }
+}
