@@ -35,12 +35,27 @@ public interface SubscriberEvents {
   }
 
   /**
+   * What a subscriber was built to do. What it was not built to do is never told.
+   *
+   * @param listens whether it has a LISTEN source; without, it only polls
+   * @param keepsDeadLetters whether terminal failures go to dead letters; else they are deleted
+   * @param limitsHandlerTime whether handlers are interrupted after a while
+   * @param limitsDeliveries whether a message fails for good that was claimed too often
+   */
+  record Setup(
+      boolean listens,
+      boolean keepsDeadLetters,
+      boolean limitsHandlerTime,
+      boolean limitsDeliveries) {}
+
+  /**
    * The subscriber was started.
    *
    * @param subscriber its name
+   * @param setup what it was built to do
    * @param health reads its state from memory, for gauges
    */
-  default void started(String subscriber, Supplier<SubscriberHealth> health) {}
+  default void started(String subscriber, Setup setup, Supplier<SubscriberHealth> health) {}
 
   /**
    * The subscriber has stopped.

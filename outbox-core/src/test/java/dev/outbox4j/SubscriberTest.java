@@ -19,6 +19,7 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Supplier;
 import org.assertj.core.api.InstanceOfAssertFactories;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -28,6 +29,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** The engine on the store in memory: what a user can observe, without a database. */
 class SubscriberTest {
   private final InMemoryStore store = new InMemoryStore(Clock.systemUTC());
+  private final Setups setups = new Setups();
   private OutboxSubscriber subscriber;
 
   @AfterEach
@@ -73,6 +75,34 @@ class SubscriberTest {
     assertThat(handled).hasSize(20_000);
     assertThat(handled.values()).containsOnly(1);
     await().untilAsserted(() -> assertThat(subscriber.health().inFlight()).isZero());
+  }
+
+  @Test
+  void tellsObserversWhatItWasBuiltToDo() {
+    start(builder().events(setups).on("t", (payload, delivery) -> {}));
+    subscriber.stop();
+    start(
+        OutboxSubscriber.builder("orders")
+            .store(store)
+            .deleteTerminalFailures()
+            .unlimitedHandlerTime()
+            .unlimitedDeliveries()
+            .events(setups)
+            .on("t", (payload, delivery) -> {}));
+
+    assertThat(setups.all)
+        .containsExactly(
+            new SubscriberEvents.Setup(true, true, true, true),
+            new SubscriberEvents.Setup(false, false, false, false));
+  }
+
+  private static final class Setups implements SubscriberEvents {
+    final List<Setup> all = new CopyOnWriteArrayList<>();
+
+    @Override
+    public void started(String subscriber, Setup setup, Supplier<SubscriberHealth> health) {
+      all.add(setup);
+    }
   }
 
   @Test

@@ -108,7 +108,7 @@ public final class DefaultSubscriber implements OutboxSubscriber {
         life.start(
             () -> {
               Engine engine = new Engine(settings, owner, threads);
-              engine.events().started(healthSupplier);
+              engine.events().started(settings.setup(), healthSupplier);
               return engine;
             });
     if (begun) {

@@ -176,8 +176,8 @@ final class Events {
 
   // on the calling thread: of the subscriber's life, and of a handler's own thread
 
-  void started(Supplier<SubscriberHealth> health) {
-    tell(observer -> observer.started(subscriber, health));
+  void started(SubscriberEvents.Setup setup, Supplier<SubscriberHealth> health) {
+    tell(observer -> observer.started(subscriber, setup, health));
   }
 
   void stopped() {

@@ -32,6 +32,15 @@ public record SubscriberSettings(
     return 2;
   }
 
+  /** {@return what observers may hear of} */
+  SubscriberEvents.Setup setup() {
+    return new SubscriberEvents.Setup(
+        source != null,
+        deadLetters != null,
+        work.handlerTimeout() != null,
+        !failing.deliveries().equals(Deliveries.UNLIMITED));
+  }
+
   /** How handlers run. */
   public record Work(
       int workers,

@@ -89,7 +89,7 @@ enum Meters {
       Kind.GAUGE,
       "outbox.listener.up",
       Tag.SUBSCRIBER_ONLY,
-      "1 while LISTEN is in force, 0 while it is not, NaN if the subscriber only polls"),
+      "1 while LISTEN is in force, 0 while it is not"),
   HEALTHY(
       Kind.GAUGE,
       "outbox.healthy",

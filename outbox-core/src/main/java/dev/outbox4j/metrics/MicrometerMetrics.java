@@ -18,10 +18,11 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>All names begin with {@code outbox.}; the metrics reference lists them with their tags and
  * units. A subscriber's meters are registered, at zero, when it starts, those of a queue and type
- * with its first message. When it stops its gauges are removed; everything that counts stays as
- * long as this object, so that the last increments can be read, and goes on when a subscriber of
- * the name starts again. Subscribers of one name share their meters: counts add up, gauges are
- * summed, and {@code outbox.healthy} and {@code outbox.listener.up} are those of the worst.
+ * with its first message; what it was not built to do has none. When it stops its gauges are
+ * removed; everything that counts stays as long as this object, so that the last increments can be
+ * read, and goes on when a subscriber of the name starts again. Subscribers of one name share their
+ * meters: counts add up, gauges are summed, and {@code outbox.healthy} and {@code
+ * outbox.listener.up} are those of the worst.
  *
  * <p>The tag {@code type} is {@value #NO_TYPE} for messages without one. The first {@value
  * #MAX_TYPES} types of a subscriber have a value of their own; all later ones share {@value
@@ -55,10 +56,10 @@ public final class MicrometerMetrics implements SubscriberEvents {
   }
 
   @Override
-  public void started(String subscriber, Supplier<SubscriberHealth> health) {
+  public void started(String subscriber, Setup setup, Supplier<SubscriberHealth> health) {
     subscribers
         .computeIfAbsent(subscriber, name -> new SubscriberMeters(registry, name))
-        .join(health);
+        .join(setup, health);
   }
 
   @Override
@@ -172,9 +173,9 @@ public final class MicrometerMetrics implements SubscriberEvents {
   public void listenerConnected(String subscriber, boolean again) {
     SubscriberMeters meters = subscribers.get(subscriber);
     if (meters != null) {
-      meters.listenerConnects.increment();
+      meters.counter(Meters.LISTENER_CONNECTS).increment();
       if (again) {
-        meters.listenerReconnects.increment();
+        meters.counter(Meters.LISTENER_RECONNECTS).increment();
       }
     }
   }
@@ -183,7 +184,7 @@ public final class MicrometerMetrics implements SubscriberEvents {
   public void listenerDisconnected(String subscriber, Throwable cause) {
     SubscriberMeters meters = subscribers.get(subscriber);
     if (meters != null) {
-      meters.listenerDisconnects.increment();
+      meters.counter(Meters.LISTENER_DISCONNECTS).increment();
     }
   }
 
@@ -191,7 +192,7 @@ public final class MicrometerMetrics implements SubscriberEvents {
   public void storeFailed(String subscriber, String operation, Throwable cause) {
     SubscriberMeters meters = subscribers.get(subscriber);
     if (meters != null) {
-      meters.failed(operation);
+      meters.failures(operation).increment();
     }
   }
 
@@ -199,7 +200,7 @@ public final class MicrometerMetrics implements SubscriberEvents {
   public void handlerTimedOut(String subscriber, Delivery delivery) {
     MessageMeters meters = find(subscriber, delivery);
     if (meters != null) {
-      meters.timedOut.increment();
+      meters.timedOut().increment();
     }
   }
 

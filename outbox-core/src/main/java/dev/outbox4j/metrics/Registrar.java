@@ -8,15 +8,19 @@ import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.TimeGauge;
 import io.micrometer.core.instrument.Timer;
-import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
-/** Registers meters as {@link Meters} defines them, and removes gauges. Not thread-safe. */
+/**
+ * Registers meters as {@link Meters} defines them, and removes gauges. What counts may be
+ * registered by any thread, and is found if it is there already; gauges are not thread-safe.
+ */
 final class Registrar {
   private final MeterRegistry registry;
-  private final List<Meter> gauges = new ArrayList<>();
+  private final Map<Meters, Meter> gauges = new EnumMap<>(Meters.class);
 
   Registrar(MeterRegistry registry) {
     this.registry = registry;
@@ -45,7 +49,8 @@ final class Registrar {
   }
 
   void gauge(Meters meter, Supplier<Number> value, String... tagValues) {
-    gauges.add(
+    gauges.put(
+        meter,
         Gauge.builder(meter.id(), value)
             .description(meter.description())
             .tags(tags(meter, tagValues))
@@ -54,15 +59,20 @@ final class Registrar {
 
   /** A gauge of a time in nanoseconds, shown in the registry's own unit. */
   void timeGauge(Meters meter, Supplier<Number> nanos, String... tagValues) {
-    gauges.add(
+    gauges.put(
+        meter,
         TimeGauge.builder(meter.id(), nanos, TimeUnit.NANOSECONDS)
             .description(meter.description())
             .tags(tags(meter, tagValues))
             .register(registry));
   }
 
+  boolean hasGauge(Meters meter) {
+    return gauges.containsKey(meter);
+  }
+
   void removeGauges() {
-    gauges.forEach(registry::remove);
+    gauges.values().forEach(registry::remove);
     gauges.clear();
   }
 

@@ -1,17 +1,17 @@
 package dev.outbox4j.metrics;
 
 import dev.outbox4j.SubscriberEvents.Phase;
+import dev.outbox4j.SubscriberEvents.Setup;
 import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.SubscriberState;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.DistributionSummary;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Timer;
-import java.util.EnumMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -28,17 +28,15 @@ final class SubscriberMeters {
   final Counter renewed;
   final Counter released;
   final Counter drainTimeout;
-  final Counter listenerConnects;
-  final Counter listenerReconnects;
-  final Counter listenerDisconnects;
 
   private final String name;
   private final Registrar registrar; // guarded by this
   private final List<Supplier<SubscriberHealth>> healths = new CopyOnWriteArrayList<>();
   private final Map<String, Map<String, MessageMeters>> messages = new ConcurrentHashMap<>();
   private final Map<String, Counter> failures = new ConcurrentHashMap<>();
-  private final Map<Phase, Counter> lost = new EnumMap<>(Phase.class);
-  private final Map<Phase, Counter> unknown = new EnumMap<>(Phase.class);
+  private final Map<Phase, Counter> lost = new ConcurrentHashMap<>();
+  private final Map<Phase, Counter> unknown = new ConcurrentHashMap<>();
+  private final Set<Setup> setups = new HashSet<>(); // guarded by this
   private final Set<String> types = ConcurrentHashMap.newKeySet();
   private int running; // guarded by this
 
@@ -51,36 +49,63 @@ final class SubscriberMeters {
     renewed = registrar.counter(Meters.RENEWED, name);
     released = registrar.counter(Meters.RELEASED, name);
     drainTimeout = registrar.counter(Meters.DRAIN_TIMEOUT, name);
-    listenerConnects = registrar.counter(Meters.LISTENER_CONNECTS, name);
-    listenerReconnects = registrar.counter(Meters.LISTENER_RECONNECTS, name);
-    listenerDisconnects = registrar.counter(Meters.LISTENER_DISCONNECTS, name);
-    failures.put("claim", registrar.counter(Meters.STORE_FAILURES, name, "claim"));
+  }
+
+  /** Registers what can happen in a subscriber that is set up so. */
+  private void expect(Setup setup) {
+    if (setup.listens()) {
+      counter(Meters.LISTENER_CONNECTS);
+      counter(Meters.LISTENER_RECONNECTS);
+      counter(Meters.LISTENER_DISCONNECTS);
+    }
+    failures("claim");
     for (Phase phase : Phase.values()) {
-      String tag = phase.name().toLowerCase(Locale.ROOT);
-      lost.put(phase, registrar.counter(Meters.LEASE_LOST, name, tag));
-      unknown.put(phase, registrar.counter(Meters.OUTCOME_UNKNOWN, name, tag));
+      if (phase == Phase.DEAD_LETTER && !setup.keepsDeadLetters()) {
+        continue;
+      }
+      lost(phase);
       if (phase != Phase.DISPATCH) { // no statement
-        failures.put(tag, registrar.counter(Meters.STORE_FAILURES, name, tag));
+        failures(tag(phase));
+        if (phase != Phase.RENEW) { // a renewal is said again, whatever became of it
+          unknown(phase);
+        }
       }
     }
+    messages.values().forEach(types -> types.values().forEach(each -> each.expect(setup)));
+  }
+
+  private static String tag(Phase phase) {
+    return phase.name().toLowerCase(Locale.ROOT);
   }
 
   private void registerGauges() {
-    registrar.gauge(Meters.LISTENER_UP, this::listenerUp, name);
     registrar.gauge(Meters.HEALTHY, this::healthy, name);
     registrar.gauge(Meters.IN_FLIGHT, () -> sum(SubscriberHealth::inFlight), name);
     registrar.gauge(Meters.RUNNING, () -> sum(SubscriberHealth::running), name);
-    registrar.gauge(Meters.DLQ_WAITING, () -> sum(SubscriberHealth::deadLettersWaiting), name);
     registrar.timeGauge(Meters.OLDEST_IN_FLIGHT, this::oldestNanos, name);
   }
 
-  /** A subscriber of this name was started; registers the gauges with the first one. */
-  synchronized void join(Supplier<SubscriberHealth> health) {
+  /** Gauges that only some subscribers have. */
+  private void registerGauges(Setup setup) {
+    if (setup.listens() && !registrar.hasGauge(Meters.LISTENER_UP)) {
+      registrar.gauge(Meters.LISTENER_UP, this::listenerUp, name);
+    }
+    if (setup.keepsDeadLetters() && !registrar.hasGauge(Meters.DLQ_WAITING)) {
+      registrar.gauge(Meters.DLQ_WAITING, () -> sum(SubscriberHealth::deadLettersWaiting), name);
+    }
+  }
+
+  /** A subscriber of this name was started; registers the gauges that are not there yet. */
+  synchronized void join(Setup setup, Supplier<SubscriberHealth> health) {
     running++;
     healths.add(health);
+    if (setups.add(setup)) {
+      expect(setup);
+    }
     if (running == 1) {
       registerGauges();
     }
+    registerGauges(setup);
   }
 
   /**
@@ -125,25 +150,30 @@ final class SubscriberMeters {
         .computeIfAbsent(queue, key -> new ConcurrentHashMap<>())
         .computeIfAbsent(
             room ? type : MicrometerMetrics.OTHER_TYPES,
-            key -> new MessageMeters(registrar, name, queue, key));
+            key -> {
+              MessageMeters meters = new MessageMeters(registrar, name, queue, key);
+              setups.forEach(meters::expect);
+              return meters;
+            });
   }
 
-  void failed(String operation) {
-    Counter counter = failures.get(operation);
-    (counter == null ? admitOperation(operation) : counter).increment();
+  /** Finds a counter of the subscriber's own. */
+  Counter counter(Meters meter) {
+    return registrar.counter(meter, name);
   }
 
-  private synchronized Counter admitOperation(String operation) {
+  Counter failures(String operation) {
     return failures.computeIfAbsent(
         operation, key -> registrar.counter(Meters.STORE_FAILURES, name, key));
   }
 
   Counter lost(Phase phase) {
-    return Objects.requireNonNull(lost.get(phase));
+    return lost.computeIfAbsent(phase, key -> registrar.counter(Meters.LEASE_LOST, name, tag(key)));
   }
 
   Counter unknown(Phase phase) {
-    return Objects.requireNonNull(unknown.get(phase));
+    return unknown.computeIfAbsent(
+        phase, key -> registrar.counter(Meters.OUTCOME_UNKNOWN, name, tag(key)));
   }
 
   private Stream<SubscriberHealth> alive() {

@@ -10,6 +10,9 @@ import java.util.Optional;
 
 /** Makes health records and calls every method of an observer. */
 final class Events {
+  /** All that can happen does. */
+  static final SubscriberEvents.Setup FULL = new SubscriberEvents.Setup(true, true, true, true);
+
   private Events() {}
 
   static SubscriberHealth health(SubscriberState state, SubscriberHealth.Listener listener) {

@@ -40,7 +40,7 @@ class MetersDocumentedTest {
   void registersWhatTheCodeDefinesAndNothingElse() {
     SimpleMeterRegistry registry = new SimpleMeterRegistry();
     MicrometerMetrics metrics = MicrometerMetrics.on(registry);
-    metrics.started("s", Events::running);
+    metrics.started("s", Events.FULL, Events::running);
     Events.all(metrics, "s", DELIVERY);
 
     Set<Told> registered =
@@ -76,7 +76,7 @@ class MetersDocumentedTest {
   void isScrapedByPrometheusUnderTheNameInTheDocument() throws IOException {
     PrometheusMeterRegistry registry = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
     MicrometerMetrics metrics = MicrometerMetrics.on(registry);
-    metrics.started("s", Events::running);
+    metrics.started("s", Events.FULL, Events::running);
     Events.all(metrics, "s", DELIVERY);
 
     Map<String, String> scraped =
@@ -114,7 +114,9 @@ class MetersDocumentedTest {
     Set<String> used = new LinkedHashSet<>();
     Matcher names = Pattern.compile("\\boutbox_[a-z_]+").matcher(Files.readString(DOCUMENT));
     while (names.find()) {
-      used.add(names.group());
+      if (!names.group().startsWith("outbox_depth_")) { // outbox-postgres has those
+        used.add(names.group());
+      }
     }
 
     assertThat(used).isNotEmpty().isSubsetOf(known);

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.outbox4j.FailureReason;
 import dev.outbox4j.SubscriberEvents.Phase;
+import dev.outbox4j.SubscriberEvents.Setup;
 import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.SubscriberHealth.Listener;
 import dev.outbox4j.SubscriberState;
@@ -113,7 +114,7 @@ class MicrometerMetricsTest {
   @Test
   void readsGaugesFromTheHealthInMemory() {
     AtomicReference<SubscriberHealth> health = new AtomicReference<>(Events.running());
-    metrics.started("s", health::get);
+    metrics.started("s", Events.FULL, health::get);
 
     assertThat(gauge("outbox.inflight")).isEqualTo(7);
     assertThat(gauge("outbox.running")).isEqualTo(3);
@@ -177,7 +178,7 @@ class MicrometerMetricsTest {
   void showsAScrapeAfterTheStopWhatWasCountedLast() {
     PrometheusMeterRegistry prometheus = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
     MicrometerMetrics scraped = MicrometerMetrics.on(prometheus);
-    scraped.started("s", Events::running);
+    scraped.started("s", Events.FULL, Events::running);
     scraped.acked("s", PLACED);
     scraped.drainTimedOut("s", 1);
     scraped.stopped("s");
@@ -187,7 +188,7 @@ class MicrometerMetricsTest {
         .contains("outbox_acked_total{queue=\"orders\",subscriber=\"s\",type=\"order.placed\"} 1.0")
         .doesNotContain("outbox_inflight");
 
-    scraped.started("s", Events::running);
+    scraped.started("s", Events.FULL, Events::running);
     scraped.drainTimedOut("s", 1);
     assertThat(prometheus.scrape())
         .contains("outbox_drain_timeout_total{subscriber=\"s\"} 2.0")
@@ -211,9 +212,59 @@ class MicrometerMetricsTest {
     assertThat(ofPhase("outbox.lease.lost", "ack").count()).isZero();
     int before = registry.getMeters().size();
 
-    Events.all(metrics, "s", PLACED);
+    metrics.acked("s", PLACED);
 
     assertThat(registry.getMeters()).hasSize(before + 15);
+  }
+
+  @Test
+  void hasNoMeterOfWhatASubscriberWasNotBuiltToDo() {
+    metrics.started("s", new Setup(false, false, false, false), Events::running);
+    int before = registry.getMeters().size();
+    metrics.acked("s", PLACED);
+
+    assertThat(registry.getMeters())
+        .hasSize(before + 9)
+        .extracting(meter -> meter.getId().getName())
+        .doesNotContain(
+            "outbox.dlq.written",
+            "outbox.dlq.waiting",
+            "outbox.handler.timeout",
+            "outbox.listener.connects",
+            "outbox.listener.reconnects",
+            "outbox.listener.disconnects",
+            "outbox.listener.up");
+    assertThat(tagsOf("outbox.nacked.terminal", "reason"))
+        .containsExactlyInAnyOrder("retry_terminal", "rejected", "undecodable");
+    assertThat(tagsOf("outbox.lease.lost", "phase"))
+        .containsExactlyInAnyOrder("dispatch", "ack", "retry", "reschedule", "renew", "release");
+    assertThat(tagsOf("outbox.outcome.unknown", "phase"))
+        .containsExactlyInAnyOrder("ack", "retry", "reschedule", "release");
+    assertThat(tagsOf("outbox.store.failures", "operation"))
+        .containsExactlyInAnyOrder("claim", "ack", "retry", "reschedule", "renew", "release");
+  }
+
+  @Test
+  void hasNoUnknownOutcomeOfStepsWithoutAnOutcome() {
+    start("s");
+
+    assertThat(tagsOf("outbox.outcome.unknown", "phase"))
+        .containsExactlyInAnyOrder("ack", "retry", "reschedule", "dead_letter", "release");
+  }
+
+  @Test
+  void countsAtZeroWhatOnlyALaterSubscriberOfTheNameIsBuiltToDo() {
+    metrics.started("s", new Setup(false, false, true, true), Events::running);
+    metrics.acked("s", PLACED);
+    assertThat(registry.find("outbox.dlq.written").counters()).isEmpty();
+    assertThat(registry.find("outbox.listener.up").gauges()).isEmpty();
+
+    start("s");
+
+    assertThat(ofMessage("outbox.dlq.written", "reason", "rejected").count()).isZero();
+    assertThat(counter("outbox.listener.connects")).isZero();
+    assertThat(gauge("outbox.listener.up")).isEqualTo(1);
+    assertThat(gauge("outbox.dlq.waiting")).isEqualTo(4);
   }
 
   @Test
@@ -240,8 +291,8 @@ class MicrometerMetricsTest {
   @Test
   void countsASubscriberOnceThatStartsAgainBeforeItsStopWasTold() {
     Supplier<SubscriberHealth> health = Events::running;
-    metrics.started("s", health);
-    metrics.started("s", health);
+    metrics.started("s", Events.FULL, health);
+    metrics.started("s", Events.FULL, health);
     assertThat(gauge("outbox.inflight")).isEqualTo(7);
 
     metrics.stopped("s");
@@ -256,8 +307,8 @@ class MicrometerMetricsTest {
     AtomicReference<SubscriberHealth> first = new AtomicReference<>(Events.running());
     AtomicReference<SubscriberHealth> second =
         new AtomicReference<>(Events.health(SubscriberState.RUNNING, Listener.DOWN));
-    metrics.started("s", first::get);
-    metrics.started("s", second::get);
+    metrics.started("s", Events.FULL, first::get);
+    metrics.started("s", Events.FULL, second::get);
     metrics.acked("s", PLACED);
 
     assertThat(gauge("outbox.inflight")).isEqualTo(14);
@@ -382,7 +433,7 @@ class MicrometerMetricsTest {
   }
 
   private void start(String subscriber) {
-    metrics.started(subscriber, Events::running);
+    metrics.started(subscriber, Events.FULL, Events::running);
   }
 
   private Counter ofMessage(String name, String... further) {
@@ -410,6 +461,12 @@ class MicrometerMetricsTest {
 
   private double counter(String name, String subscriber) {
     return registry.get(name).tag("subscriber", subscriber).counter().count();
+  }
+
+  private List<String> tagsOf(String name, String tag) {
+    return registry.find(name).counters().stream()
+        .map(counter -> counter.getId().getTag(tag))
+        .toList();
   }
 
   private double gauge(String name) {

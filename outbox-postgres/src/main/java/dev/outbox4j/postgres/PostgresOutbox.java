@@ -41,6 +41,16 @@ public final class PostgresOutbox {
     return new PostgresOutbox(dataSource, table);
   }
 
+  /** {@return where it borrows connections} */
+  public DataSource dataSource() {
+    return dataSource;
+  }
+
+  /** {@return its table} */
+  public OutboxTable table() {
+    return table;
+  }
+
   /**
    * Starts a publisher of an outbox. It needs no data source, since it publishes on the caller's
    * connection.

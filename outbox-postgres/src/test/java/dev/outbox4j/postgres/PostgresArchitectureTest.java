@@ -21,6 +21,15 @@ class PostgresArchitectureTest {
           .resideInAPackage("org.jooq..");
 
   @ArchTest
+  static final ArchRule micrometer_is_seen_in_one_package =
+      noClasses()
+          .that()
+          .resideOutsideOfPackage("dev.outbox4j.postgres.metrics..")
+          .should()
+          .dependOnClassesThat()
+          .resideInAPackage("io.micrometer..");
+
+  @ArchTest
   static final ArchRule r2dbc_is_seen_by_the_reactive_publisher_and_one_package =
       noClasses()
           .that()

@@ -3,6 +3,7 @@ package dev.outbox4j.examples.docs;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.postgres.metrics.OutboxDepthMetrics;
 import dev.outbox4j.spi.NotificationSource;
 import java.io.IOException;
 import java.lang.reflect.Method;
@@ -39,6 +40,8 @@ class ConfigurationReferenceTest {
           Set.of("maxAttempts", "givesUp", "delayAfter"),
           "dev.outbox4j.postgres.PostgresOutbox$PublisherBuilder",
           Set.of("build", "buildReactive"),
+          "dev.outbox4j.postgres.metrics.OutboxDepthMetrics$Builder",
+          Set.of("build"),
           "dev.outbox4j.postgres.OutboxTable",
           Set.of(
               "requireIdentifier",
@@ -116,6 +119,18 @@ class ConfigurationReferenceTest {
                 + OutboxSubscriber.Builder.DEFAULT_SPARE_DELIVERIES);
     assertThat(defaultOf(rows, "maxExceptionBytes").replace(",", ""))
         .isEqualTo("" + OutboxSubscriber.Builder.DEFAULT_MAX_EXCEPTION_BYTES);
+  }
+
+  @Test
+  void givesTheDefaultIntervalOfDepthMetrics() throws IOException {
+    Map<String, String> rows =
+        tables()
+            .filter(table -> table.type().equals(OutboxDepthMetrics.Builder.class.getName()))
+            .findFirst()
+            .orElseThrow()
+            .rows();
+
+    assertThat(defaultOf(rows, "interval")).isEqualTo(text(OutboxDepthMetrics.DEFAULT_INTERVAL));
   }
 
   /** Methods of interfaces that every implementation has are no settings. */

@@ -5,6 +5,7 @@ import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.metrics.MicrometerMetrics;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.metrics.OutboxDepthMetrics;
 import dev.outbox4j.spi.DeadLetters;
 import io.micrometer.core.instrument.MeterRegistry;
 import javax.sql.DataSource;
@@ -30,5 +31,14 @@ abstract class MetricsSample {
             .build();
     // end::observe
     return subscriber;
+  }
+
+  OutboxDepthMetrics depths(DataSource dataSource, OutboxTable table, MeterRegistry meterRegistry) {
+    // tag::depths
+    OutboxDepthMetrics depths =
+        OutboxDepthMetrics.on(meterRegistry, PostgresOutbox.on(dataSource, table));
+    depths.start(); // and stop() before the pool is closed
+    // end::depths
+    return depths;
   }
 }

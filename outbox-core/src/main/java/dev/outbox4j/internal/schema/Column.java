@@ -39,7 +39,7 @@ public record Column(
     SUBSCRIBER_UPDATES,
     /** It is written so often that no index may mention it. */
     OFTEN_WRITTEN,
-    /** An operator inserts it, for a redrive. */
+    /** An operator inserts it, for a redrive or to count queues. */
     OPERATOR_INSERTS,
     /** An operator updates it. */
     OPERATOR_UPDATES

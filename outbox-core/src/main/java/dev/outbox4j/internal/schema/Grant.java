@@ -52,7 +52,10 @@ public record Grant(Place place, String privilege, List<String> columns) {
           List.of(
               whole(Place.OUTBOX, "select"),
               on(Place.OUTBOX, "insert", Use.OPERATOR_INSERTS),
+              // the lease of who counts the queues for metrics
               whole(Place.SLEEPERS, "select"),
+              on(Place.SLEEPERS, "insert", Use.OPERATOR_INSERTS),
+              on(Place.SLEEPERS, "update", Use.OPERATOR_UPDATES),
               whole(Place.DEAD_LETTERS, "select"),
               on(Place.DEAD_LETTERS, "update", Use.OPERATOR_UPDATES),
               whole(Place.DEAD_LETTERS, "delete"));

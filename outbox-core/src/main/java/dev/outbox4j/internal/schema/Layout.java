@@ -89,14 +89,17 @@ public record Layout(
           "table of sleeping subscribers",
           1,
           List.of(
-              Column.required("queue", "text").inByteOrder().used(PUBLISHER_READS),
-              Column.required("subscriber", "text").inByteOrder(),
+              Column.required("queue", "text")
+                  .inByteOrder()
+                  .used(PUBLISHER_READS, OPERATOR_INSERTS),
+              Column.required("subscriber", "text").inByteOrder().used(OPERATOR_INSERTS),
               Column.required("wake_at", TIMESTAMP)
-                  .used(PUBLISHER_READS, SUBSCRIBER_UPDATES, OFTEN_WRITTEN),
+                  .used(PUBLISHER_READS, SUBSCRIBER_UPDATES, OFTEN_WRITTEN, OPERATOR_INSERTS),
               Column.required("on_watch", "boolean")
                   .defaulting("false")
                   .used(SUBSCRIBER_UPDATES, OFTEN_WRITTEN),
-              Column.required("until", TIMESTAMP).used(SUBSCRIBER_UPDATES, OFTEN_WRITTEN)),
+              Column.required("until", TIMESTAMP)
+                  .used(SUBSCRIBER_UPDATES, OFTEN_WRITTEN, OPERATOR_INSERTS, OPERATOR_UPDATES)),
           List.of(Index.primaryKey("queue", "subscriber")),
           "a subscriber writes it whenever it falls asleep",
           false,

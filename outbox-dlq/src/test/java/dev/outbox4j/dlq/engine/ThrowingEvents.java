@@ -10,7 +10,7 @@ import org.jspecify.annotations.Nullable;
 /** Fails wherever it can. */
 final class ThrowingEvents implements SubscriberEvents {
   @Override
-  public void started(String subscriber, Supplier<SubscriberHealth> health) {
+  public void started(String subscriber, Setup setup, Supplier<SubscriberHealth> health) {
     throw new IllegalStateException("started");
   }
 

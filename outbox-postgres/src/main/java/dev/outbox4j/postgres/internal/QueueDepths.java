@@ -3,6 +3,7 @@ package dev.outbox4j.postgres.internal;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.QueueDepth;
+import java.sql.Connection;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -114,23 +115,31 @@ public final class QueueDepths {
 
   /** Counts every queue that has rows, in one statement. */
   public List<QueueDepth> readAll(DataSource dataSource, int limit) {
-    return List.copyOf(
-        new TreeMap<>(count(dataSource, all, Map.of("limit", limit + 1L), limit)).values());
+    return inOrder(count(dataSource, all, Map.of("limit", limit + 1L), limit));
+  }
+
+  /** Counts every queue that has rows, in one statement on a connection that is lent. */
+  List<QueueDepth> readAll(Connection connection, Preamble preamble, int limit)
+      throws SQLException {
+    return inOrder(count(connection, preamble, all, Map.of("limit", limit + 1L), limit));
+  }
+
+  private static List<QueueDepth> inOrder(Map<String, QueueDepth> depths) {
+    return List.copyOf(new TreeMap<>(depths).values());
   }
 
   private Map<String, QueueDepth> count(
       DataSource dataSource, Sql sql, Map<String, Object> values, int limit) {
     Jdbc jdbc = new Jdbc(dataSource, table, TIMEOUT);
     return jdbc.run(
-        "counting queues",
-        connection ->
-            jdbc.preamble()
-                .run(
-                    connection,
-                    sql,
-                    values,
-                    null,
-                    (start, results) -> read(results.next().rows(), limit)));
+        "counting queues", connection -> count(connection, jdbc.preamble(), sql, values, limit));
+  }
+
+  private static Map<String, QueueDepth> count(
+      Connection connection, Preamble preamble, Sql sql, Map<String, Object> values, int limit)
+      throws SQLException {
+    return preamble.run(
+        connection, sql, values, null, (start, results) -> read(results.next().rows(), limit));
   }
 
   private static Map<String, QueueDepth> read(ResultSet rows, int limit) throws SQLException {

@@ -24,6 +24,8 @@ class RenderedStatementsTest {
     put(statements, "claim, then sleep", StoreSql.SLEEP);
     put(statements, "pass", StoreSql.PASS);
     put(statements, "forget", StoreSql.FORGET);
+    put(statements, "count all queues, take the lease", SharedDepths.TAKE);
+    put(statements, "count all queues, give the lease back", SharedDepths.GIVE_BACK);
     put(statements, "ack", FencedSql.ACK);
     put(statements, "retry", FencedSql.RETRY);
     put(statements, "reschedule", FencedSql.RESCHEDULE);

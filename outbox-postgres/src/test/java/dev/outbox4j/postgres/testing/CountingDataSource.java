@@ -8,6 +8,8 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.logging.Logger;
@@ -25,6 +27,7 @@ public final class CountingDataSource implements DataSource {
   private final AtomicLong executions = new AtomicLong();
   private final AtomicLong statements = new AtomicLong();
   private final AtomicLong transactionEnds = new AtomicLong();
+  private final Map<String, AtomicLong> byText = new ConcurrentHashMap<>();
   private final AtomicInteger lent = new AtomicInteger();
   private final AtomicInteger mostLent = new AtomicInteger();
 
@@ -43,6 +46,14 @@ public final class CountingDataSource implements DataSource {
   /** Counts commits and rollbacks that were asked for. */
   public long transactionEnds() {
     return transactionEnds.get();
+  }
+
+  /** Counts executions of texts that contain something. */
+  public long executionsOf(String part) {
+    return byText.entrySet().stream()
+        .filter(each -> each.getKey().contains(part))
+        .mapToLong(each -> each.getValue().get())
+        .sum();
   }
 
   public int mostLent() {
@@ -71,7 +82,9 @@ public final class CountingDataSource implements DataSource {
           String name = method.getName();
           if (name.startsWith("execute")) {
             executions.incrementAndGet();
-            statements.addAndGet(statements(sql == null ? (String) arguments[0] : sql));
+            String text = sql == null ? (String) arguments[0] : sql;
+            statements.addAndGet(statements(text));
+            byText.computeIfAbsent(text, key -> new AtomicLong()).incrementAndGet();
           }
           if (type == Connection.class && (name.equals("commit") || name.equals("rollback"))) {
             transactionEnds.incrementAndGet();

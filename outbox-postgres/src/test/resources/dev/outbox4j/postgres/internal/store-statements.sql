@@ -145,6 +145,30 @@ from (
 on conflict (queue, subscriber) do update
 set wake_at = excluded.wake_at, on_watch = excluded.on_watch, until = excluded.until;
 
+-- count all queues, give the lease back
+update "Sales"."out box_sleepers" set until = clock_timestamp()
+where queue = '' and subscriber = 'depths' and until = ?;
+
+-- count all queues, take the lease
+with taken as (
+  insert into "Sales"."out box_sleepers" as s (queue, subscriber, wake_at, until)
+  select '', 'depths', timestamptz '-infinity',
+    clock_timestamp() + make_interval(secs => ?)
+  where not exists (
+    select from "Sales"."out box_sleepers" h
+    where h.queue = '' and h.subscriber = 'depths' and h.until <> ?
+      and h.until > clock_timestamp()
+      and h.until <= clock_timestamp() + make_interval(secs => ?))
+  on conflict (queue, subscriber) do update set until = excluded.until
+  where s.until = ? or s.until <= clock_timestamp()
+    or s.until > clock_timestamp() + make_interval(secs => ?)
+  returning s.until)
+select t.until, true, 0::float8 from taken t
+union all
+select h.until, false, extract(epoch from h.until - clock_timestamp())::float8
+from "Sales"."out box_sleepers" h
+where h.queue = '' and h.subscriber = 'depths' and not exists (select from taken);
+
 -- forget
 with gone as (
   delete from "Sales"."out box_sleepers" s
