@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.awaitility.Awaitility.await;
 
+import dev.outbox4j.test.internal.StoredRow;
 import dev.outbox4j.testing.InMemoryStore;
-import dev.outbox4j.testing.StoredRow;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.List;

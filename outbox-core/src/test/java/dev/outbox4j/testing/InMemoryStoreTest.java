@@ -12,6 +12,8 @@ import dev.outbox4j.spi.DeadLetterWriter;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.OutboxStore;
+import dev.outbox4j.test.SettableClock;
+import dev.outbox4j.test.internal.StoredRow;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

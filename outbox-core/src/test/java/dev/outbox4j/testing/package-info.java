@@ -1,5 +1,6 @@
 /**
- * Fixtures for tests of subscribers and stores: an in-memory store, a settable clock, a contract.
+ * Fixtures for tests of subscribers and stores: the store of {@code outbox-test} with faults, a
+ * contract.
  */
 @NullMarked
 package dev.outbox4j.testing;

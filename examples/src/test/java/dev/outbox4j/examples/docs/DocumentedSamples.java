@@ -141,6 +141,7 @@ final class DocumentedSamples {
   private static List<String> withoutIndentation(List<String> lines) {
     return lines.stream()
         .collect(Collectors.joining("\n"))
+        .stripTrailing() // a last line counts as indentation even if it is blank
         .stripIndent()
         .lines()
         .map(String::stripTrailing)

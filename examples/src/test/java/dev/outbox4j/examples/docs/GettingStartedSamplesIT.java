@@ -1,5 +1,6 @@
 package dev.outbox4j.examples.docs;
 
+import static dev.outbox4j.test.OutboxAssertions.assertThatOutbox;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
@@ -22,6 +23,7 @@ import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import javax.sql.DataSource;
@@ -64,8 +66,9 @@ class GettingStartedSamplesIT {
     }
     // end::publish
 
-    assertThat(database.one(String.class, "select convert_from(payload, 'UTF8') from outbox"))
-        .isEqualTo("{\"id\":\"o-1\"}");
+    assertThatOutbox(dataSource, table)
+        .hasPublishedExactly("orders", 1)
+        .hasPublished("orders", "order.placed", "{\"id\":\"o-1\"}");
 
     // tag::subscribe
     OutboxSubscriber subscriber =
@@ -81,8 +84,9 @@ class GettingStartedSamplesIT {
     // end::subscribe
 
     try {
-      await().untilAsserted(() -> assertThat(shipped).containsExactly("o-1"));
-      await().untilAsserted(() -> assertThat(database.count("outbox")).isZero());
+      assertThatOutbox(dataSource, table).awaitDrained("orders", Duration.ofSeconds(30));
+      assertThat(shipped).containsExactly("o-1");
+      assertThat(database.count("outbox")).isZero();
       await().until(() -> subscriber.health().healthy());
 
       // tag::watch

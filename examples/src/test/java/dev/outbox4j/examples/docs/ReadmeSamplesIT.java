@@ -1,5 +1,6 @@
 package dev.outbox4j.examples.docs;
 
+import static dev.outbox4j.test.OutboxAssertions.assertThatOutbox;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
@@ -17,6 +18,7 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import javax.sql.DataSource;
@@ -66,8 +68,9 @@ class ReadmeSamplesIT {
     // end::embed
 
     try (subscriber) {
-      await().untilAsserted(() -> assertThat(shipped).containsExactly("o-1"));
-      await().untilAsserted(() -> assertThat(database.count("outbox")).isZero());
+      assertThatOutbox(dataSource, table).awaitDrained("orders", Duration.ofSeconds(30));
+      assertThat(shipped).containsExactly("o-1");
+      assertThat(database.count("outbox")).isZero();
       await().untilAsserted(() -> assertThat(subscriber.health().healthy()).isTrue());
       assertThat(database.count("orders")).isEqualTo(1);
     }

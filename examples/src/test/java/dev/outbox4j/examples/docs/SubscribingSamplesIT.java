@@ -1,11 +1,13 @@
 package dev.outbox4j.examples.docs;
 
+import static dev.outbox4j.test.OutboxAssertions.assertThatOutbox;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import com.impossibl.postgres.jdbc.PGDataSource;
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.Delivery;
+import dev.outbox4j.FailureReason;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.OutboxSubscribers;
 import dev.outbox4j.Outcome;
@@ -79,10 +81,9 @@ class SubscribingSamplesIT {
     // end::subscribe
 
     try (subscriber) {
-      await()
-          .untilAsserted(
-              () -> assertThat(done).containsExactlyInAnyOrder("shipped o-1", "archived 2 bytes"));
-      await().untilAsserted(() -> assertThat(database.count("outbox")).isZero());
+      assertThatOutbox(dataSource, table).awaitDrained("orders", Duration.ofSeconds(30));
+      assertThat(done).containsExactlyInAnyOrder("shipped o-1", "archived 2 bytes");
+      assertThat(database.count("outbox")).isZero();
     }
   }
 
@@ -115,12 +116,14 @@ class SubscribingSamplesIT {
     publish("orders", "order.placed", "{\"id\": \"o-1\"}");
     try (subscriber) {
       subscriber.start();
-      await().untilAsserted(() -> assertThat(database.count("outbox")).isZero());
+      assertThatOutbox(dataSource, table)
+          .awaitDrained("orders", Duration.ofSeconds(30))
+          .hasPublishedNothing()
+          .hasDeadLetter("orders", "order.placed", FailureReason.REJECTED);
       assertThat(done).containsExactly("shipped o-1");
-      assertThat(
-              database.list(
-                  String.class, "select failure_reason || ': ' || last_exception from outbox_dlq"))
-          .containsExactly("rejected: an order without id");
+      assertThat(assertThatOutbox(dataSource, table).deadLettered("orders"))
+          .extracting(dead -> dead.exception().orElseThrow())
+          .containsExactly("an order without id");
 
       carrierOpen = false;
       publish("orders", "order.placed", "{\"id\": \"o-2\"}");

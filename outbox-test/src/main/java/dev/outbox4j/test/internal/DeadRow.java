@@ -1,10 +1,10 @@
-package dev.outbox4j.testing;
+package dev.outbox4j.test.internal;
 
 import dev.outbox4j.FailureReason;
 import java.time.Instant;
 import org.jspecify.annotations.Nullable;
 
-/** A dead letter of an {@link InMemoryStore}: the row as it was, and why it died. */
+/** A dead letter of an {@link MemoryStore}: the row as it was, and why it died. */
 public record DeadRow(
     StoredRow row,
     FailureReason reason,

@@ -1,4 +1,4 @@
-package dev.outbox4j.testing;
+package dev.outbox4j.test.internal;
 
 import dev.outbox4j.spi.LookAhead.Watch;
 import java.time.Duration;

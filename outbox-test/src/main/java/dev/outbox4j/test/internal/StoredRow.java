@@ -1,11 +1,11 @@
-package dev.outbox4j.testing;
+package dev.outbox4j.test.internal;
 
 import dev.outbox4j.Payload;
 import java.time.Instant;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** A row of an {@link InMemoryStore} as it stands: the columns of the outbox table. */
+/** A row of an {@link MemoryStore} as it stands: the columns of the outbox table. */
 public record StoredRow(
     long id,
     String queue,

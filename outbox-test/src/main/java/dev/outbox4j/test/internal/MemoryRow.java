@@ -1,4 +1,4 @@
-package dev.outbox4j.testing;
+package dev.outbox4j.test.internal;
 
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.Payload;
@@ -13,7 +13,7 @@ import java.time.Instant;
 import org.jspecify.annotations.Nullable;
 
 /** A row, guarded by its store. */
-final class InMemoryRow {
+final class MemoryRow {
   final long id;
   final OutboxMessage message;
   private final Payload payload;
@@ -29,7 +29,7 @@ final class InMemoryRow {
   private @Nullable Instant lastAttemptAt;
   private @Nullable String lastError;
 
-  InMemoryRow(long id, OutboxMessage message, Payload payload, Instant now, Instant availableAt) {
+  MemoryRow(long id, OutboxMessage message, Payload payload, Instant now, Instant availableAt) {
     this.id = id;
     this.message = message;
     this.payload = payload;
@@ -42,7 +42,11 @@ final class InMemoryRow {
   }
 
   boolean claimable(Instant now) {
-    return !availableAt.isAfter(now) && (leaseUntil == null || leaseUntil.isBefore(now));
+    return !availableAt.isAfter(now) && !isHeld(now);
+  }
+
+  boolean isHeld(Instant now) {
+    return leaseUntil != null && !leaseUntil.isBefore(now);
   }
 
   /** Returns when the lease of a due row runs out; null if it is not due or not held. */
