@@ -292,7 +292,7 @@ public final class OutboxMessage {
      * @return this builder
      */
     public Builder body(Object body) {
-      Objects.requireNonNull(body, "body");
+      Objects.requireNonNull(body, "body is null; leave body(...) out for a message without one");
       this.body = body instanceof byte[] bytes ? Payload.of(bytes) : body;
       return this;
     }

@@ -153,7 +153,7 @@ public final class HandlerTable {
     private <T> void put(String type, BodyType bodyType, Invocation<T> invocation) {
       if (routes.putIfAbsent(type, new Route<>(bodyType, null, invocation)) != null) {
         throw new IllegalArgumentException(
-            "Type '" + type + "' has a handler already; a type has one handler");
+            "Type '" + type + "' has a handler already; a type has one handler: call both from it");
       }
     }
 
@@ -202,7 +202,7 @@ public final class HandlerTable {
                         + type
                         + "' is decoded to "
                         + route.bodyType().name()
-                        + " but there is no codec(...)");
+                        + " but there is no codec(...); set one, or take byte[], Payload or String");
               }
             });
       }

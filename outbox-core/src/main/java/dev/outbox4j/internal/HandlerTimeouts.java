@@ -99,7 +99,7 @@ final class HandlerTimeouts {
               new TimeoutException(
                   "the handler ran longer than handlerTimeout "
                       + timeout
-                      + " and was interrupted"));
+                      + " and was interrupted; look at what it waits for, or set a longer handlerTimeout"));
     } catch (Throwable broken) { // the row must not hang
       log.error(
           "[{}] the outcome of {} could not be decided; it is retried",

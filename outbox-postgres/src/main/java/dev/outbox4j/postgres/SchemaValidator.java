@@ -23,8 +23,8 @@ import javax.sql.DataSource;
  * since they may drop or refuse what the library writes; {@link #accept} names those that are
  * meant.
  *
- * <p>It also looks at the session: a standby, read-only transactions, another isolation than read
- * committed, and a server before PostgreSQL 13 are faults.
+ * <p>It also looks at the session: a standby, read-only transactions, and a server before
+ * PostgreSQL 13 are faults.
  */
 public final class SchemaValidator {
   /** How long {@link #validateSchema} waits for one answer, unless told: 10 s. */

@@ -8,7 +8,7 @@ import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.SubscriberHealth;
-import dev.outbox4j.codec.jackson2.Jackson2Codec;
+import dev.outbox4j.codec.jackson3.Jackson3Codec;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.metrics.MicrometerMetrics;
 import dev.outbox4j.migrations.OutboxMigrations;
@@ -56,7 +56,7 @@ class GettingStartedSamplesIT {
     // tag::publish
     OutboxTable table = OutboxTable.named("outbox");
     OutboxPublisher publisher =
-        PostgresOutbox.publisher(table).codec(Jackson2Codec.standard()).build();
+        PostgresOutbox.publisher(table).codec(Jackson3Codec.standard()).build();
 
     try (Connection tx = dataSource.getConnection()) {
       tx.setAutoCommit(false);
@@ -75,7 +75,7 @@ class GettingStartedSamplesIT {
         OutboxSubscriber.builder("orders")
             .store(PostgresOutbox.on(dataSource, table).store())
             .listen(PgjdbcListen.on(unpooled)) // a connection of its own, not from the pool
-            .codec(Jackson2Codec.standard())
+            .codec(Jackson3Codec.standard())
             .on("order.placed", Order.class, this::ship)
             .deadLetters(DeadLetterQueue.in("outbox_dlq"))
             .events(MicrometerMetrics.on(meterRegistry))

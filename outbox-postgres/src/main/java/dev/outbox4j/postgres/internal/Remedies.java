@@ -7,13 +7,23 @@ public final class Remedies {
   private Remedies() {}
 
   /**
+   * Tells whether the server refused who wanted to connect.
+   *
+   * @param state the SQLSTATE, if there is one
+   * @return true if the user, the password or the database name is at fault
+   */
+  public static boolean isRefusal(@Nullable String state) {
+    return state != null && (state.startsWith("28") || state.equals("3D000"));
+  }
+
+  /**
    * Returns what to look at if no connection could be had.
    *
    * @param state the SQLSTATE, if there is one
    * @return in the imperative
    */
   public static String ofNoConnection(@Nullable String state) {
-    return state != null && (state.startsWith("28") || state.equals("3D000"))
+    return isRefusal(state)
         ? "check user, password and database name"
         : "check that the server runs, that its address is right, and that the pool has a free connection";
   }

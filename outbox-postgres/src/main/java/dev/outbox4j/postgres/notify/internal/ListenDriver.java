@@ -1,13 +1,25 @@
 package dev.outbox4j.postgres.notify.internal;
 
+import java.sql.SQLException;
 import java.time.Duration;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /** Opens connections of one database driver. Thread-safe. */
 public interface ListenDriver {
 
   /** {@return the driver's name, for people} */
   String name();
+
+  /**
+   * Returns the SQLSTATE of what this driver threw.
+   *
+   * @param thrown by a connection or the opening of one
+   * @return the state, or null if it has none
+   */
+  default @Nullable String sqlState(Throwable thrown) {
+    return thrown instanceof SQLException sql ? sql.getSQLState() : null;
+  }
 
   /**
    * Connects; blocks until it is done. May be interrupted when nobody wants the connection any

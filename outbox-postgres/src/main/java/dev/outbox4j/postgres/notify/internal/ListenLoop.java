@@ -3,6 +3,7 @@ package dev.outbox4j.postgres.notify.internal;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.internal.schema.Names;
 import dev.outbox4j.postgres.internal.Redaction;
+import dev.outbox4j.postgres.internal.Remedies;
 import java.time.Duration;
 import java.util.Collections;
 import java.util.IdentityHashMap;
@@ -245,7 +246,7 @@ final class ListenLoop implements Runnable {
     if (isStopped()) {
       return;
     }
-    Throwable cause = withReason(Redaction.redact(thrown));
+    Throwable cause = withRemedy(withReason(Redaction.redact(thrown)), driver.sqlState(thrown));
     if (inOutage) {
       LOG.debug("LISTEN on channel {} by {} is still out", channel, driver.name(), cause);
     } else {
@@ -272,6 +273,13 @@ final class ListenLoop implements Runnable {
     return reason == null || told.contains(reason)
         ? cause
         : new OutboxException(told + " (" + reason + ")", cause);
+  }
+
+  /** The words of the server say who was refused; what to look at is added. */
+  private static Throwable withRemedy(Throwable cause, @Nullable String sqlState) {
+    return Remedies.isRefusal(sqlState)
+        ? new OutboxException(cause.getMessage() + "; " + Remedies.ofNoConnection(sqlState), cause)
+        : cause;
   }
 
   private void tell(LinkState news) {

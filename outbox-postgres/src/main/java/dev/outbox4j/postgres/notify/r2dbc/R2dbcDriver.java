@@ -7,6 +7,7 @@ import dev.outbox4j.postgres.notify.internal.Pools;
 import io.r2dbc.postgresql.api.PostgresqlConnection;
 import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.ConnectionFactory;
+import io.r2dbc.spi.R2dbcException;
 import io.r2dbc.spi.Wrapped;
 import java.time.Duration;
 import java.util.Objects;
@@ -42,6 +43,11 @@ final class R2dbcDriver implements ListenDriver {
   @Override
   public String name() {
     return "r2dbc-postgresql";
+  }
+
+  @Override
+  public @Nullable String sqlState(Throwable thrown) {
+    return thrown instanceof R2dbcException told ? told.getSqlState() : null;
   }
 
   @Override

@@ -1,0 +1,80 @@
+package dev.outbox4j.examples.docs;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.Test;
+
+/** Holds the pom of a service in the guide to the versions that the library is built with. */
+class ServicePomTest {
+  private static final Pattern BLOCK =
+      Pattern.compile("<!-- pom: ([\\w-]+) -->\\n```xml\\n(.*?)```", Pattern.DOTALL);
+
+  private static Pom shown(String name) throws IOException {
+    Matcher block =
+        BLOCK.matcher(Files.readString(Pom.ROOT.resolve("docs").resolve("getting-started.md")));
+    while (block.find()) {
+      if (block.group(1).equals(name)) {
+        String text = block.group(2);
+        return Pom.parse(
+            name.equals("service") ? text : "<x><dependencies>" + text + "</dependencies></x>");
+      }
+    }
+    throw new AssertionError("docs/getting-started.md has no block <!-- pom: " + name + " -->");
+  }
+
+  @Test
+  void versionsAreThoseOfTheRootPom() throws IOException {
+    List<Pom.Dependency> managed = Pom.root().managed();
+    List<Pom.Dependency> shown = new ArrayList<>(shown("service").dependencies());
+    shown.addAll(shown("jackson2").dependencies());
+    for (Pom.Dependency dependency : shown) {
+      assertThat(versionIn(managed, dependency))
+          .as("the version of %s in the root pom", dependency.name())
+          .contains(dependency.version());
+    }
+  }
+
+  @Test
+  void nothingThatTheGuideUsesIsLeftOut() throws IOException {
+    assertThat(shown("service").dependencies().stream().map(Pom.Dependency::name))
+        .containsExactly(
+            "dev.outbox4j:outbox-postgres",
+            "dev.outbox4j:outbox-dlq",
+            "dev.outbox4j:outbox-migrations",
+            "org.postgresql:postgresql",
+            "com.zaxxer:HikariCP",
+            "tools.jackson.core:jackson-databind",
+            "io.micrometer:micrometer-core",
+            "ch.qos.logback:logback-classic");
+    assertThat(shown("jackson2").dependencies().stream().map(Pom.Dependency::name))
+        .containsExactly(
+            "com.fasterxml.jackson.core:jackson-databind",
+            "com.fasterxml.jackson.datatype:jackson-datatype-jsr310");
+  }
+
+  @Test
+  void itCompilesForTheJavaThatTheLibraryNeeds() throws IOException {
+    assertThat(shown("service").property("maven.compiler.release"))
+        .isEqualTo(Pom.root().property("maven.compiler.release"));
+  }
+
+  /** By its name, or by a bill of materials of its group. */
+  private static Optional<String> versionIn(
+      List<Pom.Dependency> managed, Pom.Dependency dependency) {
+    return managed.stream()
+        .filter(
+            known ->
+                known.name().equals(dependency.name())
+                    || (known.scope().equals("import")
+                        && (dependency.group() + ".").startsWith(known.group() + ".")))
+        .map(Pom.Dependency::version)
+        .findFirst();
+  }
+}
