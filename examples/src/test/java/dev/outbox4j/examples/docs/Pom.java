@@ -25,7 +25,7 @@ record Pom(Element project) {
 
   private static final Pattern PROPERTY = Pattern.compile("\\$\\{([^}]+)}");
 
-  /** Not published: the build of a service that uses the library. */
+  /** Not published: services that use the library. */
   private static final String EXAMPLES = "examples";
 
   /** A dependency as it is written, with its properties filled in; what is not said is empty. */
@@ -60,7 +60,7 @@ record Pom(Element project) {
   static List<Path> published() throws IOException {
     return elements(child(root().project(), "modules").orElseThrow(), "module")
         .map(Element::getTextContent)
-        .filter(module -> !module.equals(EXAMPLES))
+        .filter(module -> !module.startsWith(EXAMPLES))
         .map(ROOT::resolve)
         .toList();
   }
