@@ -4,10 +4,15 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.outbox4j.codec.jackson2.Jackson2Codec;
 import dev.outbox4j.codec.jackson3.Jackson3Codec;
 import dev.outbox4j.metrics.MicrometerMetrics;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.metrics.OutboxDepthMetrics;
 import dev.outbox4j.spi.PayloadCodec;
 import io.micrometer.core.instrument.MeterRegistry;
+import java.time.Duration;
+import java.util.Objects;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnSingleCandidate;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
@@ -48,6 +53,24 @@ final class OutboxOptionalBeans {
     @ConditionalOnSingleCandidate(MeterRegistry.class)
     MicrometerMetrics outboxMetrics(MeterRegistry registry) {
       return MicrometerMetrics.on(registry);
+    }
+
+    @Bean(initMethod = "start", destroyMethod = "stop")
+    @ConditionalOnMissingBean
+    @ConditionalOnSingleCandidate(MeterRegistry.class)
+    @ConditionalOnProperty(
+        prefix = "outbox4j.depth-metrics",
+        name = "enabled",
+        matchIfMissing = true)
+    OutboxDepthMetrics outboxDepthMetrics(
+        OutboxProperties properties,
+        MeterRegistry registry,
+        PostgresOutbox outbox,
+        OutboxSchemaInitializer tablesFirst) {
+      Objects.requireNonNull(tablesFirst);
+      OutboxDepthMetrics.Builder builder = OutboxDepthMetrics.builder(registry, outbox);
+      Duration interval = properties.depthMetrics().interval();
+      return (interval == null ? builder : builder.interval(interval)).build();
     }
   }
 }

@@ -29,6 +29,7 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  * @param networkTimeout how long a statement of a subscriber may take until its connection is given
  *     up
  * @param listen what wakes subscribers
+ * @param depthMetrics gauges of what all queues hold
  * @param subscriber settings of all subscribers
  * @param queues settings of the subscriber of one queue, by the queue's name; they win over those
  *     of all
@@ -47,6 +48,7 @@ public record OutboxProperties(
     @DefaultValue("auto") NotifyMode notifyMode,
     @Nullable Duration networkTimeout,
     @DefaultValue Listen listen,
+    @DefaultValue DepthMetrics depthMetrics,
     @DefaultValue Subscriber subscriber,
     @DefaultValue Map<String, Subscriber> queues) {
 
@@ -72,6 +74,14 @@ public record OutboxProperties(
       return "Listen[enabled=" + enabled + ", url=" + url + ", username=" + username + "]";
     }
   }
+
+  /**
+   * Gauges of what all queues hold; of any number of processes one counts at a time.
+   *
+   * @param enabled whether this process may count and show them, if there is a meter registry
+   * @param interval how often queues are counted; default 15s
+   */
+  public record DepthMetrics(@DefaultValue("true") boolean enabled, @Nullable Duration interval) {}
 
   /**
    * The settings of a subscriber.

@@ -10,11 +10,13 @@ import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.codec.jackson2.Jackson2Codec;
 import dev.outbox4j.codec.jackson3.Jackson3Codec;
 import dev.outbox4j.metrics.MicrometerMetrics;
+import dev.outbox4j.postgres.metrics.OutboxDepthMetrics;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.PayloadCodec;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
@@ -335,6 +337,32 @@ class OutboxAutoConfigurationIT extends StarterFixture {
                                   .sum()
                               == 1);
             });
+  }
+
+  @Test
+  void showsTheDepthsOfAllQueuesAlsoOfThoseThatNobodySubscribesTo() {
+    shop()
+        .withBean(SimpleMeterRegistry.class)
+        .withPropertyValues("outbox4j.depth-metrics.interval=1s")
+        .run(
+            context -> {
+              publish(context, OutboxMessage.to("nobody").type("t").body("x"));
+              SimpleMeterRegistry registry = context.getBean(SimpleMeterRegistry.class);
+              await()
+                  .atMost(Duration.ofSeconds(30))
+                  .until(
+                      () ->
+                          registry
+                              .find("outbox.depth.ready")
+                              .tag("queue", "nobody")
+                              .gauges()
+                              .stream()
+                              .anyMatch(gauge -> gauge.value() == 1));
+            });
+    shop()
+        .withBean(SimpleMeterRegistry.class)
+        .withPropertyValues("outbox4j.depth-metrics.enabled=false")
+        .run(context -> assertThat(context).doesNotHaveBean(OutboxDepthMetrics.class));
   }
 
   @Test
