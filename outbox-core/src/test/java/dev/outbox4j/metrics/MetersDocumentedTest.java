@@ -24,6 +24,11 @@ import org.junit.jupiter.api.Test;
 /** The code, the registry, Prometheus and the documentation name the same meters. */
 class MetersDocumentedTest {
   private static final Path DOCUMENT = Path.of("..", "docs", "metrics.md");
+  private static final Pattern ENTRY =
+      Pattern.compile(
+          "- `(?<name>[a-z.]+)`: (?<meaning>.+)\\. \\*Kind:\\* (?<kind>[a-z]+)( in (?<unit>[a-z]+))?"
+              + "\\. \\*Prometheus:\\* `(?<prometheus>[a-z_]+)`\\. \\*Tags:\\* (?<tags>.+)\\.");
+
   private static final FakeDelivery DELIVERY = new FakeDelivery("orders", "order.placed");
 
   /** A meter as one of the four sources tells it. */
@@ -135,22 +140,25 @@ class MetersDocumentedTest {
         .toList();
   }
 
-  /** Reads the rows of the table whose first cell is a meter's name. */
+  /** Reads the entries of the list that begin with a meter's name. */
   private static List<Documented> documented() throws IOException {
-    return Files.readAllLines(DOCUMENT).stream()
-        .filter(line -> line.startsWith("| `outbox."))
-        .map(line -> line.substring(1, line.lastIndexOf('|')).split("\\|", -1))
-        .map(cells -> Arrays.stream(cells).map(cell -> cell.strip().replace("`", "")).toList())
+    // an entry goes on in lines that are indented
+    String text = Files.readString(DOCUMENT).replaceAll("\n  (?=\\S)", " ");
+    return text.lines()
+        .filter(line -> line.matches("- `outbox\\.[a-z.]+`: .*"))
         .map(
-            cells ->
-                new Documented(
-                    new Told(
-                        cells.get(0),
-                        cells.get(2),
-                        cells.get(3),
-                        List.of(cells.get(4).split(", ")),
-                        cells.get(5)),
-                    cells.get(1)))
+            line -> {
+              Matcher entry = ENTRY.matcher(line);
+              assertThat(entry.matches()).as(line).isTrue();
+              return new Documented(
+                  new Told(
+                      entry.group("name"),
+                      entry.group("kind"),
+                      entry.group("unit") == null ? "" : entry.group("unit"),
+                      List.of(entry.group("tags").replace("`", "").split(", ")),
+                      entry.group("meaning")),
+                  entry.group("prometheus"));
+            })
         .toList();
   }
 }

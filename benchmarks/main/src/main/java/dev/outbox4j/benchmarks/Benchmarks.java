@@ -9,9 +9,10 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Runs lanes: {@code -Dlane=drain,idle} or all of them. Ctrl-C, or {@code -Dmax.seconds}, ends a
- * run early; what was measured until then is printed and written. A run in which something failed
- * ends with an exception.
+ * Runs lanes: {@code -Dlane=drain,idle} or all of them; {@code -Dlane=page} measures nothing and
+ * writes the page and its pictures anew from the figures that are kept. Ctrl-C, or {@code
+ * -Dmax.seconds}, ends a run early; what was measured until then is printed and written. A run in
+ * which something failed ends with an exception.
  */
 public final class Benchmarks {
   private static final List<Lane> LANES =
@@ -42,13 +43,23 @@ public final class Benchmarks {
    */
   public static void main(String[] args) throws IOException, SQLException {
     List<String> asked = Settings.lanes();
+    if (asked.equals(List.of("page"))) {
+      Path file = Settings.out(false);
+      Report.writePage(file);
+      System.out.printf("written from %s%n", file);
+      return;
+    }
     List<Lane> lanes =
         LANES.stream()
             .filter(lane -> (lane.inAll() && asked.contains("all")) || asked.contains(lane.name()))
             .toList();
     if (lanes.isEmpty()) {
       throw new IllegalArgumentException(
-          "no lane is called " + asked + "; there are " + LANES.stream().map(Lane::name).toList());
+          "no lane is called "
+              + asked
+              + "; there are "
+              + LANES.stream().map(Lane::name).toList()
+              + ", and page alone");
     }
     PrintStream out = System.out;
     long deadline =

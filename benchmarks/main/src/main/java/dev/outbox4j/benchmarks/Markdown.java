@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Function;
+import java.util.stream.Collectors;
 
 /** The kept results as a fragment of the documentation. */
 final class Markdown {
@@ -108,9 +109,10 @@ final class Markdown {
   static String of(JsonNode root) {
     StringBuilder text = new StringBuilder();
     text.append(about(root.path("about"))).append('\n');
+    List<Charts.Picture> pictures = Charts.of(root);
+    text.append(pictures(pictures, ""));
     List<List<String>> figures = new ArrayList<>();
-    figures.add(
-        List.of("figure", "value", "interval", "rounds", "coverage", "interval of the run before"));
+    figures.add(List.of("figure", "value", "interval", "rounds", "coverage", "run before"));
     root.properties()
         .forEach(
             entry -> {
@@ -130,25 +132,39 @@ final class Markdown {
                 text.append("### ")
                     .append(cell.getKey())
                     .append("\n\n")
+                    .append(pictures(pictures, cell.getKey()))
                     .append(table(cell.getValue()))
                     .append('\n'));
     return text.toString();
   }
 
+  private static String pictures(List<Charts.Picture> pictures, String cell) {
+    return pictures.stream()
+        .filter(picture -> picture.cell().equals(cell))
+        .map(picture -> picture.markdown() + "\n")
+        .collect(Collectors.joining());
+  }
+
   /** What was drawn before there were intervals has none, and hardly any digits. */
   private static List<String> figure(Map.Entry<String, JsonNode> figure, JsonNode interval) {
     String name = "`" + figure.getKey() + "`";
+    String rounded = rounded(figure.getValue(), interval);
     if (interval.isMissingNode()) {
-      String rounded = figure.getValue().decimalValue().round(new MathContext(2)).toPlainString();
       return List.of(name, rounded, "not kept", "", "", "");
     }
     return List.of(
         name,
-        plain(figure.getValue()),
+        rounded,
         ends(interval),
         interval.path("rounds").asText(),
         coverage(interval),
         ends(interval.path("before")));
+  }
+
+  static String rounded(JsonNode figure, JsonNode interval) {
+    return interval.isMissingNode()
+        ? figure.decimalValue().round(new MathContext(2)).toPlainString()
+        : plain(figure);
   }
 
   private static String coverage(JsonNode interval) {
@@ -156,7 +172,7 @@ final class Markdown {
     return percent == 0 ? "none" : percent + " %";
   }
 
-  private static String ends(JsonNode interval) {
+  static String ends(JsonNode interval) {
     return interval.isMissingNode()
         ? ""
         : plain(interval.path("low")) + " to " + plain(interval.path("high"));
@@ -222,24 +238,27 @@ final class Markdown {
     StringBuilder text = new StringBuilder();
     lanes.forEach(
         (value, names) ->
-            text.append("- %s (%s): %s.%n".formatted(title, String.join(", ", names), value)));
+            text.append(
+                Tables.item("%s (%s): %s.".formatted(title, String.join(", ", names), value))));
     return text.toString();
   }
 
-  /** Those that are in a table. */
+  /** Those that are in a table, as a list: what they promise is too long for one. */
   private static String contestants(JsonNode root) {
     Set<String> labels = new LinkedHashSet<>();
     root.path("cells").forEach(cell -> cell.fieldNames().forEachRemaining(labels::add));
-    List<List<String>> lines = new ArrayList<>();
-    lines.add(List.of("contestant", "settings", "contract"));
+    StringBuilder text = new StringBuilder();
     for (String label : labels) {
-      lines.add(
-          List.of(
-              label,
-              joined(root.path("settings").path(label), "="),
-              root.path("contracts").path(label).asText()));
+      String settings = joined(root.path("settings").path(label), "=");
+      text.append(
+          Tables.item(
+              "**%s**: %s.%s"
+                  .formatted(
+                      label,
+                      root.path("contracts").path(label).asText(),
+                      settings.isEmpty() ? "" : " *Settings:* " + settings + ".")));
     }
-    return Tables.render(lines);
+    return text.toString();
   }
 
   private static String joined(JsonNode object, String between) {
@@ -281,7 +300,7 @@ final class Markdown {
               }
               lines.add(line);
             });
-    return Tables.render(lines);
+    return Tables.renderUpright(lines);
   }
 
   private static boolean isUnusual(JsonNode metric, String name) {

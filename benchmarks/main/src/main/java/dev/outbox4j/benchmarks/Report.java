@@ -121,7 +121,14 @@ final class Report {
     Files.createDirectories(file.toAbsolutePath().getParent());
     Json.MAPPER.writeValue(file.toFile(), root);
     Samples.write(Samples.beside(file), lane, about.path(lane), run.results());
+    writePage(file);
+  }
+
+  /** Writes the page and its pictures anew from the figures that are kept. */
+  static void writePage(Path file) throws IOException {
+    ObjectNode root = Json.read(file);
     Path page = sibling(file, ".md");
+    Charts.write(page, root);
     Files.writeString(
         page, Markdown.within(Files.exists(page) ? Files.readString(page) : "", root));
   }

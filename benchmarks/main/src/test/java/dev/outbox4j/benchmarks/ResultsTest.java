@@ -311,12 +311,13 @@ class ResultsTest {
     root.putObject("settings").putObject("outbox4j").put("batchSize", "1000");
     String page = Markdown.of(root);
     assertThat(page)
-        .contains("ratio of latency_p50_ms")
-        .containsPattern("raw-notify +\\| +5 \\| +1\\.00 \\|")
+        .containsPattern("\\| contestant +\\| +raw-notify \\| +outbox4j \\|\n")
+        .containsPattern("\\| rounds +\\| +5 \\| +5 \\|\n")
+        .containsPattern("\\| ratio of latency_p50_ms +\\| +1\\.00 \\| +2\\.00 \\|\n")
         .containsPattern(
-            "outbox4j +\\| +5 \\| +2\\.00 \\|.* 4\\.00 \\(2\\.00 \\.\\. 6\\.00\\) \\| +5\\.00 \\|\n")
-        .containsPattern("outbox4j +\\| +batchSize=1000 \\|")
-        .contains("repeated")
+            "\\| latency_p50_ms +\\| .*\\) \\| +4\\.00 \\(2\\.00 \\.\\. 6\\.00\\) \\|\n")
+        .containsPattern("\\| repeated +\\| +\\| +5\\.00 \\|\n")
+        .contains("- **outbox4j**: . *Settings:* batchSize=1000.\n")
         .doesNotContain("complete");
   }
 

@@ -156,7 +156,7 @@ final class Report {
             |---|---|
             """
                 .formatted(json, json));
-    figures.forEach((name, value) -> text.append("| `%s` | %s |%n".formatted(name, value)));
+    figures.forEach((name, value) -> text.append(rows(name, value)));
     text.append(
         """
 
@@ -164,12 +164,12 @@ final class Report {
         |---|---|---|---|---|---|
         """);
     faults.forEach((fault, episodes) -> text.append(Recoveries.of(episodes).row(fault.label())));
-    text.append("\n| fault | what shows that it happened, of all times |\n|---|---|\n");
+    text.append("\nWhat shows that each fault happened, of all times:\n\n");
     evidence()
         .forEach(
             (fault, counts) ->
                 text.append(
-                    "| `%s` | %s |%n"
+                    "- `%s`: %s%n"
                         .formatted(
                             fault,
                             counts.entrySet().stream()
@@ -178,6 +178,16 @@ final class Report {
     text.append(clean() ? "\nNo breach.\n" : "\nBreaches:\n\n");
     breaches.forEach(breach -> text.append("- ").append(breach).append('\n'));
     return text.toString();
+  }
+
+  /** Rows of the table of figures, none of which is wide: a figure with parts has one for each. */
+  private static String rows(String name, Object value) {
+    if (!(value instanceof Map<?, ?> parts)) {
+      return "| `%s` | %s |%n".formatted(name, value);
+    }
+    return parts.entrySet().stream()
+        .map(part -> "| `%s`: %s | %s |%n".formatted(name, part.getKey(), part.getValue()))
+        .collect(Collectors.joining());
   }
 
   /** The signs of each fault, added up. */

@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -51,6 +52,7 @@ class ReportTest {
   @Test
   void writesFiguresFaultsAndBreaches() throws IOException {
     report.figure("messages", 12);
+    report.figure("kinds", Map.of("poison", 2));
     report.fault(Fault.CRASH_SERVER, crash(new Recovery(1.04, 2)), 5);
     report.fault(Fault.CRASH_SERVER, crash(new Recovery(2.2, 3.4)), 5);
     report.rowsHeldAtKill(4);
@@ -72,7 +74,9 @@ class ReportTest {
     assertThat(written.at("/evidence/crash-server/servers_started").asInt()).isEqualTo(2);
     assertThat(Files.readString(directory.resolve("chaos-report.md")))
         .contains("| `crash-server` | 2 | 2.2 | 2.2 | 3.4 | 3.4 |")
-        .contains("| `crash-server` | servers_started 2 |")
+        .contains("- `crash-server`: servers_started 2\n")
+        .contains("| `messages` | 12 |\n")
+        .contains("| `kinds`: poison | 2 |\n")
         .contains("- something else");
   }
 

@@ -29,7 +29,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 /** Holds {@code docs/configuration.md} to the code, so that it cannot rot. */
 class ConfigurationReferenceTest {
   private static final Pattern CLASS = Pattern.compile("<!-- knobs: (\\S+) -->");
-  private static final Pattern SETTING = Pattern.compile("`(\\w+)\\(");
+  private static final Pattern SETTING = Pattern.compile("`(\\w+)\\([^`]*`");
+  private static final Pattern DEFAULT = Pattern.compile("\\*Default:\\* (.+)\\.$");
 
   /** What is public there and no setting. */
   private static final Map<String, Set<String>> NO_SETTINGS =
@@ -61,8 +62,8 @@ class ConfigurationReferenceTest {
           "dev.outbox4j.postgres.SchemaValidator",
           Set.of("validateSchema"));
 
-  /** A table of settings: the class it is about, and the rows by setting. */
-  record Table(String type, Map<String, String> rows) {
+  /** A list of settings: the class it is about, and the entries by setting. */
+  record Settings(String type, Map<String, String> entries) {
     @Override
     public String toString() {
       return type;
@@ -70,67 +71,68 @@ class ConfigurationReferenceTest {
   }
 
   @ParameterizedTest
-  @MethodSource("tables")
-  void listsEachSettingOfTheCodeAndNoOther(Table table) throws ClassNotFoundException {
-    Class<?> type = Class.forName(table.type());
+  @MethodSource("documented")
+  void listsEachSettingOfTheCodeAndNoOther(Settings documented) throws ClassNotFoundException {
+    Class<?> type = Class.forName(documented.type());
     Set<String> settings =
         Arrays.stream(type.getDeclaredMethods())
             .filter(method -> Modifier.isPublic(method.getModifiers()) && !method.isSynthetic())
             .filter(method -> !inherited(method))
             .map(Method::getName)
             .collect(Collectors.toCollection(TreeSet::new));
-    settings.removeAll(NO_SETTINGS.getOrDefault(table.type(), Set.of()));
+    settings.removeAll(NO_SETTINGS.getOrDefault(documented.type(), Set.of()));
 
-    assertThat(table.rows().keySet()).containsExactlyInAnyOrderElementsOf(settings);
+    assertThat(documented.entries().keySet()).containsExactlyInAnyOrderElementsOf(settings);
   }
 
   @Test
   void coversEachKindOfSetting() throws IOException {
-    assertThat(tables().map(Table::type)).containsAll(NO_SETTINGS.keySet());
+    assertThat(documented().map(Settings::type)).containsAll(NO_SETTINGS.keySet());
   }
 
   @Test
   void givesTheDefaultsOfTheCode() throws IOException {
-    Map<String, String> rows =
-        tables()
-            .filter(table -> table.type().equals(OutboxSubscriber.Builder.class.getName()))
+    Map<String, String> entries =
+        documented()
+            .filter(list -> list.type().equals(OutboxSubscriber.Builder.class.getName()))
             .findFirst()
             .orElseThrow()
-            .rows();
+            .entries();
 
-    assertThat(defaultOf(rows, "workers")).isEqualTo("" + OutboxSubscriber.Builder.DEFAULT_WORKERS);
-    assertThat(defaultOf(rows, "batchSize"))
+    assertThat(defaultOf(entries, "workers"))
+        .isEqualTo("" + OutboxSubscriber.Builder.DEFAULT_WORKERS);
+    assertThat(defaultOf(entries, "batchSize"))
         .isEqualTo("" + OutboxSubscriber.Builder.DEFAULT_BATCH_SIZE);
-    assertThat(defaultOf(rows, "lease")).isEqualTo(text(OutboxSubscriber.Builder.DEFAULT_LEASE));
-    assertThat(defaultOf(rows, "poll"))
+    assertThat(defaultOf(entries, "lease")).isEqualTo(text(OutboxSubscriber.Builder.DEFAULT_LEASE));
+    assertThat(defaultOf(entries, "poll"))
         .isEqualTo(
             text(OutboxSubscriber.Builder.DEFAULT_MIN_POLL)
                 + ", "
                 + text(OutboxSubscriber.Builder.DEFAULT_MAX_POLL));
-    assertThat(defaultOf(rows, "pollWithoutListener"))
+    assertThat(defaultOf(entries, "pollWithoutListener"))
         .isEqualTo(text(OutboxSubscriber.Builder.DEFAULT_MAX_POLL_UNHEARD));
-    assertThat(defaultOf(rows, "gracefulTimeout"))
+    assertThat(defaultOf(entries, "gracefulTimeout"))
         .isEqualTo(text(OutboxSubscriber.Builder.DEFAULT_GRACEFUL_TIMEOUT));
     assertThat(OutboxSubscriber.Builder.DEFAULT_HANDLER_TIMEOUT).isEqualTo(Duration.ofMinutes(5));
-    assertThat(defaultOf(rows, "handlerTimeout")).isEqualTo("5 min");
-    assertThat(defaultOf(rows, "maxDeliveries"))
+    assertThat(defaultOf(entries, "handlerTimeout")).isEqualTo("5 min");
+    assertThat(defaultOf(entries, "maxDeliveries"))
         .isEqualTo(
             "the attempts of the retry policy, and "
                 + OutboxSubscriber.Builder.DEFAULT_SPARE_DELIVERIES);
-    assertThat(defaultOf(rows, "maxExceptionBytes").replace(",", ""))
+    assertThat(defaultOf(entries, "maxExceptionBytes").replace(",", ""))
         .isEqualTo("" + OutboxSubscriber.Builder.DEFAULT_MAX_EXCEPTION_BYTES);
   }
 
   @Test
   void givesTheDefaultIntervalOfDepthMetrics() throws IOException {
-    Map<String, String> rows =
-        tables()
-            .filter(table -> table.type().equals(OutboxDepthMetrics.Builder.class.getName()))
+    Map<String, String> entries =
+        documented()
+            .filter(list -> list.type().equals(OutboxDepthMetrics.Builder.class.getName()))
             .findFirst()
             .orElseThrow()
-            .rows();
+            .entries();
 
-    assertThat(defaultOf(rows, "interval")).isEqualTo(text(OutboxDepthMetrics.DEFAULT_INTERVAL));
+    assertThat(defaultOf(entries, "interval")).isEqualTo(text(OutboxDepthMetrics.DEFAULT_INTERVAL));
   }
 
   /** Methods of interfaces that every implementation has are no settings. */
@@ -143,8 +145,10 @@ class ConfigurationReferenceTest {
                     && Arrays.equals(known.getParameterTypes(), method.getParameterTypes()));
   }
 
-  private static String defaultOf(Map<String, String> rows, String setting) {
-    return rows.get(setting).split("\\|", -1)[3].strip();
+  private static String defaultOf(Map<String, String> entries, String setting) {
+    Matcher matcher = DEFAULT.matcher(entries.get(setting));
+    assertThat(matcher.find()).as("%s has a default", setting).isTrue();
+    return matcher.group(1);
   }
 
   private static String text(Duration duration) {
@@ -153,26 +157,44 @@ class ConfigurationReferenceTest {
         : duration.toMillis() + " ms";
   }
 
-  static Stream<Table> tables() throws IOException {
-    List<Table> tables = new ArrayList<>();
+  /** The lists that come after a marker; an entry may be of several settings of one type. */
+  static Stream<Settings> documented() throws IOException {
+    List<Settings> lists = new ArrayList<>();
     List<String> types = new ArrayList<>();
-    Map<String, String> rows = new LinkedHashMap<>();
-    for (String line : Files.readAllLines(Path.of("..", "docs", "configuration.md"))) {
-      Matcher type = CLASS.matcher(line);
+    Map<String, String> entries = new LinkedHashMap<>();
+    for (String block : blocks(Files.readAllLines(Path.of("..", "docs", "configuration.md")))) {
+      Matcher type = CLASS.matcher(block);
       if (type.matches()) {
         types.add(type.group(1));
-      } else if (line.startsWith("|") && !types.isEmpty()) {
-        Matcher setting = SETTING.matcher(line.split("\\|", -1)[1]);
-        while (setting.find()) {
-          rows.put(setting.group(1), line);
+      } else if (block.startsWith("- ") && !types.isEmpty()) {
+        // what comes before the colon is code, and commas between it
+        Matcher setting = SETTING.matcher(block);
+        int end = 2;
+        while (setting.find(end) && setting.start() - end <= ", ".length()) {
+          entries.put(setting.group(1), block);
+          end = setting.end();
         }
-      } else if (!rows.isEmpty()) {
-        Map<String, String> complete = Map.copyOf(rows);
-        types.forEach(name -> tables.add(new Table(name, complete)));
+      } else if (!entries.isEmpty()) {
+        Map<String, String> complete = Map.copyOf(entries);
+        types.forEach(name -> lists.add(new Settings(name, complete)));
         types.clear();
-        rows.clear();
+        entries.clear();
       }
     }
-    return tables.stream();
+    return lists.stream();
+  }
+
+  /** The lines of a document, those of a list's entry as one. */
+  private static List<String> blocks(List<String> lines) {
+    List<String> blocks = new ArrayList<>();
+    for (String line : lines) {
+      int last = blocks.size() - 1;
+      if (line.startsWith("  ") && last >= 0 && blocks.get(last).startsWith("- ")) {
+        blocks.set(last, blocks.get(last) + " " + line.strip());
+      } else {
+        blocks.add(line);
+      }
+    }
+    return blocks;
   }
 }

@@ -116,7 +116,9 @@ class DepthMetersDocumentedTest {
   }
 
   private static List<Documented> documented() throws IOException {
-    return Files.readAllLines(DOCUMENTS.get(0)).stream()
+    // an entry goes on in lines that are indented
+    String text = Files.readString(DOCUMENTS.get(0)).replaceAll("\n  (?=\\S)", " ");
+    return text.lines()
         .map(LINE::matcher)
         .filter(Matcher::matches)
         .map(
