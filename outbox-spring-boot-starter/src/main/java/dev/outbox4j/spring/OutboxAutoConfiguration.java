@@ -11,7 +11,6 @@ import dev.outbox4j.spi.PayloadCodec;
 import java.util.Objects;
 import javax.sql.DataSource;
 import org.springframework.beans.factory.ObjectProvider;
-import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
@@ -21,8 +20,6 @@ import org.springframework.boot.sql.init.dependency.DependsOnDatabaseInitializat
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Import;
 import org.springframework.core.env.Environment;
-import org.springframework.transaction.ConfigurableTransactionManager;
-import org.springframework.transaction.PlatformTransactionManager;
 
 /**
  * The outbox of a Spring Boot service: what publishes, what subscribes, and the tables. Each bean
@@ -120,29 +117,14 @@ public final class OutboxAutoConfiguration {
   @Bean
   @ConditionalOnMissingBean
   OutboxTemplate outboxTemplate(
-      OutboxPublisher publisher,
-      PostgresStore store,
-      OutboxSchemaInitializer tablesFirst,
-      ObjectProvider<PlatformTransactionManager> transactionManagers) {
+      OutboxPublisher publisher, PostgresStore store, OutboxSchemaInitializer tablesFirst) {
     Objects.requireNonNull(tablesFirst);
-    boolean jta = transactionManagers.stream().anyMatch(manager -> isJta(manager.getClass()));
-    return new OutboxTemplate(publisher, store.dataSource(), jta);
+    return new OutboxTemplate(publisher, store.dataSource());
   }
 
   @Bean
-  SmartInitializingSingleton outboxCompletionMarks(
-      ObjectProvider<ConfigurableTransactionManager> transactionManagers) {
-    return () -> transactionManagers.stream().forEach(CompletionMark::addTo);
-  }
-
-  // by name: the class cannot be loaded without the API of JTA
-  private static boolean isJta(Class<?> manager) {
-    for (Class<?> type = manager; type != null; type = type.getSuperclass()) {
-      if (type.getName().equals("org.springframework.transaction.jta.JtaTransactionManager")) {
-        return true;
-      }
-    }
-    return false;
+  static TransactionObserver outboxTransactionObserver(ConfigurableListableBeanFactory beans) {
+    return new TransactionObserver(beans);
   }
 
   @Bean

@@ -5,39 +5,45 @@ import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.postgres.OutboxPublisher;
 import dev.outbox4j.postgres.Published;
 import java.sql.Connection;
+import java.sql.SQLException;
 import java.util.Collection;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.Function;
 import javax.sql.DataSource;
+import org.postgresql.core.BaseConnection;
+import org.postgresql.core.TransactionState;
 import org.springframework.jdbc.datasource.DataSourceUtils;
 import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
+import org.springframework.util.ClassUtils;
 
 /**
  * Publishes in the transaction that Spring manages, by JDBC or by JPA: the message is committed
  * with it, or rolled back with it. Thread-safe.
  *
- * <p>All methods throw {@link OutboxException} outside a transaction, in callbacks after its end,
- * in one that is read-only, and in one of another data source, whatever the pool's autocommit is.
- * Otherwise the rules of {@link OutboxPublisher} hold.
+ * <p>The innermost transaction of the thread counts, and its manager must be a bean of the context
+ * or of a parent. All methods throw {@link OutboxException} outside a transaction, in callbacks
+ * after its end, in one that is read-only, and in one of another data source, whatever the pool's
+ * autocommit is. Otherwise the rules of {@link OutboxPublisher} hold.
  */
 public final class OutboxTemplate {
+  private static final boolean HIKARI =
+      ClassUtils.isPresent(
+          "com.zaxxer.hikari.HikariDataSource", OutboxTemplate.class.getClassLoader());
+
   private final OutboxPublisher publisher;
   private final DataSource dataSource;
-  private final boolean boundAtBegin;
 
   /**
    * Creates a template. Does no I/O.
    *
    * @param publisher what publishes
    * @param dataSource the one whose transactions are joined
-   * @param jta whether transactions are JTA's, which take a connection only when it is used
    */
-  public OutboxTemplate(OutboxPublisher publisher, DataSource dataSource, boolean jta) {
+  public OutboxTemplate(OutboxPublisher publisher, DataSource dataSource) {
     this.publisher = Objects.requireNonNull(publisher, "publisher");
     this.dataSource = unwrapped(Objects.requireNonNull(dataSource, "dataSource"));
-    this.boundAtBegin = !jta;
   }
 
   // transaction managers bind the connection to the data source behind the proxy
@@ -87,17 +93,25 @@ public final class OutboxTemplate {
               + " it tells of; call it from a @Transactional method that is called on the bean"
               + " from outside, or within a TransactionTemplate");
     }
-    if (CompletionMark.hasEnded()) {
+    CurrentTransaction transaction = CurrentTransaction.get();
+    if (!TransactionSynchronizationManager.isSynchronizationActive()
+        || (transaction != null && transaction.hasEnded())) {
       throw refused(
           operation,
           "the transaction has ended, and only its callbacks still run; publish in the transaction"
               + " itself, or in a @TransactionalEventListener(phase = BEFORE_COMMIT)");
     }
+    if (transaction == null) {
+      throw refused(
+          operation,
+          "it is not known who began the transaction; declare its transaction manager as a bean"
+              + " of this context or of a parent");
+    }
     if (TransactionSynchronizationManager.isCurrentTransactionReadOnly()) {
       throw refused(
           operation, "the transaction is read-only; publish in one without readOnly = true");
     }
-    if (boundAtBegin && !TransactionSynchronizationManager.hasResource(dataSource)) {
+    if (!transaction.owns(dataSource)) {
       throw refused(
           operation,
           "the transaction is not one of the outbox's data source; name the transaction manager"
@@ -105,10 +119,51 @@ public final class OutboxTemplate {
     }
     Connection connection = DataSourceUtils.getConnection(dataSource);
     try {
+      requireInTransaction(operation, transaction, connection);
       return action.apply(connection);
     } finally {
       DataSourceUtils.releaseConnection(connection, dataSource);
     }
+  }
+
+  /** What Spring believes is not enough where others commit: JTA, or the hooks of Hibernate. */
+  private void requireInTransaction(
+      String operation, CurrentTransaction transaction, Connection connection) {
+    try {
+      if (transaction.isJta()) {
+        // XA of pgjdbc begins a transaction by a statement and leaves autocommit as it is
+        if (isHikari() || (connection.getAutoCommit() && !isOpen(connection))) {
+          throw refused(
+              operation,
+              "the connection takes no part in the JTA transaction; let the outbox's data source"
+                  + " be an XA pool of the transaction manager");
+        }
+      } else if (connection.getAutoCommit()) {
+        throw refused(
+            operation,
+            "the connection commits each statement by itself, so the transaction has ended;"
+                + " publish in the transaction itself");
+      }
+      if (transaction.isCommitting() && !isOpen(connection)) {
+        throw refused(
+            operation,
+            "the transaction is being committed, and has either ended or written nothing yet;"
+                + " publish before the commit, or flush the persistence context before it");
+      }
+    } catch (SQLException e) {
+      throw new OutboxException(operation + " failed: the connection does not answer", e);
+    }
+  }
+
+  /** It knows nothing of JTA, and with autocommit off it would roll back when it is returned. */
+  private boolean isHikari() {
+    return HIKARI && HikariTarget.of(dataSource) != null;
+  }
+
+  /** Tells whether the driver says that the server has a transaction open. */
+  private static boolean isOpen(Connection connection) throws SQLException {
+    return connection.isWrapperFor(BaseConnection.class)
+        && connection.unwrap(BaseConnection.class).getTransactionState() != TransactionState.IDLE;
   }
 
   private static OutboxException refused(String operation, String why) {

@@ -1,0 +1,130 @@
+package dev.outbox4j.examples.shop;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.outbox4j.OutboxException;
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.spring.OutboxTemplate;
+import jakarta.persistence.EntityManager;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Consumer;
+import org.hibernate.BaseSessionEventListener;
+import org.hibernate.Session;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Test;
+import org.springframework.beans.factory.annotation.Autowired;
+import org.springframework.boot.test.context.SpringBootTest;
+import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.test.context.DynamicPropertyRegistry;
+import org.springframework.test.context.DynamicPropertySource;
+import org.springframework.test.context.TestPropertySource;
+import org.springframework.transaction.PlatformTransactionManager;
+import org.springframework.transaction.support.TransactionTemplate;
+
+/** Publishing from what JPA and Hibernate call while they commit, and after they have. */
+@SpringBootTest(webEnvironment = SpringBootTest.WebEnvironment.NONE, properties = "outbox4j.auto-start=false")
+class PublishAtCommitTest {
+  @DynamicPropertySource
+  static void server(DynamicPropertyRegistry registry) {
+    Server.register(registry);
+  }
+
+  @Autowired PlatformTransactionManager transactions;
+  @Autowired OutboxTemplate outbox;
+  @Autowired EntityManager entities;
+  @Autowired JdbcTemplate jdbc;
+
+  @BeforeEach
+  void empty() {
+    inTransaction( // a pool may have autocommit off
+        manager -> {
+          jdbc.execute("create table if not exists parcel (id text primary key, place text not null)");
+          jdbc.update("delete from parcel");
+          jdbc.update("delete from outbox");
+        });
+  }
+
+  private int messages() {
+    return jdbc.queryForObject("select count(*)::int from outbox", Integer.class);
+  }
+
+  private void inTransaction(Consumer<EntityManager> action) {
+    new TransactionTemplate(transactions).executeWithoutResult(status -> action.accept(entities));
+  }
+
+  @Test
+  void anEntityListenerPublishesWhileTheCommitFlushes() {
+    inTransaction(manager -> manager.persist(new Parcel("p-1", "here")));
+    assertThat(messages()).isEqualTo(1);
+    inTransaction(manager -> manager.find(Parcel.class, "p-1").moveTo("there"));
+    assertThat(messages()).as("before and after the update").isEqualTo(3);
+  }
+
+  @Test
+  void theMessageOfAnEntityListenerIsRolledBackWithTheFlushThatFails() {
+    inTransaction(manager -> manager.persist(new Parcel("p-1", "here")));
+    assertThatThrownBy(
+            () -> inTransaction(manager -> manager.find(Parcel.class, "p-1").moveTo(null)))
+        .hasMessageContaining("place");
+    assertThat(messages()).as("of the insert").isEqualTo(1);
+  }
+
+  @Test
+  void aListenerOfHibernateCannotPublishAfterTheCommit() {
+    List<String> told = new ArrayList<>();
+    inTransaction(
+        manager -> {
+          manager.unwrap(Session.class).addEventListeners(publishAfterCommit(told));
+          manager.persist(new Parcel("p-1", "here"));
+        });
+    assertThat(told).singleElement().satisfies(text -> assertThat(text).contains("publish refused", "ended"));
+    assertThat(messages()).as("of the entity listener").isEqualTo(1);
+  }
+
+  BaseSessionEventListener publishAfterCommit(List<String> told) {
+    return new BaseSessionEventListener() {
+      @Override
+      public void transactionCompletion(boolean successful) {
+        try {
+          outbox.publish(OutboxMessage.to("nobody").type("late").body("x").build());
+          told.add("published");
+        } catch (OutboxException refused) {
+          told.add(refused.getMessage());
+        }
+      }
+    };
+  }
+
+  /** As many Hibernate services have it. */
+  @Nested
+  @TestPropertySource(
+      properties = {
+        "spring.datasource.hikari.auto-commit=false",
+        "spring.jpa.properties.hibernate.connection.provider_disables_autocommit=true"
+      })
+  class InAPoolWithoutAutocommit {
+    @Autowired OutboxTemplate ofThisPool;
+    @Autowired PlatformTransactionManager transactionsOfThisPool;
+    @Autowired EntityManager entitiesOfThisPool;
+
+    @BeforeEach
+    void take() {
+      outbox = ofThisPool;
+      transactions = transactionsOfThisPool;
+      entities = entitiesOfThisPool;
+    }
+
+    @Test
+    void anEntityListenerPublishesWhileTheCommitFlushes() {
+      PublishAtCommitTest.this.anEntityListenerPublishesWhileTheCommitFlushes();
+    }
+
+    @Test
+    void aListenerOfHibernateCannotPublishAfterTheCommit() {
+      PublishAtCommitTest.this.aListenerOfHibernateCannotPublishAfterTheCommit();
+    }
+  }
+}
