@@ -8,12 +8,17 @@ import dev.outbox4j.Payload;
 import dev.outbox4j.TypeRef;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
 import java.lang.reflect.Parameter;
 import java.lang.reflect.Type;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.core.GenericTypeResolver;
+import org.springframework.core.annotation.AnnotatedElementUtils;
+import org.springframework.scheduling.annotation.Async;
+import org.springframework.util.ClassUtils;
 import org.springframework.util.ReflectionUtils;
 
 /** A method that handles messages, on its bean. Immutable. */
@@ -33,13 +38,15 @@ final class HandlerMethod {
    * @param bean the bean, or the proxy that stands for it
    */
   HandlerMethod(List<String> types, Method method, Class<?> beanClass, Object bean) {
-    this.name = beanClass.getName() + "." + method.getName();
+    this.name = ClassUtils.getUserClass(beanClass).getName() + "." + method.getName();
     this.types = types;
     this.bean = bean;
     this.takesDelivery = new boolean[method.getParameterCount()];
     this.body = body(bodyType(method, beanClass));
     this.returnsNothing = method.getReturnType() == void.class;
     requireResult(method.getReturnType());
+    requireResultOfAsync(method, beanClass);
+    requireProxied(method);
     if (types.isEmpty() && body.type() != Payload.class) {
       throw fault(
           "handles all types that have no method of their own, so its body must be a Payload, not "
@@ -87,6 +94,32 @@ final class HandlerMethod {
           "returns "
               + result.getName()
               + "; it may return nothing, an Outcome or a CompletionStage");
+    }
+  }
+
+  private void requireResultOfAsync(Method method, Class<?> beanClass) {
+    boolean async =
+        AnnotatedElementUtils.hasAnnotation(method, Async.class)
+            || AnnotatedElementUtils.hasAnnotation(beanClass, Async.class);
+    if (async && !CompletableFuture.class.isAssignableFrom(method.getReturnType())) {
+      throw fault(
+          "is @Async and returns "
+              + method.getReturnType().getName()
+              + (returnsNothing
+                  ? ", so its messages would be acked before it has run"
+                  : ", which Spring refuses at each call")
+              + "; return a CompletableFuture, or drop @Async");
+    }
+  }
+
+  private void requireProxied(Method method) {
+    if (Modifier.isFinal(method.getModifiers())
+        && !Modifier.isStatic(method.getModifiers())
+        && AopUtils.isCglibProxy(bean)) {
+      throw fault(
+          "is final, so it would run on the bean's proxy, without the bean's fields and without"
+              + " what the proxy adds, such as transactions; make it and its class open, that is,"
+              + " drop 'final'");
     }
   }
 

@@ -19,6 +19,7 @@ import org.springframework.boot.context.properties.EnableConfigurationProperties
 import org.springframework.boot.sql.init.dependency.DependsOnDatabaseInitialization;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Import;
+import org.springframework.context.annotation.Lazy;
 import org.springframework.core.env.Environment;
 
 /**
@@ -101,7 +102,7 @@ public final class OutboxAutoConfiguration {
       SchemaValidator validator,
       ConfigurableListableBeanFactory beans) {
     return new OutboxSchemaInitializer(
-        properties, FlywayOwner.of(beans, store.dataSource()), validator);
+        properties, () -> FlywayOwner.of(beans, store.dataSource()), validator);
   }
 
   @Bean
@@ -128,6 +129,7 @@ public final class OutboxAutoConfiguration {
   }
 
   @Bean
+  @Lazy // a service that only publishes need not say where to listen
   @ConditionalOnMissingBean
   @ConditionalOnProperty(prefix = "outbox4j.listen", name = "enabled", matchIfMissing = true)
   NotificationSource outboxNotificationSource(OutboxProperties properties, PostgresStore store) {
@@ -146,12 +148,14 @@ public final class OutboxAutoConfiguration {
         environment.getProperty("spring.threads.virtual.enabled", Boolean.class, false)
             && Runtime.version().feature() >= 21;
     return new OutboxLifecycle(
-        new SubscriberFactory(beans, properties, store, virtualThreads), properties.autoStart());
+        new SubscriberFactory(beans, environment, properties, store, virtualThreads),
+        properties.autoStart());
   }
 
   @Bean
   @ConditionalOnMissingBean
-  OutboxStatusCheck outboxStatusCheck(OutboxLifecycle lifecycle, SchemaValidator validator) {
-    return new OutboxStatusCheck(lifecycle::health, validator);
+  OutboxStatusCheck outboxStatusCheck(
+      OutboxProperties properties, OutboxLifecycle lifecycle, SchemaValidator validator) {
+    return new OutboxStatusCheck(lifecycle, properties.validate() ? validator : null);
   }
 }

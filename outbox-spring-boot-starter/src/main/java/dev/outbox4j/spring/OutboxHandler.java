@@ -5,6 +5,7 @@ import java.lang.annotation.ElementType;
 import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
+import org.springframework.aot.hint.annotation.Reflective;
 
 /**
  * Marks a method of a bean that handles messages of a queue.
@@ -12,7 +13,9 @@ import java.lang.annotation.Target;
  * <p>The method takes the body, the {@link dev.outbox4j.Delivery}, or both. The body is decoded to
  * the type of the parameter, type arguments included. The method returns nothing, an {@link
  * dev.outbox4j.Outcome} or a {@link java.util.concurrent.CompletionStage}; it throws to say that
- * the attempt failed. It must be thread-safe and idempotent: delivery is at least once.
+ * the attempt failed. It must be thread-safe and idempotent: delivery is at least once. With {@link
+ * org.springframework.scheduling.annotation.Async} it must return a {@link
+ * java.util.concurrent.CompletableFuture}. On a bean with a proxy it must not be final.
  *
  * <p>All methods of one queue share a subscriber, whose settings are {@code outbox4j.subscriber.*}
  * and {@code outbox4j.queues.<queue>.*}. A method that breaks these rules keeps the context from
@@ -21,6 +24,7 @@ import java.lang.annotation.Target;
 @Documented
 @Retention(RetentionPolicy.RUNTIME)
 @Target(ElementType.METHOD)
+@Reflective(HandlerHints.class)
 public @interface OutboxHandler {
 
   /** {@return the queue; may hold placeholders such as <code>${shop.queue}</code>} */

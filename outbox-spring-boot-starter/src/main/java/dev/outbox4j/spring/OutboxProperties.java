@@ -21,7 +21,8 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  *     kept as dead letters
  * @param migrate whether the tables are created and upgraded when the service starts, after the
  *     service's own migrations
- * @param validate whether the service refuses to start with a schema that does not fit
+ * @param validate whether the service refuses to start with a schema that does not fit, and health
+ *     is down with one
  * @param autoStart whether subscribers start with the service; without it the service only
  *     publishes, and its handlers are checked but get no message
  * @param notifyMode when publishing notifies subscribers; NEVER for transactions that are prepared
@@ -68,10 +69,10 @@ public record OutboxProperties(
       @Nullable String username,
       @Nullable String password) {
 
-    /** Leaves the password out. */
+    /** Leaves the password out, and the URL, which may hold one, too. */
     @Override
     public String toString() {
-      return "Listen[enabled=" + enabled + ", url=" + url + ", username=" + username + "]";
+      return "Listen[enabled=" + enabled + ", username=" + username + "]";
     }
   }
 

@@ -1,6 +1,7 @@
 package dev.outbox4j.spring;
 
 import dev.outbox4j.postgres.SchemaValidator;
+import java.util.function.Supplier;
 import javax.sql.DataSource;
 import org.springframework.beans.factory.InitializingBean;
 
@@ -10,17 +11,17 @@ import org.springframework.beans.factory.InitializingBean;
  */
 final class OutboxSchemaInitializer implements InitializingBean {
   private final OutboxProperties properties;
-  private final DataSource owner;
+  private final Supplier<DataSource> owner;
   private final SchemaValidator validator;
 
   /**
    * Takes what it needs; {@link #afterPropertiesSet} does the work.
    *
-   * @param owner connections of the tables' owner
+   * @param owner finds connections of the tables' owner; asked only to migrate
    * @param validator compares, as the service's own role
    */
   OutboxSchemaInitializer(
-      OutboxProperties properties, DataSource owner, SchemaValidator validator) {
+      OutboxProperties properties, Supplier<DataSource> owner, SchemaValidator validator) {
     this.properties = properties;
     this.owner = owner;
     this.validator = validator;
@@ -29,7 +30,7 @@ final class OutboxSchemaInitializer implements InitializingBean {
   @Override
   public void afterPropertiesSet() {
     if (properties.migrate()) {
-      Tables.migrations(properties).migrate(owner);
+      Tables.migrations(properties).migrate(owner.get());
     }
     if (properties.validate()) {
       validator.validateSchema().requireValid();

@@ -6,7 +6,7 @@ import java.util.Map;
 /**
  * What a health endpoint shows of the outbox. Immutable.
  *
- * @param up whether all subscribers are healthy, and the schema fits
+ * @param up whether all subscribers that are meant to run are healthy, and the schema fits
  * @param details what is known of each; no payload, header or credential
  */
 public record OutboxStatus(boolean up, Map<String, Object> details) {

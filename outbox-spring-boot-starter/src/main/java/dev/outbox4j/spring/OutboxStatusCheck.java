@@ -1,24 +1,31 @@
 package dev.outbox4j.spring;
 
 import dev.outbox4j.SubscriberHealth;
+import dev.outbox4j.SubscriberState;
 import dev.outbox4j.postgres.SchemaFault;
 import dev.outbox4j.postgres.SchemaReport;
 import dev.outbox4j.postgres.SchemaValidator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Asks the subscribers, from memory, and the database whether the schema fits, which also tells
- * whether it answers. Thread-safe. What the health indicators of all versions of Spring Boot show.
+ * whether it answers; with {@code outbox4j.validate=false} only the former. Thread-safe. What the
+ * health indicators of all versions of Spring Boot show.
  */
 public final class OutboxStatusCheck {
-  private final Supplier<List<SubscriberHealth>> subscribers;
-  private final SchemaValidator validator;
+  private final OutboxLifecycle lifecycle;
+  private final @Nullable SchemaValidator validator;
 
-  OutboxStatusCheck(Supplier<List<SubscriberHealth>> subscribers, SchemaValidator validator) {
-    this.subscribers = subscribers;
+  /**
+   * Takes what it asks.
+   *
+   * @param validator null if the schema is none of its business
+   */
+  OutboxStatusCheck(OutboxLifecycle lifecycle, @Nullable SchemaValidator validator) {
+    this.lifecycle = lifecycle;
     this.validator = validator;
   }
 
@@ -28,15 +35,25 @@ public final class OutboxStatusCheck {
    * @return the answer
    */
   public OutboxStatus check() {
-    SchemaReport schema = validator.validateSchema();
-    List<SubscriberHealth> healths = subscribers.get();
-    boolean up = schema.valid() && healths.stream().allMatch(SubscriberHealth::healthy);
+    SchemaReport schema = validator == null ? null : validator.validateSchema();
+    boolean startDue = lifecycle.startDue();
+    List<SubscriberHealth> healths = lifecycle.health();
+    boolean up =
+        (schema == null || schema.valid())
+            && healths.stream().allMatch(health -> asItShouldBe(health, startDue));
     Map<String, Object> details = new LinkedHashMap<>();
-    details.put(
-        "schema",
-        schema.valid() ? "valid" : schema.faults().stream().map(SchemaFault::toString).toList());
+    details.put("schema", schema == null ? "not validated" : told(schema));
     details.put("subscribers", bySubscriber(healths));
     return new OutboxStatus(up, details);
+  }
+
+  /** One that nobody has started, and nobody was to start, is as it should be. */
+  private static boolean asItShouldBe(SubscriberHealth health, boolean startDue) {
+    return health.healthy() || (health.state() == SubscriberState.NEW && !startDue);
+  }
+
+  private static Object told(SchemaReport schema) {
+    return schema.valid() ? "valid" : schema.faults().stream().map(SchemaFault::toString).toList();
   }
 
   /** Returns what is known of each, by its name and in the order given. */
@@ -49,7 +66,9 @@ public final class OutboxStatusCheck {
   private static Map<String, Object> details(SubscriberHealth health) {
     Map<String, Object> details = new LinkedHashMap<>();
     details.put("state", health.state());
-    details.put("healthy", health.healthy());
+    if (health.state() != SubscriberState.NEW) {
+      details.put("healthy", health.healthy());
+    }
     details.put("listener", health.listener());
     details.put("inFlight", health.inFlight());
     details.put("running", health.running());

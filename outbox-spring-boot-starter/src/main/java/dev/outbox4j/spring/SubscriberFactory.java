@@ -13,12 +13,16 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import org.springframework.aop.scope.ScopedProxyUtils;
+import org.springframework.beans.factory.BeanFactoryUtils;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.core.env.Environment;
 
 /** Makes a subscriber of each queue that has a handler. */
 final class SubscriberFactory {
   private final ConfigurableListableBeanFactory beans;
+  private final Environment environment;
   private final OutboxProperties properties;
   private final PostgresStore store;
   private final boolean virtualByDefault;
@@ -29,10 +33,12 @@ final class SubscriberFactory {
 
   SubscriberFactory(
       ConfigurableListableBeanFactory beans,
+      Environment environment,
       OutboxProperties properties,
       PostgresStore store,
       boolean virtualByDefault) {
     this.beans = beans;
+    this.environment = environment;
     this.properties = properties;
     this.store = store;
     this.virtualByDefault = virtualByDefault;
@@ -43,11 +49,13 @@ final class SubscriberFactory {
   }
 
   /**
-   * Returns the subscribers, in the order of their queues, and after them those that are beans.
+   * Returns the subscribers, in the order of their queues, and after them those that are beans of
+   * this context. A parent's are started by the parent.
    *
    * @throws OutboxException if a handler or a setting breaks a rule
    */
   List<OutboxSubscriber> create() {
+    QueueSettings.requireKnown(environment);
     Map<String, List<HandlerMethod>> methods = HandlerMethods.of(beans);
     Set<String> unheard = new TreeSet<>(properties.queues().keySet());
     unheard.removeAll(methods.keySet());
@@ -58,7 +66,11 @@ final class SubscriberFactory {
     }
     List<OutboxSubscriber> subscribers = new ArrayList<>();
     methods.forEach((queue, handlers) -> subscribers.add(create(queue, handlers)));
-    beans.getBeanProvider(OutboxSubscriber.class).orderedStream().forEach(subscribers::add);
+    for (String name : beans.getBeanNamesForType(OutboxSubscriber.class)) { // without the parents'
+      if (!ScopedProxyUtils.isScopedTarget(name)) {
+        subscribers.add(beans.getBean(name, OutboxSubscriber.class));
+      }
+    }
     return List.copyOf(subscribers);
   }
 
@@ -70,7 +82,7 @@ final class SubscriberFactory {
       } else {
         builder.deadLetters(deadLetters());
       }
-      source.ifAvailable(builder::listen);
+      listen(builder);
       codec.ifAvailable(builder::codec);
       observers.orderedStream().forEach(builder::events);
       new SubscriberSettings(
@@ -82,6 +94,18 @@ final class SubscriberFactory {
     } catch (IllegalArgumentException | IllegalStateException e) {
       throw new OutboxException(
           "The subscriber of queue '%s' cannot be built: %s".formatted(queue, e.getMessage()), e);
+    }
+  }
+
+  /** Where nothing may ever start, where to listen is looked for at the start only. */
+  private void listen(OutboxSubscriber.Builder builder) {
+    if (properties.autoStart()) {
+      source.ifAvailable(builder::listen);
+    } else if (BeanFactoryUtils.beanNamesForTypeIncludingAncestors(
+                beans, NotificationSource.class, true, false)
+            .length
+        > 0) {
+      builder.listen((channel, listener) -> source.getObject().listen(channel, listener));
     }
   }
 

@@ -13,8 +13,11 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import org.junit.jupiter.api.Test;
 import org.springframework.aop.framework.ProxyFactory;
+import org.springframework.aot.hint.ReflectionHints;
+import org.springframework.aot.hint.annotation.Reflective;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 import org.springframework.core.env.MapPropertySource;
+import org.springframework.scheduling.annotation.Async;
 
 class HandlerMethodsTest {
 
@@ -161,6 +164,68 @@ class HandlerMethodsTest {
           .isInstanceOf(OutboxException.class)
           .hasMessageContaining("Hidden.other cannot be called on the bean's proxy");
     }
+  }
+
+  static class AckedTooEarly {
+    @Async
+    @OutboxHandler(queue = "orders", type = "a")
+    void handle(Item item) {}
+  }
+
+  @Async
+  static class AsyncClass {
+    @OutboxHandler(queue = "orders", type = "a")
+    Outcome handle(Item item) {
+      return Outcome.ack();
+    }
+  }
+
+  static class AsyncStage {
+    @Async
+    @OutboxHandler(queue = "orders", type = "a")
+    CompletableFuture<Void> handle(Item item) {
+      return CompletableFuture.completedFuture(null);
+    }
+  }
+
+  @Test
+  void refusesAnAsyncMethodThatDoesNotSayWhenItIsDone() {
+    refuses(AckedTooEarly.class, "acked before it has run", "return a CompletableFuture");
+    refuses(AsyncClass.class, "AsyncClass.handle is @Async", "return a CompletableFuture");
+    assertThat(of(AsyncStage.class)).containsOnlyKeys("orders");
+  }
+
+  static class Final {
+    @OutboxHandler(queue = "orders", type = "a")
+    public final void handle(Item item) {}
+  }
+
+  @Test
+  void refusesAFinalMethodOnAProxyAndTakesItOnThePlainBean() {
+    ProxyFactory proxy = new ProxyFactory(new Final());
+    proxy.setProxyTargetClass(true);
+    Object bean = proxy.getProxy();
+    try (AnnotationConfigApplicationContext context = new AnnotationConfigApplicationContext()) {
+      context.registerBean("final", Final.class, () -> (Final) bean);
+      context.refresh();
+      assertThatThrownBy(() -> HandlerMethods.of(context.getBeanFactory()))
+          .isInstanceOf(OutboxException.class)
+          .hasMessageContaining("Final.handle is final");
+    }
+    assertThat(of(Final.class)).containsOnlyKeys("orders");
+  }
+
+  @Test
+  void tellsAotOfTheMethodAndOfItsBody() throws NoSuchMethodException {
+    ReflectionHints hints = new ReflectionHints();
+    new HandlerHints()
+        .registerReflectionHints(
+            hints, Good.class.getDeclaredMethod("severalTypes", Delivery.class, List.class));
+    assertThat(hints.getTypeHint(Good.class)).isNotNull();
+    assertThat(hints.getTypeHint(Item.class)).isNotNull();
+    assertThat(hints.getTypeHint(Delivery.class)).isNull();
+    assertThat(OutboxHandler.class.getAnnotation(Reflective.class).value())
+        .containsExactly(HandlerHints.class);
   }
 
   private static void refuses(Class<?> bean, String... texts) {
