@@ -10,14 +10,15 @@ import jakarta.persistence.EntityManager;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
-import org.hibernate.BaseSessionEventListener;
 import org.hibernate.Session;
+import org.hibernate.SessionEventListener;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.test.annotation.DirtiesContext;
 import org.springframework.test.context.DynamicPropertyRegistry;
 import org.springframework.test.context.DynamicPropertySource;
 import org.springframework.test.context.TestPropertySource;
@@ -26,6 +27,7 @@ import org.springframework.transaction.support.TransactionTemplate;
 
 /** Publishing from what JPA and Hibernate call while they commit, and after they have. */
 @SpringBootTest(webEnvironment = SpringBootTest.WebEnvironment.NONE, properties = "outbox4j.auto-start=false")
+@DirtiesContext // closed while the server still runs
 class PublishAtCommitTest {
   @DynamicPropertySource
   static void server(DynamicPropertyRegistry registry) {
@@ -84,8 +86,8 @@ class PublishAtCommitTest {
     assertThat(messages()).as("of the entity listener").isEqualTo(1);
   }
 
-  BaseSessionEventListener publishAfterCommit(List<String> told) {
-    return new BaseSessionEventListener() {
+  SessionEventListener publishAfterCommit(List<String> told) {
+    return new SessionEventListener() {
       @Override
       public void transactionCompletion(boolean successful) {
         try {
@@ -105,6 +107,7 @@ class PublishAtCommitTest {
         "spring.datasource.hikari.auto-commit=false",
         "spring.jpa.properties.hibernate.connection.provider_disables_autocommit=true"
       })
+  @DirtiesContext
   class InAPoolWithoutAutocommit {
     @Autowired OutboxTemplate ofThisPool;
     @Autowired PlatformTransactionManager transactionsOfThisPool;
