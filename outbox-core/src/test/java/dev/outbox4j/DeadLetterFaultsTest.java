@@ -139,30 +139,34 @@ class DeadLetterFaultsTest extends EngineFixture {
             throw new UndecodableException("not a number");
           }
         };
-    start(
-        builder()
-            .codec(codec)
-            .on(
-                "rejected",
-                Payload.class,
-                (body, delivery) -> {
-                  return Outcome.reject("no");
-                })
-            .on("undecodable", Integer.class, (number, delivery) -> {}));
-    await()
-        .untilAsserted(
-            () ->
-                assertThat(store.rows())
-                    .filteredOn(row -> row.lastError() != null)
-                    .hasSize(200)
-                    .allSatisfy(
-                        row -> {
-                          assertThat(row.attempts())
-                              .isEqualTo("rejected".equals(row.type()) ? 1 : 0);
-                          assertThat(row.deliveries()).as("given back").isZero();
-                        }));
-    broken.set(false);
-    await().untilAsserted(() -> assertThat(store.deadRows()).hasSize(1_000));
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start(
+          builder()
+              .codec(codec)
+              .on(
+                  "rejected",
+                  Payload.class,
+                  (body, delivery) -> {
+                    return Outcome.reject("no");
+                  })
+              .on("undecodable", Integer.class, (number, delivery) -> {}));
+      await()
+          .untilAsserted(
+              () ->
+                  assertThat(store.rows())
+                      .filteredOn(row -> row.lastError() != null)
+                      .hasSize(200)
+                      .allSatisfy(
+                          row -> {
+                            assertThat(row.attempts())
+                                .isEqualTo("rejected".equals(row.type()) ? 1 : 0);
+                            assertThat(row.deliveries()).as("given back").isZero();
+                          }));
+      broken.set(false);
+      await().untilAsserted(() -> assertThat(store.deadRows()).hasSize(1_000));
+      assertThat(logs.lines())
+          .anyMatch(line -> line.contains("cannot be dead-lettered now; put off by PT30S"));
+    }
     assertThat(store.deadRows()).extracting("attempts").contains(0, 1);
   }
 

@@ -12,6 +12,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 
 /** A stop while handlers, the store or the network do not end. */
@@ -63,14 +64,166 @@ class DrainFaultsTest extends EngineFixture {
       assertThat(logs.lines())
           .anyMatch(line -> line.contains("[clean] stopped after"))
           .noneMatch(line -> line.contains("drain ended with"))
+          .noneMatch(line -> line.contains("an observer blocks"))
           .noneMatch(line -> line.contains("not everything"));
     }
     assertThat(store.rows()).isEmpty();
     assertThat(subscriber.health().listener()).isEqualTo(SubscriberHealth.Listener.DOWN);
     assertThat(stopped).hasValue(1);
-    await().until(() -> !alive("outbox-clean-lease-keeper"));
-    await().until(() -> !alive("outbox-clean-fetcher"));
-    await().until(() -> !alive("outbox-clean-completer"));
+    await().until(() -> !anyAlive("outbox-clean-"));
+  }
+
+  @Test
+  void theOldestMessageInFlightIsTheOneThatWasClaimedFirst() {
+    CountDownLatch finish = new CountDownLatch(1);
+    start(
+        builder()
+            .workers(8)
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  finish.await();
+                }));
+    for (int i = 1; i <= 8; i++) { // each by a claim of its own
+      int running = i;
+      publish("t");
+      await()
+          .pollInterval(Duration.ofMillis(1))
+          .until(() -> subscriber.health().running() == running);
+    }
+    assertThat(subscriber.health().oldest())
+        .hasValueSatisfying(oldest -> assertThat(oldest.id()).isEqualTo(store.rows().get(0).id()));
+    finish.countDown();
+  }
+
+  @Test
+  void aStopWaitsForTheClaimUnderWayAndGivesBackWhatItBrings() throws Exception {
+    AtomicInteger claims = new AtomicInteger();
+    CountDownLatch answer = new CountDownLatch(1);
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("claim") && claims.incrementAndGet() == 2) {
+            awaitIgnoringInterrupts(answer);
+          }
+        });
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start(builder().workers(1).on("t", (payload, delivery) -> {}));
+      await().until(() -> claims.get() == 2);
+      publish("t");
+      Thread stopper = new Thread(subscriber::stop);
+      stopper.start();
+      await().until(() -> stopper.getState() == Thread.State.TIMED_WAITING);
+      answer.countDown();
+      stopper.join(20_000);
+      assertThat(logs.lines())
+          .anyMatch(line -> line.contains("stopped after"))
+          .noneMatch(line -> line.contains("drain ended with"));
+    }
+    assertThat(store.rows())
+        .singleElement()
+        .satisfies(row -> assertThat(row.leaseUntil()).isNull())
+        .satisfies(row -> assertThat(row.deliveries()).isZero());
+  }
+
+  @Test
+  void aStopWaitsForTheLastOutcomesToBeWritten() {
+    AtomicBoolean stopping = new AtomicBoolean();
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("ack")) { // it takes longer than the graceful timeout
+            await().untilTrue(stopping);
+            LockSupport.parkNanos(Duration.ofMillis(800).toNanos());
+          }
+        });
+    publish("t");
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start(builder().on("t", (payload, delivery) -> {}));
+      await().until(() -> store.calls("ack") == 1);
+      stopping.set(true);
+      subscriber.stop();
+      assertThat(logs.lines()).noneMatch(line -> line.contains("drain ended with"));
+    }
+    assertThat(store.rows()).isEmpty();
+  }
+
+  @Test
+  void aStopWaitsForTheRenewalUnderWay() {
+    AtomicBoolean renewing = new AtomicBoolean();
+    AtomicBoolean renewed = new AtomicBoolean();
+    CountDownLatch never = new CountDownLatch(1);
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("renew")) {
+            renewing.set(true);
+            await()
+                .pollInterval(Duration.ofMillis(20))
+                .until(() -> !anyAlive("outbox-renewed-completer"));
+          }
+        });
+    store.afterEach(operation -> renewed.set(renewed.get() || operation.equals("renew")));
+    publish("t");
+    start(
+        builder()
+            .name("renewed")
+            .lease(Duration.ofMillis(400))
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  awaitIgnoringInterrupts(never);
+                }));
+    try {
+      await().untilTrue(renewing);
+      subscriber.stop();
+      assertThat(renewed).isTrue();
+    } finally {
+      never.countDown();
+    }
+  }
+
+  @Test
+  void anOutcomeThatIsRefusedToTheEndIsLeftBehindAndIsNoTimeout() {
+    AtomicInteger timeouts = new AtomicInteger();
+    publish("t");
+    store.failWrites(store.rows().get(0).id(), OutboxStoreException.Fault.ROW);
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start(
+          builder()
+              .events(
+                  new SubscriberEvents() {
+                    @Override
+                    public void drainTimedOut(String name, int left) {
+                      timeouts.incrementAndGet();
+                    }
+                  })
+              .on("t", (payload, delivery) -> {}));
+      await().until(() -> subscriber.health().failing());
+      await().until(() -> subscriber.health().inFlight() == 0); // it waits aside
+      subscriber.stop();
+      assertThat(logs.lines())
+          .anyMatch(line -> line.contains("drain ended with 1 row(s) left"))
+          .anyMatch(line -> line.contains("not everything in flight was finished"));
+    }
+    assertThat(timeouts).hasValue(0);
+  }
+
+  @Test
+  void aStopEndsTheThreadsThatDecidedAboutTimeouts() {
+    CountDownLatch never = new CountDownLatch(1);
+    publish("t");
+    start(
+        builder()
+            .name("timed")
+            .handlerTimeout(Duration.ofMillis(50))
+            .retry(RetryPolicy.constant(Duration.ofHours(1)))
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  never.await();
+                }));
+    await().until(() -> anyAlive("outbox-timed-handler-timeout"));
+    await().until(() -> store.rows().get(0).attempts() == 1);
+    subscriber.stop();
+    await().until(() -> !anyAlive("outbox-timed-"));
   }
 
   @Test
@@ -188,6 +341,7 @@ class DrainFaultsTest extends EngineFixture {
     assertThat(drain.timeouts).containsExactly(2);
     assertThat(drain.releases.get()).isGreaterThan(2);
     assertThat(store.rows()).hasSize(2).allSatisfy(row -> assertThat(row.leaseUntil()).isNotNull());
+    await().until(() -> !anyAlive("outbox-drained-completer")); // it does not try for ever
   }
 
   /** Quick handlers make the subscriber hold rows ready, so that slow ones come to wait. */
@@ -219,6 +373,7 @@ class DrainFaultsTest extends EngineFixture {
     publishQuickOnesAndThen(3);
     start(
         builder()
+            .name("drained")
             .workers(1)
             .on("quick", (payload, delivery) -> {})
             .gracefulTimeout(Duration.ofSeconds(1))
@@ -258,9 +413,14 @@ class DrainFaultsTest extends EngineFixture {
       publish("t");
       CompletableFuture<Void> stopped = CompletableFuture.runAsync(subscriber::stop);
       // it ends after the workers
-      await().until(() -> !alive("outbox-late-claim-completer"));
+      await().until(() -> !anyAlive("outbox-late-claim-completer"));
       answer.countDown();
       stopped.get(20, TimeUnit.SECONDS);
+      assertThat(logs.lines())
+          .anyMatch(
+              line ->
+                  line.contains("handlers finished: true")
+                      && line.contains("given back: true, last claim answered: false"));
       await() // behind the stop
           .untilAsserted(
               () ->
@@ -271,9 +431,9 @@ class DrainFaultsTest extends EngineFixture {
     assertThat(store.rows()).singleElement().extracting("leaseUntil").isNull();
   }
 
-  private static boolean alive(String thread) {
+  private static boolean anyAlive(String prefix) {
     return Thread.getAllStackTraces().keySet().stream()
-        .anyMatch(each -> each.getName().equals(thread));
+        .anyMatch(each -> each.getName().startsWith(prefix));
   }
 
   @Test

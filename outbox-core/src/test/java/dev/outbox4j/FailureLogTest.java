@@ -61,6 +61,58 @@ class FailureLogTest extends EngineFixture {
   }
 
   @Test
+  void whatAHandlerThrewIsThereForThoseWhoLookCloser() {
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start(
+          builder()
+              .maxDeliveries(Integer.MAX_VALUE)
+              .retry(RetryPolicy.constant(Duration.ofHours(1)).attempts(Integer.MAX_VALUE))
+              .on(
+                  "throws",
+                  (Payload payload, Delivery delivery) -> {
+                    throw new IllegalStateException("secret");
+                  })
+              .on(
+                  "throws what cannot be read",
+                  (Payload payload, Delivery delivery) -> {
+                    throw new Unreadable();
+                  })
+              .on(
+                  "asks",
+                  (payload, delivery) -> {
+                    return Outcome.retryAfter(Duration.ofHours(1));
+                  }));
+      publish("throws");
+      publish("throws what cannot be read");
+      publish("asks");
+      await().until(() -> store.rows().stream().allMatch(row -> row.attempts() == 1));
+      stop();
+      List<String> closer =
+          logs.lines().stream()
+              .filter(line -> line.startsWith("DEBUG") && line.contains(" failed"))
+              .toList();
+      assertThat(closer).hasSize(2);
+      assertThat(closer)
+          .anyMatch(
+              line ->
+                  line.contains("type=throws,")
+                      && line.contains("java.lang.IllegalStateException\n\tat "))
+          .anyMatch(line -> line.endsWith(" failed with " + Unreadable.class.getName()))
+          .noneMatch(line -> line.contains("secret"));
+      assertThat(told(logs)).anyMatch(line -> line.contains("attempt 1 of any number failed"));
+    }
+  }
+
+  private static final class Unreadable extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    public StackTraceElement[] getStackTrace() {
+      throw new IllegalStateException("broken");
+    }
+  }
+
+  @Test
   void aHandlerThatRanTooLongIsOneLineAndItsPolicyIsAskedOnce() {
     AtomicInteger asked = new AtomicInteger();
     CountDownLatch ended = new CountDownLatch(1);

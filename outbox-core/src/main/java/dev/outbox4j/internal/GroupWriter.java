@@ -361,7 +361,9 @@ final class GroupWriter {
         asideDueAt = now + asideBackoff.nextNanos();
       }
     }
-    hold(from, aside);
+    if (!hold(from, aside)) {
+      return;
+    }
     health.held(
         kind.operation(),
         "row "
@@ -387,8 +389,7 @@ final class GroupWriter {
     if (group.size() == 1 && from != aside) {
       InFlight row = group.get(0);
       if (failure.fault() == Fault.ROW) {
-        hold(from, aside);
-        refused(row, failure);
+        refused(row, failure, hold(from, aside));
       } else {
         taken(from.removeFirst());
         between.addLast(row);
@@ -415,15 +416,16 @@ final class GroupWriter {
     return failuresInRow > 1 || from != fresh;
   }
 
-  private void refused(InFlight row, OutboxStoreException failure) {
+  private void refused(InFlight row, OutboxStoreException failure, boolean kept) {
     shared
         .warnings()
         .error(
             log,
             kind.operation().verb(),
-            "the {} of {} cannot be written; it is kept and tried again: {}",
+            "the {} of {} cannot be written{}: {}",
             kind.operation().verb(),
             row,
+            kept ? "; it is kept and tried again" : "", // else that has its own line
             failure.getMessage());
   }
 
@@ -444,20 +446,20 @@ final class GroupWriter {
 
   /**
    * Keeps the first row of a queue for a later try. If there is no room, the one that has been
-   * waiting aside for longest makes way.
+   * waiting aside for longest makes way; false if there is no room even so.
    */
-  private void hold(RowQueue from, RowQueue where) {
+  private boolean hold(RowQueue from, RowQueue where) {
     InFlight row = Objects.requireNonNull(from.peekFirst());
     if (row.parked || from == aside) {
       where.addLast(from.removeFirst());
-      return;
+      return true;
     }
     while (!fits(row) && !aside.isEmpty()) {
       giveUp(aside);
     }
     if (!fits(row)) {
       giveUp(from);
-      return;
+      return false;
     }
     where.addLast(from.removeFirst());
     row.parked = true;
@@ -465,6 +467,7 @@ final class GroupWriter {
     heldBytes += row.bytes();
     registry.parked(row);
     shared.room().mayBeFree();
+    return true;
   }
 
   private void giveUp(RowQueue from) {

@@ -5,6 +5,7 @@ import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.SubscriberEvents.Phase;
 import dev.outbox4j.internal.EngineHealth.Operation;
 import dev.outbox4j.internal.InFlight.State;
+import dev.outbox4j.internal.StuckRows.Company;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.OutboxStore;
 import dev.outbox4j.spi.Written;
@@ -12,12 +13,15 @@ import java.time.Duration;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
 import java.util.function.Predicate;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -28,12 +32,18 @@ import org.slf4j.LoggerFactory;
  * <p>A row that no worker has begun by then is given back, so that another process can handle it. A
  * row whose lease cannot be extended, because another session has locked it or the server refuses
  * the write, is tried again by itself; the others are not affected.
+ *
+ * <p>All queues share one thread, so one whose renewals take too long must not keep it: of such a
+ * queue one statement a round is waited for, after what is due of the others.
  */
 final class RowLeases implements Renewable {
   private static final Logger log = LoggerFactory.getLogger(RowLeases.class);
 
   private static final int MAX_RENEW = 2_000;
   private static final int MAX_REFUSALS = 24;
+
+  /** The most rows that may lose their leases with one whose renewal takes too long. */
+  private static final int FEW = 16;
 
   /** Answers lost in a row after which it is tried whether a row is at fault. */
   private static final int LOST_ANSWERS = 3;
@@ -45,6 +55,7 @@ final class RowLeases implements Renewable {
   private final Completer completer;
   private final Prefetch prefetch;
   private final Duration lease;
+  private final LongSupplier clock;
 
   /** For a connection, and before stuck rows are tried again. */
   private final long longestWait;
@@ -52,10 +63,8 @@ final class RowLeases implements Renewable {
   /** Short beside half a lease, in which a connection that was lost must be replaced. */
   private final long retryPause;
 
-  /** Rows whose lease could not be extended with the others', and since when. */
-  private final Map<InFlight, Long> stuck = new LinkedHashMap<>();
-
-  private long stuckDueAt = System.nanoTime();
+  private final StuckRows stuck = new StuckRows();
+  private long stuckDueAt;
 
   /** Rows whose own renewal got no answer: stuck, if the server answers others. */
   private final List<InFlight> suspects = new ArrayList<>();
@@ -64,25 +73,50 @@ final class RowLeases implements Renewable {
   private int failuresInRow;
   private int lostInRow;
   private long lostSince;
+
+  /** Of this round: queues of which as many rows were refused as are sought in one. */
+  private final Set<String> exhausted = new HashSet<>();
+
+  /** Of this round: the server is in trouble. */
+  private boolean trouble;
+
+  /** Of this round: a statement was refused, and took too long. */
+  private boolean slow;
+
+  // of the statements that were begun together
   private int refusals;
   private long begunAt;
 
   RowLeases(
       SubscriberSettings settings, Engine.Shared shared, Completer completer, Prefetch prefetch) {
+    this(settings, shared, completer, prefetch, System::nanoTime);
+  }
+
+  RowLeases(
+      SubscriberSettings settings,
+      Engine.Shared shared,
+      Completer completer,
+      Prefetch prefetch,
+      LongSupplier clock) {
     this.shared = shared;
     this.store = settings.store();
     this.completer = completer;
     this.prefetch = prefetch;
     this.lease = settings.claiming().lease();
+    this.clock = clock;
+    this.stuckDueAt = clock.getAsLong();
     this.longestWait = Math.min(LONGEST_WAIT, lease.toNanos() / 8);
     this.retryPause = Math.min(LONGEST_WAIT, lease.toNanos() / 32);
   }
 
   @Override
   public void renewDue() {
-    long now = System.nanoTime();
-    begunAt = now;
+    long now = clock.getAsLong();
     suspects.clear(); // of a round that an Error ended
+    stuck.removeSettled();
+    exhausted.clear();
+    trouble = false;
+    slow = false;
     boolean overdue = false;
     List<ClaimedBatch> due = new ArrayList<>();
     for (ClaimedBatch batch : shared.registry().batches()) {
@@ -93,7 +127,7 @@ final class RowLeases implements Renewable {
       }
     }
     boolean failed = !renewBatches(due);
-    if (!failed) {
+    if (!trouble) {
       retryStuck(now);
     }
     if (!failed && !overdue && stuck.isEmpty()) {
@@ -101,7 +135,7 @@ final class RowLeases implements Renewable {
     }
   }
 
-  /** Renews what shares a lease; false if the server is in trouble. */
+  /** Renews what shares a lease; false if some of it is still owed. */
   private boolean renewBatches(List<ClaimedBatch> due) {
     if (due.isEmpty()) {
       return true;
@@ -115,10 +149,11 @@ final class RowLeases implements Renewable {
         }
       }
     }
-    long sentAt = System.nanoTime();
+    long sentAt = clock.getAsLong();
     Set<String> renewed = renewQueues(rows);
     boolean answered = judgeSuspects();
-    long again = System.nanoTime() + retryPause;
+    trouble |= !answered;
+    long again = clock.getAsLong() + retryPause;
     boolean failed = false;
     for (ClaimedBatch batch : due) {
       if (answered && (renewed.contains(batch.queue()) || !rows.containsKey(batch.queue()))) {
@@ -139,21 +174,37 @@ final class RowLeases implements Renewable {
   /** Returns the queues whose rows are renewed, or known to be stuck. */
   private Set<String> renewQueues(Map<String, List<InFlight>> rows) {
     Set<String> renewed = new HashSet<>();
-    for (Map.Entry<String, List<InFlight>> queue : rows.entrySet()) {
-      List<InFlight> ofQueue = queue.getValue();
-      refusals = 0;
+    for (String queue : stuck.inTurn(rows.keySet())) {
+      List<InFlight> ofQueue = Objects.requireNonNull(rows.get(queue));
+      if (stuck.isSlow(queue)) {
+        ofQueue.forEach(this::setApart); // another statement would make other queues wait
+        renewed.add(queue);
+        continue;
+      }
+      begin();
       try {
         for (int from = 0; from < ofQueue.size(); from += MAX_RENEW) {
           renew(ofQueue.subList(from, Math.min(ofQueue.size(), from + MAX_RENEW)));
         }
-        renewed.add(queue.getKey());
+        renewed.add(queue);
       } catch (RuntimeException failure) {
+        stuck.served(queue);
         if (refusals < MAX_REFUSALS) {
-          break; // the server is in trouble; many refused rows concern their queue alone
+          trouble = true; // of the server; many refused rows concern their queue alone
+          break;
         }
+        exhausted.add(queue);
+      }
+      if (refusals == 0) {
+        stuck.renewed(queue);
       }
     }
     return renewed;
+  }
+
+  private void begin() {
+    refusals = 0;
+    begunAt = clock.getAsLong();
   }
 
   /** Returns false if nothing succeeds, so that it is not the rows. */
@@ -180,43 +231,78 @@ final class RowLeases implements Renewable {
   }
 
   private void retryStuck(long now) {
-    stuck.keySet().removeIf(row -> row.state() == State.SETTLED || row.knownLost());
-    if (stuck.isEmpty() || now - stuckDueAt < 0) {
+    if (slow || stuck.isEmpty() || now - stuckDueAt < 0) {
       return;
     }
-    Map<String, List<InFlight>> rows = new LinkedHashMap<>();
-    for (InFlight row : stuck.keySet()) {
-      rows.computeIfAbsent(row.batch().queue(), queue -> new ArrayList<>()).add(row);
-    }
+    long sentAt = clock.getAsLong();
     amongStuck = true;
     try {
-      for (List<InFlight> ofQueue : rows.values()) {
-        if (!retryStuck(ofQueue)) {
-          break;
-        }
+      if (retryWithAll()) {
+        retryWithFew(sentAt);
       }
     } finally { // an Error goes on to the loop, and an outage would look like rows at fault
       amongStuck = false;
     }
-    long cost = System.nanoTime() - now;
+    long cost = clock.getAsLong() - sentAt;
     stuckDueAt =
-        System.nanoTime() + Math.max(longestWait, Math.min(10 * cost, lease.toNanos() / 4));
+        clock.getAsLong() + Math.max(longestWait, Math.min(10 * cost, lease.toNanos() / 16));
   }
 
-  /** Tries those of one queue again; false if the server is in trouble. */
-  private boolean retryStuck(List<InFlight> ofQueue) {
-    refusals = 0;
-    try {
-      renew(ofQueue.subList(0, Math.min(ofQueue.size(), MAX_RENEW)));
-    } catch (RuntimeException failure) {
-      log.debug("[{}] leases of single rows cannot be renewed", shared.subscriber(), failure);
-      return refusals >= MAX_REFUSALS;
+  /** Tries rows that took no one's time; false if nothing else is to be tried in this round. */
+  private boolean retryWithAll() {
+    for (String queue : stuck.queues()) {
+      List<InFlight> rows = exhausted.contains(queue) ? List.of() : stuck.of(queue, Company.ALL);
+      if (!retry(rows.subList(0, Math.min(rows.size(), MAX_RENEW)))) {
+        return false;
+      }
     }
     return true;
   }
 
+  /** Tries rows of queues that took too long, until one does again. */
+  private void retryWithFew(long sentAt) {
+    for (String queue : stuck.queues()) {
+      for (Company company : EnumSet.range(Company.FEW, Company.NONE_AND_LAST)) {
+        List<InFlight> rows = stuck.of(queue, company);
+        int size = 1;
+        for (int from = 0; from < rows.size(); ) {
+          int to = Math.min(rows.size(), from + size);
+          if (!retry(rows.subList(from, to))) {
+            return;
+          }
+          if (clock.getAsLong() - sentAt >= longestWait) {
+            stuck.served(queue);
+            return;
+          }
+          from = to;
+          size = company == Company.FEW ? Math.min(2 * size, FEW) : 1;
+        }
+      }
+    }
+  }
+
+  /** Tries rows of one queue again; false if nothing else is to be tried in this round. */
+  private boolean retry(List<InFlight> rows) {
+    if (rows.isEmpty()) {
+      return true;
+    }
+    begin();
+    try {
+      renew(rows);
+    } catch (RuntimeException failure) {
+      log.debug("[{}] leases of single rows cannot be renewed", shared.subscriber(), failure);
+      stuck.served(rows.get(0).queue());
+      return refusals >= MAX_REFUSALS && !slow;
+    }
+    return !slow;
+  }
+
   /** Renews rows of one queue; what the server refuses is sought by halving. */
   private void renew(List<InFlight> rows) {
+    if (refusals > 0 && takesTooLong()) {
+      rows.forEach(this::setApart);
+      return;
+    }
     List<InFlight> sent = new ArrayList<>(rows.size());
     Written written;
     try {
@@ -238,7 +324,9 @@ final class RowLeases implements Renewable {
         throw failure;
       }
       refusals++;
-      if (rows.size() == 1 && !amongStuck && !wasAnswered(failure)) {
+      if (takesTooLong()) {
+        tookTooLong(rows, failure);
+      } else if (rows.size() == 1 && !amongStuck && !wasAnswered(failure)) {
         suspects.add(rows.get(0));
       } else if (rows.size() == 1) {
         stuck(rows.get(0), "cannot be renewed: " + failure.getMessage());
@@ -275,27 +363,47 @@ final class RowLeases implements Renewable {
       return amongStuck || refusals > 0 || ++failuresInRow > 1;
     }
     if (lostInRow++ == 0) {
-      lostSince = System.nanoTime();
+      lostSince = System.nanoTime(); // the connections' clock
     }
-    boolean prompt = System.nanoTime() - begunAt < longestWait; // what hangs is not sought
-    return prompt && (amongStuck || lostInRow >= LOST_ANSWERS);
+    return !takesTooLong() && (amongStuck || lostInRow >= LOST_ANSWERS); // what hangs is not sought
+  }
+
+  private boolean takesTooLong() {
+    return clock.getAsLong() - begunAt >= longestWait;
   }
 
   private static boolean wasAnswered(OutboxStoreException failure) {
     return !failure.outcomeUnknown() && failure.fault() != Fault.CONNECTION;
   }
 
-  private void stuck(InFlight row, String why) {
-    State state = row.state();
-    if (state == State.SETTLED) {
+  /** A statement was refused, and waiting for the next one would make others wait. */
+  private void tookTooLong(List<InFlight> rows, OutboxStoreException failure) {
+    slow = true;
+    stuck.served(rows.get(0).queue());
+    if (rows.size() == 1) {
+      stuck(rows.get(0), Company.NONE_AND_LAST, "cannot be renewed: " + failure.getMessage());
       return;
     }
-    long now = System.nanoTime();
-    Long known = stuck.remove(row);
-    long since = known == null ? now : known;
-    stuck.put(row, since); // to the end: the next try begins with those that this one left out
-    row.lockedByOther(row.batch().lease().expiresAt());
-    if (state != State.DECIDED) { // else it may be ourselves who write it just now
+    for (InFlight row : rows) {
+      hold(row, stuck.company(row) == Company.ALL ? Company.FEW : Company.NONE);
+    }
+  }
+
+  /** Leaves a row that was not tried to a later round. */
+  private void setApart(InFlight row) {
+    Company known = stuck.company(row);
+    hold(row, known == Company.ALL ? Company.FEW : known);
+  }
+
+  private void stuck(InFlight row, String why) {
+    stuck(row, Company.ALL, why);
+  }
+
+  private void stuck(InFlight row, Company next, String why) {
+    State state = row.state();
+    long now = clock.getAsLong();
+    long since = hold(row, next);
+    if (state != State.SETTLED && state != State.DECIDED) { // else we may just be writing it
       shared
           .health()
           .held(
@@ -311,15 +419,21 @@ final class RowLeases implements Renewable {
     }
   }
 
+  /** Keeps a row from being renewed with its batch; returns since when it is stuck. */
+  private long hold(InFlight row, Company next) {
+    if (row.state() == State.SETTLED) {
+      return clock.getAsLong();
+    }
+    long since = stuck.put(row, next, clock.getAsLong());
+    row.lockedByOther(row.batch().lease().expiresAt());
+    return since;
+  }
+
   /**
    * Not held any more: settled by ourselves since the statement was made up, or another owner's.
    */
   private void missing(InFlight row) {
-    if (row.withdraw()) {
-      row.lose();
-      log.debug("[{}] {}: lease lost before its handler was started", shared.subscriber(), row);
-      completer.abandon(row, Phase.RENEW);
-    } else if (row.state() == State.RUNNING) {
+    if (row.state() == State.RUNNING) { // none is renewed that was not begun
       row.lose();
       log.warn(
           "[{}] {}: lease lost while its handler runs; what it decides changes nothing",

@@ -51,11 +51,15 @@ final class EngineParts {
   }
 
   static Engine.Shared shared(EngineThreads threads, Events events, Duration lease) {
+    return shared(threads, events, new ConnectionBudget(lease, Duration.ofSeconds(15), 2));
+  }
+
+  static Engine.Shared shared(EngineThreads threads, Events events, ConnectionBudget connections) {
     InFlightRegistry registry = new InFlightRegistry();
     return new Engine.Shared(
         "orders",
         threads,
-        new ConnectionBudget(lease, Duration.ofSeconds(15), 2),
+        connections,
         registry,
         new Room(registry, new Buffer(), new Permits(1), new Prefetch(1, 100), 100, 1 << 20),
         new EngineHealth("orders", events),

@@ -135,6 +135,17 @@ class RowLeasesTest {
   }
 
   @Test
+  void aRowThatIsKnownToBeLostIsNotAskedForAgain() {
+    List<InFlight> rows = running(1, LEASE.dividedBy(2));
+    store.ack(List.of(rows.get(0).lease()));
+    leases.renewDue();
+    assertThat(store.calls("renew")).isEqualTo(1);
+    rows.get(0).batch().lease().renewLater(System.nanoTime());
+    leases.renewDue();
+    assertThat(store.calls("renew")).isEqualTo(1);
+  }
+
+  @Test
   void aRowThatWasWrittenByItsOwnSubscriberMeanwhileIsNotLost() {
     InFlight row = running(1, LEASE.dividedBy(2)).get(0);
     row.decided(Settlement.Ack.INSTANCE);

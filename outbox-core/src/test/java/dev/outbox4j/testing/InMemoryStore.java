@@ -23,7 +23,7 @@ public final class InMemoryStore extends MemoryStore {
   private final Map<String, Integer> calls = new TreeMap<>();
   private final Set<Long> locked = new HashSet<>();
   private final Set<Long> refused = new HashSet<>();
-  private final Map<Long, Fault> failing = new HashMap<>();
+  private final Map<Long, Failing> failing = new HashMap<>();
   private final NavigableSet<Long> openTransactions = new TreeSet<>();
   private volatile Consumer<String> before = operation -> {};
   private volatile Consumer<String> after = operation -> {};
@@ -31,6 +31,8 @@ public final class InMemoryStore extends MemoryStore {
   private volatile Function<Range, Duration> claimCost = range -> Duration.ZERO;
   private volatile OptionalInt connectionLimit = OptionalInt.empty();
   private volatile Duration networkTimeout = Duration.ofSeconds(15);
+
+  private record Failing(Fault fault, Runnable meanwhile) {}
 
   /** Creates an empty store. */
   public InMemoryStore(Clock clock) {
@@ -59,7 +61,12 @@ public final class InMemoryStore extends MemoryStore {
 
   /** Fails all writes that name a row, the dead letter's included, until {@link #mend}. */
   public synchronized void failWrites(long id, Fault fault) {
-    failing.put(id, fault);
+    failWrites(id, fault, () -> {});
+  }
+
+  /** The same, and calls back before each such failure: what happens while the server is at it. */
+  public synchronized void failWrites(long id, Fault fault, Runnable meanwhile) {
+    failing.put(id, new Failing(fault, meanwhile));
   }
 
   /** Takes {@link #refuseLease} and {@link #failWrites} back. */
@@ -155,9 +162,11 @@ public final class InMemoryStore extends MemoryStore {
 
   @Override
   protected synchronized void checkWrite(String operation, long id) {
-    Fault fault = failing.get(id);
-    if (fault != null) {
-      throw new OutboxStoreException(operation + " failed: row " + id, fault, false, null);
+    Failing failure = failing.get(id);
+    if (failure != null) {
+      failure.meanwhile().run();
+      throw new OutboxStoreException(
+          operation + " failed: row " + id, failure.fault(), false, null);
     }
   }
 
