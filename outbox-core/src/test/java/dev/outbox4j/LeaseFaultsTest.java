@@ -110,7 +110,8 @@ class LeaseFaultsTest extends EngineFixture {
         builder()
             .workers(2)
             .gracefulTimeout(Duration.ofSeconds(5))
-            .lease(Duration.ofMillis(300))
+            .lease(
+                Duration.ofSeconds(1)) // longer than a busy machine keeps the second from renewing
             .poll(Duration.ofMillis(10), Duration.ofMillis(20))
             .events(
                 new SubscriberEvents() {

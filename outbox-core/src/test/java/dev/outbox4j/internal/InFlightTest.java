@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 /** The way of claimed rows, each step once, under a lease that is known to last. */
 class InFlightTest {
   private static final long LEASE = Duration.ofMinutes(1).toNanos();
-  private static final long CLAIMED = System.nanoTime();
+  private final long claimed = System.nanoTime();
 
   private final ClaimedBatch batch =
       new ClaimedBatch(
@@ -27,7 +27,7 @@ class InFlightTest {
               EngineParts.row(
                   place(2), "bcd", new History(3, 2, Duration.ofSeconds(5), Duration.ofSeconds(9))),
               EngineParts.row(place(3))),
-          CLAIMED,
+          claimed,
           LEASE);
   private final InFlight row = at(0);
 
@@ -111,53 +111,53 @@ class InFlightTest {
 
   @Test
   void theLeaseIsOverAtItsEndAndNotBefore() {
-    assertThat(row.leaseOver(CLAIMED + LEASE - 1)).isFalse();
-    assertThat(row.leaseOver(CLAIMED + LEASE)).isTrue();
+    assertThat(row.leaseOver(claimed + LEASE - 1)).isFalse();
+    assertThat(row.leaseOver(claimed + LEASE)).isTrue();
     assertThat(row.leaseLost()).isFalse();
     assertThat(row.knownLost()).isFalse();
     row.lose();
     assertThat(row.knownLost()).isTrue();
-    assertThat(row.leaseOver(CLAIMED)).isTrue();
+    assertThat(row.leaseOver(claimed)).isTrue();
     assertThat(row.leaseLost()).isTrue();
-    assertThat(at(1).leaseOver(CLAIMED)).as("another row of the claim").isFalse();
+    assertThat(at(1).leaseOver(claimed)).as("another row of the claim").isFalse();
   }
 
   @Test
   void aRowThatASessionHasLockedKeepsTheLeaseThatItHadThen() {
     assertThat(row.isLocked()).isFalse();
-    row.lockedByOther(CLAIMED + 500);
-    row.lockedByOther(CLAIMED + 900);
+    row.lockedByOther(claimed + 500);
+    row.lockedByOther(claimed + 900);
     assertThat(row.isLocked()).isTrue();
-    batch.lease().renewed(CLAIMED + LEASE, LEASE);
-    assertThat(row.leaseOver(CLAIMED + 499)).isFalse();
-    assertThat(row.leaseOver(CLAIMED + 500)).isTrue();
-    assertThat(at(1).leaseOver(CLAIMED + 500)).isFalse();
+    batch.lease().renewed(claimed + LEASE, LEASE);
+    assertThat(row.leaseOver(claimed + 499)).isFalse();
+    assertThat(row.leaseOver(claimed + 500)).isTrue();
+    assertThat(at(1).leaseOver(claimed + 500)).isFalse();
     row.unlocked();
     assertThat(row.isLocked()).isFalse();
-    assertThat(row.leaseOver(CLAIMED + 2 * LEASE - 1)).isFalse();
+    assertThat(row.leaseOver(claimed + 2 * LEASE - 1)).isFalse();
   }
 
   @Test
   void aLeaseIsDueForRenewalAtHalfItsLife() {
     Lease lease = batch.lease();
-    assertThat(lease.expiresAt()).isEqualTo(CLAIMED + LEASE);
-    assertThat(lease.dueAt(CLAIMED + LEASE / 2 - 1)).isFalse();
-    assertThat(lease.dueAt(CLAIMED + LEASE / 2)).isTrue();
-    lease.renewed(CLAIMED + 100, LEASE);
-    assertThat(lease.expiresAt()).isEqualTo(CLAIMED + 100 + LEASE);
-    assertThat(lease.dueAt(CLAIMED + LEASE / 2)).isFalse();
+    assertThat(lease.expiresAt()).isEqualTo(claimed + LEASE);
+    assertThat(lease.dueAt(claimed + LEASE / 2 - 1)).isFalse();
+    assertThat(lease.dueAt(claimed + LEASE / 2)).isTrue();
+    lease.renewed(claimed + 100, LEASE);
+    assertThat(lease.expiresAt()).isEqualTo(claimed + 100 + LEASE);
+    assertThat(lease.dueAt(claimed + LEASE / 2)).isFalse();
   }
 
   @Test
   void aLeaseWhoseRenewalFailedIsOverdueUntilOneSucceedsAndEndsNoLater() {
     Lease lease = batch.lease();
     assertThat(lease.overdue()).isFalse();
-    lease.renewLater(CLAIMED + LEASE - 100);
+    lease.renewLater(claimed + LEASE - 100);
     assertThat(lease.overdue()).isTrue();
-    assertThat(lease.dueAt(CLAIMED + LEASE - 101)).isFalse();
-    assertThat(lease.dueAt(CLAIMED + LEASE - 100)).isTrue();
-    assertThat(lease.expiresAt()).isEqualTo(CLAIMED + LEASE);
-    lease.renewed(CLAIMED + LEASE - 100, LEASE);
+    assertThat(lease.dueAt(claimed + LEASE - 101)).isFalse();
+    assertThat(lease.dueAt(claimed + LEASE - 100)).isTrue();
+    assertThat(lease.expiresAt()).isEqualTo(claimed + LEASE);
+    lease.renewed(claimed + LEASE - 100, LEASE);
     assertThat(lease.overdue()).isFalse();
   }
 
@@ -165,7 +165,7 @@ class InFlightTest {
   void aBatchGivesEachRowOnceAndNoneThatIsSettled() {
     assertThat(batch.size()).isEqualTo(3);
     assertThat(batch.bytes()).isEqualTo(1 + 3 + 1);
-    assertThat(batch.claimedAt()).isEqualTo(CLAIMED);
+    assertThat(batch.claimedAt()).isEqualTo(claimed);
     assertThat(batch.waiting()).isEqualTo(3);
     assertThat(batch.next()).isSameAs(row);
     assertThat(batch.waiting()).isEqualTo(2);
@@ -201,13 +201,13 @@ class InFlightTest {
 
   @Test
   void theFirstAttemptIsTheFirstRunAndNotTheFirstOfThisProcess() {
-    row.start(CLAIMED + 10);
+    row.start(claimed + 10);
     assertThat(row.attempt()).isEqualTo(1);
-    assertThat(row.sinceFirstAttempt(CLAIMED + 17)).isEqualTo(Duration.ofNanos(7));
-    at(1).start(CLAIMED + 10);
+    assertThat(row.sinceFirstAttempt(claimed + 17)).isEqualTo(Duration.ofNanos(7));
+    at(1).start(claimed + 10);
     assertThat(at(1).attempt()).isEqualTo(3);
     assertThat(at(1).deliveries()).isEqualTo(3);
-    assertThat(at(1).sinceFirstAttempt(CLAIMED + 17))
+    assertThat(at(1).sinceFirstAttempt(claimed + 17))
         .isEqualTo(Duration.ofSeconds(5).plusNanos(17));
   }
 
