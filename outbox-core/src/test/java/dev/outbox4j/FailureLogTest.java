@@ -61,6 +61,23 @@ class FailureLogTest extends EngineFixture {
   }
 
   @Test
+  void linesOfAMessageWithoutATypeSaySo() {
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start(
+          builder()
+              .retry(RetryPolicy.constant(Duration.ofMillis(7)).attempts(2))
+              .otherwise(
+                  (Payload payload, Delivery delivery) -> {
+                    throw new IllegalStateException();
+                  }));
+      store.publish(OutboxMessage.to("orders").body("x").build());
+      await().until(() -> told(logs).size() >= 2);
+      assertThat(told(logs).get(0)).contains(" of queue 'orders', without a type: attempt 1 of 2");
+      assertThat(told(logs).get(1)).contains(" of queue 'orders', without a type, failed for good");
+    }
+  }
+
+  @Test
   void whatAHandlerThrewIsThereForThoseWhoLookCloser() {
     try (CapturedLogs logs = new CapturedLogs()) {
       start(

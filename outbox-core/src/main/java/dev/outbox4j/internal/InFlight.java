@@ -280,6 +280,12 @@ final class InFlight implements Delivery {
     return row.message().type();
   }
 
+  /** The type as a sentence says it. */
+  String typeInWords() {
+    String type = typeOrNull();
+    return type == null ? "without a type" : "type " + OneLine.of(type);
+  }
+
   @Override
   public Optional<String> orderingKey() {
     return Optional.ofNullable(row.message().orderingKey());

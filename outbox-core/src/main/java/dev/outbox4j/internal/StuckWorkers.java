@@ -84,11 +84,11 @@ final class StuckWorkers {
         TimeUnit.NANOSECONDS.toSeconds(now - stuckSince),
         oldest == null
             ? "handlers go on past handlerTimeout and do not heed the interrupt, or the executor has not begun them"
-            : "the oldest handles message %d of queue '%s', type %s, for %d s; look at what it waits for, or set a shorter handlerTimeout"
+            : "the oldest handles message %d of queue '%s', %s, for %d s; look at what it waits for, or set a shorter handlerTimeout"
                 .formatted(
                     oldest.id(),
                     OneLine.of(oldest.queue()),
-                    OneLine.of(oldest.typeOrNull()),
+                    oldest.typeInWords(),
                     TimeUnit.NANOSECONDS.toSeconds(now - oldest.startedAt())));
   }
 }

@@ -50,7 +50,7 @@ class StuckWorkersTest {
         .asString()
         .startsWith("WARN")
         .contains("all 2 workers have been busy with the same messages for 30 s")
-        .contains("message " + rows.get(0).id() + " of queue 'orders', type null, for 35 s");
+        .contains("message " + rows.get(0).id() + " of queue 'orders', without a type, for 35 s");
     lookEachSecond(90, 120);
     assertThat(logs.lines()).hasSize(2);
   }
