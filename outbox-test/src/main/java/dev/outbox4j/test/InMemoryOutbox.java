@@ -4,6 +4,7 @@ import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Payload;
+import dev.outbox4j.internal.publish.OrderingKey;
 import dev.outbox4j.postgres.OutboxPublisher;
 import dev.outbox4j.postgres.Published;
 import dev.outbox4j.spi.DeadLetters;
@@ -119,13 +120,15 @@ public final class InMemoryOutbox {
    *
    * @param messages any number of them
    * @return what became of each, in their order
-   * @throws OutboxException if one cannot be encoded; none is published then
+   * @throws OutboxException if one cannot be encoded, or messages of one ordering key have
+   *     different timer ids; none is published then
    */
   public List<Published> publish(OutboxMessage... messages) {
     return publish(List.of(messages));
   }
 
   private List<Published> publish(Collection<OutboxMessage> messages) {
+    OrderingKey.requireOneTimerEach(messages);
     List<OutboxMessage> encoded = messages.stream().map(this::encoded).toList();
     List<Published> results = new ArrayList<>();
     synchronized (this) {
@@ -169,9 +172,7 @@ public final class InMemoryOutbox {
 
   /**
    * Returns a publisher to this outbox, to hand to the service under test. It ignores the
-   * connection, which may be null or in autocommit mode: see above of transactions. It does not
-   * refuse messages of one call that have an ordering key and different timer ids, as the one on
-   * PostgreSQL does.
+   * connection, which may be null or in autocommit mode: see above of transactions.
    *
    * @return the publisher
    */

@@ -89,6 +89,17 @@ class InMemoryOutboxTest {
   }
 
   @Test
+  void timersOfOneOrderingKeyInOneCallAreRefusedAsOnPostgresqlAndNoneIsPublished() {
+    OutboxMessage one = order("o-1").orderingKey("k").timerId("a").build();
+    OutboxMessage other = order("o-2").orderingKey("k").timerId("b").build();
+    assertThatThrownBy(() -> outbox.publisher().publish(null, List.of(one, other)))
+        .isInstanceOf(OutboxException.class)
+        .hasMessageContaining("the same ordering key and different timer ids");
+    assertThatThrownBy(() -> outbox.publish(one, other)).isInstanceOf(OutboxException.class);
+    OutboxAssertions.assertThatOutbox(outbox).hasPublishedNothing();
+  }
+
+  @Test
   void hasAPublisherForTheServiceThatNeedsNoConnection() {
     OutboxPublisher publisher = outbox.publisher();
 

@@ -2,12 +2,11 @@ package dev.outbox4j.postgres.internal.publish;
 
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.internal.publish.OrderingKey;
 import java.util.ArrayList;
 import java.util.Comparator;
-import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.stream.IntStream;
@@ -22,13 +21,6 @@ import org.jspecify.annotations.Nullable;
  * id go before all timers, or after them if they follow a timer of their ordering key.
  */
 final class InsertionOrder {
-  /** Messages of one queue that belong in order. */
-  private record OrderedKey(String queue, String orderingKey) {
-    static @Nullable OrderedKey of(OutboxMessage message) {
-      return message.orderingKey().map(key -> new OrderedKey(message.queue(), key)).orElse(null);
-    }
-  }
-
   /** Where a message goes; timers lie between the two kinds of others. */
   private record Position(int phase, @Nullable TimerKey timer, int place) {
     static final int BEFORE_TIMERS = 0;
@@ -50,15 +42,15 @@ final class InsertionOrder {
    * @throws OutboxException if the messages of an ordering key have several timer ids
    */
   static int[] of(List<OutboxMessage> messages) {
-    requireOneTimerForAKey(messages);
+    OrderingKey.requireOneTimerEach(messages);
     if (timersAscend(messages)) {
       return IntStream.range(0, messages.size()).toArray();
     }
     List<Position> positions = new ArrayList<>(messages.size());
-    Set<OrderedKey> keysOfTimers = new HashSet<>();
+    Set<OrderingKey> keysOfTimers = new HashSet<>();
     for (int place = 0; place < messages.size(); place++) {
       TimerKey timer = TimerKey.of(messages.get(place));
-      OrderedKey key = OrderedKey.of(messages.get(place));
+      OrderingKey key = OrderingKey.of(messages.get(place));
       if (timer != null) {
         positions.add(new Position(Position.TIMERS, timer, place));
         if (key != null) {
@@ -83,23 +75,5 @@ final class InsertionOrder {
             .toList();
     return IntStream.range(1, timers.size())
         .allMatch(i -> timers.get(i - 1).compareTo(timers.get(i)) <= 0);
-  }
-
-  /** Two could not keep both the order of the call and that of timer ids. */
-  private static void requireOneTimerForAKey(List<OutboxMessage> messages) {
-    Map<OrderedKey, OutboxMessage> timers = new HashMap<>();
-    for (OutboxMessage message : messages) {
-      OrderedKey key = message.timerId().isEmpty() ? null : OrderedKey.of(message);
-      OutboxMessage other = key == null ? null : timers.putIfAbsent(key, message);
-      if (other != null && !Objects.equals(other.timerId(), message.timerId())) {
-        throw new OutboxException(
-            other
-                + " and "
-                + message
-                + " of one call have the same ordering key and different timer ids; rows with timer ids are inserted in the order of these,"
-                + " lest two transactions wait for each other, so the two might get row ids against the order of the call;"
-                + " publish them in a call each, or give them no common ordering key");
-      }
-    }
   }
 }
