@@ -167,7 +167,7 @@ class DeadLetterFaultsTest extends EngineFixture {
       broken.set(false);
       await().untilAsserted(() -> assertThat(store.deadRows()).hasSize(1_000));
       assertThat(logs.lines())
-          .anyMatch(line -> line.contains("cannot be dead-lettered now; put off by PT30S"));
+          .anyMatch(line -> line.contains("cannot be dead-lettered now; postponed by PT30S"));
     }
     assertThat(store.deadRows()).extracting("attempts").contains(0, 1);
   }

@@ -80,7 +80,7 @@ public final class DefaultSubscriber implements OutboxSubscriber {
               + network
               + " is above a quarter of the lease "
               + claiming.lease()
-              + ": one connection that dies without a word may cost every lease; lower the one or raise the other");
+              + ": one connection that dies silently may cost every lease; lower the one or raise the other");
     }
     if (failing.ackMode() == AckMode.REJECT_ON_ERROR && failing.retryChosen()) {
       warn(

@@ -24,6 +24,6 @@ public record SchemaFault(String object, String expected, String found, String r
   /** {@return the fault on one line} */
   @Override
   public String toString() {
-    return "%s: expected %s, found %s; to mend it: %s".formatted(object, expected, found, remedy);
+    return "%s: expected %s, found %s; to fix it: %s".formatted(object, expected, found, remedy);
   }
 }

@@ -70,7 +70,7 @@ class OutboxHealthCheckIT {
     assertThat(health.healthy()).isFalse();
     assertThat(health.schema())
         .hasToString(
-            "queues of outbox: expected a role that may count rows, and an answer in time, found permission denied (SQLSTATE 42501, PSQLException): ERROR: permission denied for table outbox; to mend it: grant select on the outbox table, or look for what blocks it");
+            "queues of outbox: expected a role that may count rows, and an answer in time, found permission denied (SQLSTATE 42501, PSQLException): ERROR: permission denied for table outbox; to fix it: grant select on the outbox table, or look for what blocks it");
     try (Connection connection = database.plain().getConnection()) {
       connection.createStatement().execute("drop role " + role);
     }

@@ -70,43 +70,43 @@ class SchemaObstaclesIT {
             "create trigger mine before delete on t.outbox for each row execute function t.swallow()",
             "trigger mine of t.outbox"
                 + trigger
-                + "CREATE TRIGGER mine BEFORE DELETE ON t.outbox FOR EACH ROW EXECUTE FUNCTION t.swallow(); to mend it: drop trigger \"mine\" on \"t\".\"outbox\""
+                + "CREATE TRIGGER mine BEFORE DELETE ON t.outbox FOR EACH ROW EXECUTE FUNCTION t.swallow(); to fix it: drop trigger \"mine\" on \"t\".\"outbox\""
                 + accept),
         arguments(
             "create trigger mine after insert on dead.letters for each row execute function t.swallow()",
             "trigger mine of dead.letters"
                 + trigger
-                + "CREATE TRIGGER mine AFTER INSERT ON dead.letters FOR EACH ROW EXECUTE FUNCTION t.swallow(); to mend it: drop trigger \"mine\" on \"dead\".\"letters\""
+                + "CREATE TRIGGER mine AFTER INSERT ON dead.letters FOR EACH ROW EXECUTE FUNCTION t.swallow(); to fix it: drop trigger \"mine\" on \"dead\".\"letters\""
                 + accept),
         arguments(
             "create trigger mine before update on t.outbox_sleepers for each row execute function t.swallow()",
             "trigger mine of t.outbox_sleepers"
                 + trigger
-                + "CREATE TRIGGER mine BEFORE UPDATE ON t.outbox_sleepers FOR EACH ROW EXECUTE FUNCTION t.swallow(); to mend it: drop trigger \"mine\" on \"t\".\"outbox_sleepers\""
+                + "CREATE TRIGGER mine BEFORE UPDATE ON t.outbox_sleepers FOR EACH ROW EXECUTE FUNCTION t.swallow(); to fix it: drop trigger \"mine\" on \"t\".\"outbox_sleepers\""
                 + accept),
         arguments(
             "create rule mine as on insert to dead.letters do instead nothing",
             "rule mine of dead.letters"
                 + rule
-                + "CREATE RULE mine AS ON INSERT TO dead.letters DO INSTEAD NOTHING; to mend it: drop rule \"mine\" on \"dead\".\"letters\""
+                + "CREATE RULE mine AS ON INSERT TO dead.letters DO INSTEAD NOTHING; to fix it: drop rule \"mine\" on \"dead\".\"letters\""
                 + accept),
         arguments(
             "alter table t.outbox add constraint few check (attempts_count < 3)",
             "constraint few of t.outbox"
                 + constraint
-                + "CHECK ((attempts_count < 3)); to mend it: alter table \"t\".\"outbox\" drop constraint \"few\""
+                + "CHECK ((attempts_count < 3)); to fix it: alter table \"t\".\"outbox\" drop constraint \"few\""
                 + accept),
         arguments(
             "create table t.known (name text primary key); alter table dead.letters add constraint known foreign key (queue) references t.known",
             "constraint known of dead.letters"
                 + constraint
-                + "FOREIGN KEY (queue) REFERENCES t.known(name); to mend it: alter table \"dead\".\"letters\" drop constraint \"known\""
+                + "FOREIGN KEY (queue) REFERENCES t.known(name); to fix it: alter table \"dead\".\"letters\" drop constraint \"known\""
                 + accept),
         arguments(
             "create table t.follow (id bigint constraint follows references t.outbox)",
             "constraint follows of t.outbox"
                 + constraint
-                + "FOREIGN KEY (id) REFERENCES t.outbox(id) on table t.follow; to mend it: drop constraint \"follows\" of the table that refers to this one"
+                + "FOREIGN KEY (id) REFERENCES t.outbox(id) on table t.follow; to fix it: drop constraint \"follows\" of the table that refers to this one"
                 + accept));
   }
 
@@ -165,7 +165,7 @@ class SchemaObstaclesIT {
   void tellsOfASessionThatMayNotWrite() {
     assertThat(validator(withOptions("-c default_transaction_read_only=on")).validateSchema())
         .hasToString(
-            "session: expected transactions that may write, found read-only transactions; to mend it: set default_transaction_read_only to off for the database and the role, and read-only to false in the pool");
+            "session: expected transactions that may write, found read-only transactions; to fix it: set default_transaction_read_only to off for the database and the role, and read-only to false in the pool");
   }
 
   @ParameterizedTest
@@ -190,13 +190,13 @@ class SchemaObstaclesIT {
     database.update("comment on table " + table + " is 'mine, outbox4j schema 0'");
     assertThat(validator().validateSchema())
         .hasToString(
-            "schema version of %s: expected 1, found 0; to mend it: apply the migrations of this version of the library"
+            "schema version of %s: expected 1, found 0; to fix it: apply the migrations of this version of the library"
                 .formatted(table));
 
     database.update("comment on table " + table + " is 'mine'");
     assertThat(validator().validateSchema())
         .hasToString(
-            "schema version of %s: expected 1, found none in the table's comment; to mend it: apply the migrations; if all else is right: comment on table %s is 'outbox4j schema 1'"
+            "schema version of %s: expected 1, found none in the table's comment; to fix it: apply the migrations; if all else is right: comment on table %s is 'outbox4j schema 1'"
                 .formatted(table, quoted));
 
     database.update("comment on table " + table + " is 'mine, outbox4j schema 2'");
@@ -217,7 +217,7 @@ class SchemaObstaclesIT {
 
     assertThat(validator().validateSchema())
         .hasToString(
-            "function t.outbox_publish: expected %s, found %s; to mend it: drop it and create it as the migration does"
+            "function t.outbox_publish: expected %s, found %s; to fix it: drop it and create it as the migration does"
                 .formatted(expected, found));
   }
 
@@ -232,7 +232,7 @@ class SchemaObstaclesIT {
 
     assertThat(validator().validateSchema())
         .hasToString(
-            "function t.outbox_publish: expected the body of schema 1, found another body; to mend it: drop it and create it as the migration does");
+            "function t.outbox_publish: expected the body of schema 1, found another body; to fix it: drop it and create it as the migration does");
   }
 
   @Test

@@ -77,67 +77,67 @@ class SchemaValidatorIT {
     return Stream.of(
         arguments(
             "alter table t.outbox drop column last_error",
-            "column t.outbox.last_error: expected \"last_error\" text, found no such column; to mend it: alter table \"t\".\"outbox\" add column \"last_error\" text"),
+            "column t.outbox.last_error: expected \"last_error\" text, found no such column; to fix it: alter table \"t\".\"outbox\" add column \"last_error\" text"),
         arguments(
             "alter table t.outbox rename column attempts_count to attempts",
-            "column t.outbox.attempts_count: expected \"attempts_count\" integer not null default 0, found no such column; to mend it: alter table \"t\".\"outbox\" add column \"attempts_count\" integer not null default 0"),
+            "column t.outbox.attempts_count: expected \"attempts_count\" integer not null default 0, found no such column; to fix it: alter table \"t\".\"outbox\" add column \"attempts_count\" integer not null default 0"),
         arguments(
             "alter table t.outbox alter column ordering_key type varchar(100)",
-            "column t.outbox.ordering_key: expected type text collate \"C\", found type character varying(100); to mend it: alter table \"t\".\"outbox\" alter column \"ordering_key\" type text collate \"C\""),
+            "column t.outbox.ordering_key: expected type text collate \"C\", found type character varying(100); to fix it: alter table \"t\".\"outbox\" alter column \"ordering_key\" type text collate \"C\""),
         arguments(
             "alter table t.outbox alter column queue type text collate \"default\"",
-            "column t.outbox.queue: expected type text collate \"C\", found type text; to mend it: alter table \"t\".\"outbox\" alter column \"queue\" type text collate \"C\""),
+            "column t.outbox.queue: expected type text collate \"C\", found type text; to fix it: alter table \"t\".\"outbox\" alter column \"queue\" type text collate \"C\""),
         arguments(
             "alter table t.outbox_sleepers alter column subscriber type text collate \"en-x-icu\"",
-            "column t.outbox_sleepers.subscriber: expected type text collate \"C\", found type text collate \"en-x-icu\"; to mend it: alter table \"t\".\"outbox_sleepers\" alter column \"subscriber\" type text collate \"C\""),
+            "column t.outbox_sleepers.subscriber: expected type text collate \"C\", found type text collate \"en-x-icu\"; to fix it: alter table \"t\".\"outbox_sleepers\" alter column \"subscriber\" type text collate \"C\""),
         arguments(
             "alter table t.outbox alter column lease_token type int",
-            "column t.outbox.lease_token: expected type bigint, found type integer; to mend it: alter table \"t\".\"outbox\" alter column \"lease_token\" type bigint"),
+            "column t.outbox.lease_token: expected type bigint, found type integer; to fix it: alter table \"t\".\"outbox\" alter column \"lease_token\" type bigint"),
         arguments(
             "alter table t.outbox alter column available_at type timestamptz(0)",
-            "column t.outbox.available_at: expected type timestamp with time zone, found type timestamp(0) with time zone; to mend it: alter table \"t\".\"outbox\" alter column \"available_at\" type timestamp with time zone"),
+            "column t.outbox.available_at: expected type timestamp with time zone, found type timestamp(0) with time zone; to fix it: alter table \"t\".\"outbox\" alter column \"available_at\" type timestamp with time zone"),
         arguments(
             "alter table t.outbox alter column payload drop not null",
-            "column t.outbox.payload: expected not null, found nullable; to mend it: alter table \"t\".\"outbox\" alter column \"payload\" set not null"),
+            "column t.outbox.payload: expected not null, found nullable; to fix it: alter table \"t\".\"outbox\" alter column \"payload\" set not null"),
         arguments(
             "alter table t.outbox alter column type set not null",
-            "column t.outbox.type: expected nullable, found not null; to mend it: alter table \"t\".\"outbox\" alter column \"type\" drop not null"),
+            "column t.outbox.type: expected nullable, found not null; to fix it: alter table \"t\".\"outbox\" alter column \"type\" drop not null"),
         arguments(
             "alter table t.outbox alter column lease_token drop default",
-            "column t.outbox.lease_token: expected default 0, found no default; to mend it: alter table \"t\".\"outbox\" alter column \"lease_token\" set default 0"),
+            "column t.outbox.lease_token: expected default 0, found no default; to fix it: alter table \"t\".\"outbox\" alter column \"lease_token\" set default 0"),
         arguments(
             "alter table t.outbox alter column available_at set default now()",
-            "column t.outbox.available_at: expected default clock_timestamp(), found default now(); to mend it: alter table \"t\".\"outbox\" alter column \"available_at\" set default clock_timestamp()"),
+            "column t.outbox.available_at: expected default clock_timestamp(), found default now(); to fix it: alter table \"t\".\"outbox\" alter column \"available_at\" set default clock_timestamp()"),
         arguments(
             "alter table t.outbox alter column lease_until set default now()",
-            "column t.outbox.lease_until: expected no default, found default now(); to mend it: alter table \"t\".\"outbox\" alter column \"lease_until\" drop default"),
+            "column t.outbox.lease_until: expected no default, found default now(); to fix it: alter table \"t\".\"outbox\" alter column \"lease_until\" drop default"),
         arguments(
             "alter table t.outbox alter column created_at drop default",
-            "column t.outbox.created_at: expected default now(), found no default; to mend it: alter table \"t\".\"outbox\" alter column \"created_at\" set default now()"),
+            "column t.outbox.created_at: expected default now(), found no default; to fix it: alter table \"t\".\"outbox\" alter column \"created_at\" set default now()"),
         arguments(
             "alter table t.outbox alter column id drop identity",
-            "column t.outbox.id: expected generated by default as identity, found no default; to mend it: alter table \"t\".\"outbox\" alter column \"id\" add generated by default as identity"),
+            "column t.outbox.id: expected generated by default as identity, found no default; to fix it: alter table \"t\".\"outbox\" alter column \"id\" add generated by default as identity"),
         arguments(
             "alter table t.outbox add column tenant text not null",
-            "column t.outbox.tenant: expected a column of your own to be nullable or to have a default, since inserts do not name it, found not null without default; to mend it: alter table \"t\".\"outbox\" alter column \"tenant\" drop not null, or set a default"),
+            "column t.outbox.tenant: expected a column of your own to be nullable or to have a default, since inserts do not name it, found not null without default; to fix it: alter table \"t\".\"outbox\" alter column \"tenant\" drop not null, or set a default"),
         arguments(
             "alter table t.outbox_sleepers alter column wake_at type timestamp",
-            "column t.outbox_sleepers.wake_at: expected type timestamp with time zone, found type timestamp without time zone; to mend it: alter table \"t\".\"outbox_sleepers\" alter column \"wake_at\" type timestamp with time zone"),
+            "column t.outbox_sleepers.wake_at: expected type timestamp with time zone, found type timestamp without time zone; to fix it: alter table \"t\".\"outbox_sleepers\" alter column \"wake_at\" type timestamp with time zone"),
         arguments(
             "alter table dead.letters drop column resolution",
-            "column dead.letters.resolution: expected \"resolution\" text, found no such column; to mend it: alter table \"dead\".\"letters\" add column \"resolution\" text"),
+            "column dead.letters.resolution: expected \"resolution\" text, found no such column; to fix it: alter table \"dead\".\"letters\" add column \"resolution\" text"),
         arguments(
             "alter table dead.letters alter column failed_at drop default",
-            "column dead.letters.failed_at: expected default now(), found no default; to mend it: alter table \"dead\".\"letters\" alter column \"failed_at\" set default now()"));
+            "column dead.letters.failed_at: expected default now(), found no default; to fix it: alter table \"dead\".\"letters\" alter column \"failed_at\" set default now()"));
   }
 
   private static Stream<Arguments> indexes() {
     String claim =
-        "index (queue, available_at, id) of t.outbox: expected index (queue, available_at, id) where (available_at IS NOT NULL), found %s; to mend it: create index concurrently on \"t\".\"outbox\" (queue, available_at, id) where (available_at IS NOT NULL)";
+        "index (queue, available_at, id) of t.outbox: expected index (queue, available_at, id) where (available_at IS NOT NULL), found %s; to fix it: create index concurrently on \"t\".\"outbox\" (queue, available_at, id) where (available_at IS NOT NULL)";
     String timer =
-        "index (queue, timer_id) of t.outbox: expected unique index (queue, timer_id) where (timer_id IS NOT NULL), found %s; to mend it: create unique index concurrently on \"t\".\"outbox\" (queue, timer_id) where (timer_id IS NOT NULL)";
+        "index (queue, timer_id) of t.outbox: expected unique index (queue, timer_id) where (timer_id IS NOT NULL), found %s; to fix it: create unique index concurrently on \"t\".\"outbox\" (queue, timer_id) where (timer_id IS NOT NULL)";
     String hot =
-        "index t.mine of t.outbox: expected no index to mention %1$s, since every claim writes it, found %1$s %2$s; to mend it: drop index concurrently \"t\".\"mine\"";
+        "index t.mine of t.outbox: expected no index to mention %1$s, since every claim writes it, found %1$s %2$s; to fix it: drop index concurrently \"t\".\"mine\"";
     return Stream.of(
         arguments("drop index t.outbox_claim_idx", claim.formatted("no such index")),
         arguments(
@@ -164,13 +164,13 @@ class SchemaValidatorIT {
             timer.formatted("mine, unique index (timer_id) where (timer_id IS NOT NULL)")),
         arguments(
             "update pg_index set indisvalid = false where indexrelid = 't.outbox_claim_idx'::regclass",
-            "index t.outbox_claim_idx of t.outbox: expected a valid index, found an invalid one, left by a build that failed or has not ended; to mend it: reindex index concurrently \"t\".\"outbox_claim_idx\""),
+            "index t.outbox_claim_idx of t.outbox: expected a valid index, found an invalid one, left by a build that failed or has not ended; to fix it: reindex index concurrently \"t\".\"outbox_claim_idx\""),
         arguments(
             "alter table t.outbox drop constraint outbox_pkey",
-            "primary key (id) of t.outbox: expected primary key (id), found no such key; to mend it: alter table \"t\".\"outbox\" add primary key (id)"),
+            "primary key (id) of t.outbox: expected primary key (id), found no such key; to fix it: alter table \"t\".\"outbox\" add primary key (id)"),
         arguments(
             "alter table t.outbox_sleepers drop constraint outbox_sleepers_pkey, add primary key (subscriber, queue) deferrable",
-            "primary key (queue, subscriber) of t.outbox_sleepers: expected primary key (queue, subscriber), found outbox_sleepers_pkey, primary key (subscriber, queue) deferrable; to mend it: alter table \"t\".\"outbox_sleepers\" add primary key (queue, subscriber)"),
+            "primary key (queue, subscriber) of t.outbox_sleepers: expected primary key (queue, subscriber), found outbox_sleepers_pkey, primary key (subscriber, queue) deferrable; to fix it: alter table \"t\".\"outbox_sleepers\" add primary key (queue, subscriber)"),
         arguments(
             "create index mine on t.outbox (lease_until)",
             hot.formatted("lease_until", "as a key column")),
@@ -185,50 +185,50 @@ class SchemaValidatorIT {
             hot.formatted("deliveries_count", "in an expression or its predicate")),
         arguments(
             "create index mine on t.outbox_sleepers (wake_at)",
-            "index t.mine of t.outbox_sleepers: expected no index to mention wake_at, since a subscriber writes it whenever it falls asleep, found wake_at as a key column; to mend it: drop index concurrently \"t\".\"mine\""),
+            "index t.mine of t.outbox_sleepers: expected no index to mention wake_at, since a subscriber writes it whenever it falls asleep, found wake_at as a key column; to fix it: drop index concurrently \"t\".\"mine\""),
         arguments(
             "drop index dead.letters_queue_failed_idx",
-            "index (queue, failed_at) of dead.letters: expected index (queue, failed_at) where (resolved_at IS NULL), found no such index; to mend it: create index concurrently on \"dead\".\"letters\" (queue, failed_at) where (resolved_at IS NULL)"));
+            "index (queue, failed_at) of dead.letters: expected index (queue, failed_at) where (resolved_at IS NULL), found no such index; to fix it: create index concurrently on \"dead\".\"letters\" (queue, failed_at) where (resolved_at IS NULL)"));
   }
 
   private static Stream<Arguments> tables() {
     return Stream.of(
         arguments(
             "drop table t.outbox_sleepers",
-            "table t.outbox_sleepers: expected the table of sleeping subscribers, found no such table, but one in schema public; to mend it: apply the migrations"),
+            "table t.outbox_sleepers: expected the table of sleeping subscribers, found no such table, but one in schema public; to fix it: apply the migrations"),
         arguments(
             "alter table dead.letters set schema t",
-            "table dead.letters: expected the dead-letter table, found no such table, but one in schema t; to mend it: apply the migrations"),
+            "table dead.letters: expected the dead-letter table, found no such table, but one in schema t; to fix it: apply the migrations"),
         arguments(
             "drop table dead.letters; create view dead.letters as select 1 as id",
-            "table dead.letters: expected a table, found a view; to mend it: drop it and apply the migrations"),
+            "table dead.letters: expected a table, found a view; to fix it: drop it and apply the migrations"),
         arguments(
             "alter table dead.letters set unlogged",
-            "table dead.letters: expected a logged table, found an unlogged one, which a crash empties; to mend it: alter table \"dead\".\"letters\" set logged"),
+            "table dead.letters: expected a logged table, found an unlogged one, which a crash empties; to fix it: alter table \"dead\".\"letters\" set logged"),
         arguments(
             "alter table t.outbox_sleepers set logged",
-            "table t.outbox_sleepers: expected an unlogged table, found a logged one: each time a subscriber falls asleep is written to the WAL; to mend it: alter table \"t\".\"outbox_sleepers\" set unlogged"),
+            "table t.outbox_sleepers: expected an unlogged table, found a logged one: each time a subscriber falls asleep is written to the WAL; to fix it: alter table \"t\".\"outbox_sleepers\" set unlogged"),
         arguments(
             "alter table t.outbox set (fillfactor = 100)",
-            "storage setting fillfactor of t.outbox: expected 42 or less, found 100; to mend it: alter table \"t\".\"outbox\" set (fillfactor = 42)"),
+            "storage setting fillfactor of t.outbox: expected 42 or less, found 100; to fix it: alter table \"t\".\"outbox\" set (fillfactor = 42)"),
         arguments(
             "alter table t.outbox reset (autovacuum_vacuum_cost_delay)",
-            "storage setting autovacuum_vacuum_cost_delay of t.outbox: expected 0, found not set; to mend it: alter table \"t\".\"outbox\" set (autovacuum_vacuum_cost_delay = 0)"),
+            "storage setting autovacuum_vacuum_cost_delay of t.outbox: expected 0, found not set; to fix it: alter table \"t\".\"outbox\" set (autovacuum_vacuum_cost_delay = 0)"),
         arguments(
             "alter table t.outbox set (autovacuum_vacuum_insert_threshold = -1)",
-            "storage setting autovacuum_vacuum_insert_threshold of t.outbox: expected 100000 or less, found -1; to mend it: alter table \"t\".\"outbox\" set (autovacuum_vacuum_insert_threshold = 100000)"),
+            "storage setting autovacuum_vacuum_insert_threshold of t.outbox: expected 100000 or less, found -1; to fix it: alter table \"t\".\"outbox\" set (autovacuum_vacuum_insert_threshold = 100000)"),
         arguments(
             "alter table t.outbox reset (vacuum_truncate)",
-            "storage setting vacuum_truncate of t.outbox: expected off, found not set; to mend it: alter table \"t\".\"outbox\" set (vacuum_truncate = off)"),
+            "storage setting vacuum_truncate of t.outbox: expected off, found not set; to fix it: alter table \"t\".\"outbox\" set (vacuum_truncate = off)"),
         arguments(
             "alter table t.outbox set (autovacuum_enabled = off)",
-            "storage setting autovacuum_enabled of t.outbox: expected autovacuum to run, found autovacuum switched off; to mend it: alter table \"t\".\"outbox\" reset (autovacuum_enabled)"),
+            "storage setting autovacuum_enabled of t.outbox: expected autovacuum to run, found autovacuum switched off; to fix it: alter table \"t\".\"outbox\" reset (autovacuum_enabled)"),
         arguments(
             "alter function t.outbox_publish rename to publish",
-            "function t.outbox_publish: expected a function that can be called with (queue text, payload bytea) and returns bigint, found no such function; to mend it: create it as the migration does"),
+            "function t.outbox_publish: expected a function that can be called with (queue text, payload bytea) and returns bigint, found no such function; to fix it: create it as the migration does"),
         arguments(
             "drop function t.outbox_publish; create function t.outbox_publish(text) returns bigint language sql as 'select 1::bigint'",
-            "function t.outbox_publish: expected a function that can be called with (queue text, payload bytea) and returns bigint, found (text) returns bigint; to mend it: create it as the migration does"));
+            "function t.outbox_publish: expected a function that can be called with (queue text, payload bytea) and returns bigint, found (text) returns bigint; to fix it: create it as the migration does"));
   }
 
   @Test
@@ -353,7 +353,7 @@ class SchemaValidatorIT {
     SchemaValidator validator = PostgresOutbox.on(database.plain(), TABLE).validator();
     assertThat(validator.validateSchema())
         .hasToString(
-            "table t.outbox: expected a default partition, for rows that no other partition takes, found none; to mend it: create table \"t\".\"outbox_default\" partition of \"t\".\"outbox\" default");
+            "table t.outbox: expected a default partition, for rows that no other partition takes, found none; to fix it: create table \"t\".\"outbox_default\" partition of \"t\".\"outbox\" default");
     database.update("create table t.outbox_default partition of t.outbox default");
     assertThat(validator.validateSchema()).hasToString("valid");
     assertThat(validator.checkStorage().validateSchema().faults())
@@ -382,8 +382,8 @@ class SchemaValidatorIT {
                 .faults())
         .extracting(SchemaFault::toString)
         .containsExactly(
-            "table parcels: expected the outbox table, found none on the search path (public), but one in schema aside; to mend it: apply the migrations, or name the schema with inSchema(...)",
-            "table parcels_sleepers: expected the table of sleeping subscribers, found none on the search path (public); to mend it: apply the migrations, or name the schema with inSchema(...)");
+            "table parcels: expected the outbox table, found none on the search path (public), but one in schema aside; to fix it: apply the migrations, or name the schema with inSchema(...)",
+            "table parcels_sleepers: expected the table of sleeping subscribers, found none on the search path (public); to fix it: apply the migrations, or name the schema with inSchema(...)");
   }
 
   @Test
@@ -399,7 +399,7 @@ class SchemaValidatorIT {
         .extracting(SchemaReport::faults)
         .asString()
         .contains(
-            "schema t: expected usage for role nobody, found none; to mend it: grant usage on schema \"t\" to \"nobody\"");
+            "schema t: expected usage for role nobody, found none; to fix it: grant usage on schema \"t\" to \"nobody\"");
 
     database.update("grant usage on schema t, dead to nobody");
     SchemaValidator validator =
@@ -414,10 +414,10 @@ class SchemaValidatorIT {
     assertThat(validator.checkGrants().validateSchema().faults())
         .extracting(SchemaFault::toString)
         .contains(
-            "grant on function t.outbox_publish: expected execute for role nobody, found none; to mend it: grant execute on function \"t\".\"outbox_publish\" to \"nobody\"",
-            "grant on t.outbox: expected insert (queue, type, ordering_key, payload, headers, available_at, timer_id) for role nobody, found none for type, ordering_key, headers, available_at, timer_id; to mend it: grant insert (queue, type, ordering_key, payload, headers, available_at, timer_id) on \"t\".\"outbox\" to \"nobody\"",
-            "grant on t.outbox: expected delete for role nobody, found none; to mend it: grant delete on \"t\".\"outbox\" to \"nobody\"",
-            "grant on dead.letters: expected insert (%s) for role nobody, found none; to mend it: grant insert (%s) on \"dead\".\"letters\" to \"nobody\""
+            "grant on function t.outbox_publish: expected execute for role nobody, found none; to fix it: grant execute on function \"t\".\"outbox_publish\" to \"nobody\"",
+            "grant on t.outbox: expected insert (queue, type, ordering_key, payload, headers, available_at, timer_id) for role nobody, found none for type, ordering_key, headers, available_at, timer_id; to fix it: grant insert (queue, type, ordering_key, payload, headers, available_at, timer_id) on \"t\".\"outbox\" to \"nobody\"",
+            "grant on t.outbox: expected delete for role nobody, found none; to fix it: grant delete on \"t\".\"outbox\" to \"nobody\"",
+            "grant on dead.letters: expected insert (%s) for role nobody, found none; to fix it: grant insert (%s) on \"dead\".\"letters\" to \"nobody\""
                 .formatted(DEAD_LETTER, DEAD_LETTER))
         .noneMatch(fault -> fault.startsWith("grant on t.outbox: expected select"));
   }
@@ -434,7 +434,7 @@ class SchemaValidatorIT {
 
     assertThat(PostgresOutbox.on(hidden, TABLE).validator().validateSchema())
         .hasToString(
-            "row security of t.outbox: expected role hidden to see all rows, found row security is active for it; to mend it: alter table \"t\".\"outbox\" disable row level security, or use a role with bypassrls");
+            "row security of t.outbox: expected role hidden to see all rows, found row security is active for it; to fix it: alter table \"t\".\"outbox\" disable row level security, or use a role with bypassrls");
   }
 
   private PGSimpleDataSource login(String role) {
@@ -541,7 +541,7 @@ class SchemaValidatorIT {
 
     assertThat(report)
         .hasToString(
-            "database: expected an answer, found database not reachable (SQLSTATE 08001, PSQLException); to mend it: check that the server runs, that its address is right, and that the pool has a free connection");
+            "database: expected an answer, found database not reachable (SQLSTATE 08001, PSQLException); to fix it: check that the server runs, that its address is right, and that the pool has a free connection");
     assertThatThrownBy(report::requireValid)
         .hasMessageNotContaining("localhost")
         .hasMessageNotContaining("secret");

@@ -73,7 +73,7 @@ final class FlywayOwner {
               + whose
               + " does not answer (SQLState "
               + e.getSQLState()
-              + "); mend it, or set outbox4j.migrate=false and migrate by hand",
+              + "); fix it, or set outbox4j.migrate=false and migrate by hand",
           e);
     }
   }

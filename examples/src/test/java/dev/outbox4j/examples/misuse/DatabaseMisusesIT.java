@@ -91,7 +91,7 @@ class DatabaseMisusesIT {
     assertReported(
         PostgresOutbox.on(shop.pool(), table).validator().validateSchema(),
         "table outbx: expected the outbox table, found none on the search path",
-        "to mend it: apply the migrations, or name the schema with inSchema(...)");
+        "to fix it: apply the migrations, or name the schema with inSchema(...)");
   }
 
   @Test
@@ -102,7 +102,7 @@ class DatabaseMisusesIT {
     assertReported(
         PostgresOutbox.on(shop.pool(), table).validator().validateSchema(),
         "table bare.outbox: expected the outbox table, found no such table",
-        "to mend it: apply the migrations");
+        "to fix it: apply the migrations");
   }
 
   @Test
@@ -115,7 +115,7 @@ class DatabaseMisusesIT {
     assertReported(
         PostgresOutbox.on(shop.pool(), table).validator().validateSchema(),
         "column old.outbox.leased_at:",
-        "to mend it: alter table \"old\".\"outbox\" add column \"leased_at\"");
+        "to fix it: alter table \"old\".\"outbox\" add column \"leased_at\"");
   }
 
   @Test
@@ -132,7 +132,7 @@ class DatabaseMisusesIT {
               .checkGrants(OutboxRole.SUBSCRIBER)
               .validateSchema(),
           "grant on public.outbox: expected select for role " + stranger.getUser() + ", found none",
-          "to mend it: grant select on \"public\".\"outbox\" to \"" + stranger.getUser() + "\"");
+          "to fix it: grant select on \"public\".\"outbox\" to \"" + stranger.getUser() + "\"");
     } finally {
       shop.forget(stranger);
     }
@@ -146,7 +146,7 @@ class DatabaseMisusesIT {
     assertReported(
         PostgresOutbox.on(source, Shop.TABLE).validator().validateSchema(),
         "database not reachable",
-        "to mend it: " + UNREACHABLE);
+        "to fix it: " + UNREACHABLE);
   }
 
   @Test
@@ -157,7 +157,7 @@ class DatabaseMisusesIT {
     assertReported(
         PostgresOutbox.on(source, Shop.TABLE).validator().validateSchema(),
         "database refused the connection",
-        "to mend it: " + REFUSED);
+        "to fix it: " + REFUSED);
   }
 
   @Test
@@ -213,7 +213,7 @@ class DatabaseMisusesIT {
             .deadLetters("no_such_dlq")
             .validateSchema(),
         "table no_such_dlq:",
-        "to mend it: apply the migrations");
+        "to fix it: apply the migrations");
     assertThat(database.count("outbox where queue = 'lost'")).isOne();
     database.update("delete from outbox where queue = 'lost'");
   }
