@@ -35,7 +35,8 @@ class ClaimFaultsTest extends EngineFixture {
     await().until(() -> handled.get() == 20);
     publish("t");
     await().until(() -> handled.get() == 21);
-    assertThat(store.rows()).hasSize(1_000).allMatch(row -> row.deliveries() == 0);
+    await().until(() -> store.rows().size() == 1_000);
+    assertThat(store.rows()).allMatch(row -> row.deliveries() == 0);
   }
 
   @Test
