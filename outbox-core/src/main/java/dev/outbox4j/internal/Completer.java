@@ -450,7 +450,8 @@ final class Completer {
       InFlight row = Objects.requireNonNull(from.peekFirst());
       Settlement.DeadLetter terminal = (Settlement.DeadLetter) row.settlement();
       boolean handled = terminal.attempts() > row.history().attempts();
-      row.putOff(Settlement.Retry.putOff(PUT_OFF, "the dead letters are broken; postponed", handled));
+      row.putOff(
+          Settlement.Retry.putOff(PUT_OFF, "the dead letters are broken; postponed", handled));
       Objects.requireNonNull(writers.get(row.batch().queue())).retries().add(from.removeFirst());
       shared
           .warnings()

@@ -153,6 +153,11 @@ public final class OutboxAutoConfiguration {
   }
 
   @Bean
+  ContextSubscribers outboxContextSubscribers(OutboxLifecycle lifecycle) {
+    return new ContextSubscribers(lifecycle.factory());
+  }
+
+  @Bean
   @ConditionalOnMissingBean
   OutboxStatusCheck outboxStatusCheck(
       OutboxProperties properties, OutboxLifecycle lifecycle, SchemaValidator validator) {

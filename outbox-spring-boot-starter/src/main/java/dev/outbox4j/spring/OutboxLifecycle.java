@@ -35,6 +35,10 @@ final class OutboxLifecycle implements SmartInitializingSingleton, SmartLifecycl
     subscribers = factory.create();
   }
 
+  SubscriberFactory factory() {
+    return factory;
+  }
+
   /** What each subscriber knows of itself, in the order of the queues. */
   List<SubscriberHealth> health() {
     return subscribers.stream().map(OutboxSubscriber::health).toList();

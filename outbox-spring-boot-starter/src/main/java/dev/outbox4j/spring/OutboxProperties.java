@@ -25,6 +25,8 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  *     is down with one
  * @param autoStart whether subscribers start with the service; without it the service only
  *     publishes, and its handlers are checked but get no message
+ * @param allowUnhandledQueues whether {@code queues} may have settings of queues that no method
+ *     handles, as in tests that bring some of the handlers only
  * @param notifyMode when publishing notifies subscribers; NEVER for transactions that are prepared
  *     for a two-phase commit
  * @param networkTimeout how long a statement of a subscriber may take until its connection is given
@@ -46,6 +48,7 @@ public record OutboxProperties(
     @DefaultValue("true") boolean migrate,
     @DefaultValue("true") boolean validate,
     @DefaultValue("true") boolean autoStart,
+    @DefaultValue("false") boolean allowUnhandledQueues,
     @DefaultValue("auto") NotifyMode notifyMode,
     @Nullable Duration networkTimeout,
     @DefaultValue Listen listen,

@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.function.Consumer;
 import org.springframework.aop.scope.ScopedProxyUtils;
 import org.springframework.beans.factory.BeanFactoryUtils;
 import org.springframework.beans.factory.ObjectProvider;
@@ -59,7 +60,7 @@ final class SubscriberFactory {
     Map<String, List<HandlerMethod>> methods = HandlerMethods.of(beans);
     Set<String> unheard = new TreeSet<>(properties.queues().keySet());
     unheard.removeAll(methods.keySet());
-    if (!unheard.isEmpty()) {
+    if (!unheard.isEmpty() && !properties.allowUnhandledQueues()) {
       throw new OutboxException(
           "outbox4j.queues has settings for %s, and no @OutboxHandler handles that queue (handled are %s); correct the name, or drop the settings"
               .formatted(unheard, methods.keySet()));
@@ -76,25 +77,63 @@ final class SubscriberFactory {
 
   private OutboxSubscriber create(String queue, List<HandlerMethod> handlers) {
     try {
-      OutboxSubscriber.Builder builder = OutboxSubscriber.builder(queue).store(store);
-      if (properties.deleteTerminalFailures()) {
-        builder.deleteTerminalFailures();
-      } else {
-        builder.deadLetters(deadLetters());
-      }
+      OutboxSubscriber.Builder builder = OutboxSubscriber.builder(queue);
       listen(builder);
-      codec.ifAvailable(builder::codec);
-      observers.orderedStream().forEach(builder::events);
-      new SubscriberSettings(
-              properties.queues().get(queue), properties.subscriber(), virtualByDefault)
-          .applyTo(builder);
-      customizers.orderedStream().forEach(customizer -> customizer.customize(queue, builder));
-      handlers.forEach(handler -> handler.addTo(builder));
+      set(builder, queue, handlers, settings(queue)::applyTo);
       return builder.build();
     } catch (IllegalArgumentException | IllegalStateException e) {
-      throw new OutboxException(
-          "The subscriber of queue '%s' cannot be built: %s".formatted(queue, e.getMessage()), e);
+      throw notBuilt(queue, e);
     }
+  }
+
+  /** The queues that have a handler, in the order of their names. */
+  Set<String> queues() {
+    return HandlerMethods.of(beans).keySet();
+  }
+
+  /** All that {@link #create()} sets, but nothing that listens and no threads. */
+  OutboxSubscriber.Builder builder(String queue) {
+    List<HandlerMethod> handlers = HandlerMethods.of(beans).get(queue);
+    if (handlers == null) {
+      throw new IllegalArgumentException(
+          "No @OutboxHandler of this context handles queue '%s'; handled are %s"
+              .formatted(queue, queues()));
+    }
+    try {
+      OutboxSubscriber.Builder builder = OutboxSubscriber.builder(queue);
+      set(builder, queue, handlers, settings(queue)::applyWithoutThreads);
+      return builder;
+    } catch (IllegalArgumentException | IllegalStateException e) {
+      throw notBuilt(queue, e);
+    }
+  }
+
+  private void set(
+      OutboxSubscriber.Builder builder,
+      String queue,
+      List<HandlerMethod> handlers,
+      Consumer<OutboxSubscriber.Builder> settings) {
+    builder.store(store);
+    if (properties.deleteTerminalFailures()) {
+      builder.deleteTerminalFailures();
+    } else {
+      builder.deadLetters(deadLetters());
+    }
+    codec.ifAvailable(builder::codec);
+    observers.orderedStream().forEach(builder::events);
+    settings.accept(builder);
+    customizers.orderedStream().forEach(customizer -> customizer.customize(queue, builder));
+    handlers.forEach(handler -> handler.addTo(builder));
+  }
+
+  private SubscriberSettings settings(String queue) {
+    return new SubscriberSettings(
+        properties.queues().get(queue), properties.subscriber(), virtualByDefault);
+  }
+
+  private static OutboxException notBuilt(String queue, RuntimeException e) {
+    return new OutboxException(
+        "The subscriber of queue '%s' cannot be built: %s".formatted(queue, e.getMessage()), e);
   }
 
   /** Where nothing may ever start, where to listen is looked for at the start only. */

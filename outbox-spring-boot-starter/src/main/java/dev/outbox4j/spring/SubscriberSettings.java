@@ -31,6 +31,14 @@ final class SubscriberSettings {
   }
 
   void applyTo(OutboxSubscriber.Builder builder) {
+    applyWithoutThreads(builder);
+    if (is(Subscriber::virtualThreads, virtualByDefault)) {
+      builder.virtualThreads();
+    }
+  }
+
+  /** For who runs the handlers on threads of its own. */
+  void applyWithoutThreads(OutboxSubscriber.Builder builder) {
     set(Subscriber::workers, builder, OutboxSubscriber.Builder::workers);
     set(Subscriber::batchSize, builder, OutboxSubscriber.Builder::batchSize);
     set(Subscriber::lease, builder, OutboxSubscriber.Builder::lease);
@@ -42,9 +50,6 @@ final class SubscriberSettings {
     setRetry(builder);
     if (is(Subscriber::logExceptionMessages, false)) {
       builder.logExceptionMessages();
-    }
-    if (is(Subscriber::virtualThreads, virtualByDefault)) {
-      builder.virtualThreads();
     }
   }
 

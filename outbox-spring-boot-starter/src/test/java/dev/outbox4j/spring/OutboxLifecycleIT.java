@@ -108,6 +108,16 @@ class OutboxLifecycleIT extends StarterFixture {
   }
 
   @Test
+  void refusesSettingsOfAQueueThatNobodyHandlesUnlessTheyAreAllowed() {
+    ApplicationContextRunner other =
+        service().withBean(Mail.class).withPropertyValues("outbox4j.queues.post.workers=2");
+    other.run(context -> assertThat(context).getFailure().hasMessageContaining("[post]"));
+    other
+        .withPropertyValues("outbox4j.allow-unhandled-queues=true")
+        .run(context -> assertThat(context).hasNotFailed());
+  }
+
+  @Test
   void takesSettingsOfAQueueInEachSpellingAndWithDotsInBrackets() {
     service()
         .withBean(Mail.class)

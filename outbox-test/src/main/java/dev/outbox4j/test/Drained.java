@@ -3,7 +3,8 @@ package dev.outbox4j.test;
 import java.util.List;
 
 /**
- * What became of a queue that was {@linkplain InMemoryOutbox#drain drained}.
+ * What became of a queue that was {@linkplain InMemoryOutbox#drain drained}, in memory or by {@code
+ * TestOutbox}.
  *
  * @param runs how many handler runs there were, those that failed included; messages that reached
  *     no handler, such as undecodable ones, are not counted

@@ -13,6 +13,7 @@ import dev.outbox4j.spi.OutboxStore;
 import dev.outbox4j.spi.PayloadCodec;
 import dev.outbox4j.test.internal.MemoryStore;
 import dev.outbox4j.test.internal.StoredRow;
+import dev.outbox4j.test.internal.kit.Drain;
 import java.sql.Connection;
 import java.time.Duration;
 import java.time.Instant;
@@ -250,7 +251,23 @@ public final class InMemoryOutbox {
    *     OutboxSubscriber.Builder#build}
    */
   public Drained drain(String queue, Consumer<OutboxSubscriber.Builder> settings) {
-    return new Drain(this, queue, DRAIN_LIMIT).run(settings);
+    return drain(queue, settings, DRAIN_LIMIT);
+  }
+
+  Drained drain(String queue, Consumer<OutboxSubscriber.Builder> settings, Duration limit) {
+    Objects.requireNonNull(settings, "settings");
+    OutboxSubscriber.Builder builder =
+        OutboxSubscriber.builder(OutboxMessage.to(queue).build().queue())
+            .store(store)
+            .listen(notifications())
+            .deadLetters(deadLetters());
+    if (codec != null) {
+      builder.codec(codec);
+    }
+    settings.accept(builder);
+    Drain drain = new Drain(limit, () -> isDrained(queue), () -> notDrained(queue, limit));
+    drain.run(builder);
+    return new Drained(drain.runs(), drain.failures());
   }
 
   /**

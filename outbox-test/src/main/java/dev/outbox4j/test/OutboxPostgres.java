@@ -1,7 +1,10 @@
 package dev.outbox4j.test;
 
+import dev.outbox4j.internal.schema.Names;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.test.internal.kit.TestDatabase;
+import java.util.List;
 import java.util.Objects;
 import java.util.function.Supplier;
 import javax.sql.DataSource;
@@ -153,7 +156,13 @@ public final class OutboxPostgres
   /** Empties the outbox. */
   @Override
   public void beforeEach(ExtensionContext context) {
-    database().empty(schema, table);
+    database()
+        .empty(
+            List.of(
+                Names.qualified(schema, table),
+                Names.qualified(schema, Names.sleepers(table)),
+                Names.qualified(schema, Names.deadLetters(table))),
+            true);
   }
 
   /** Drops the database, unless an enclosing class goes on with it. */

@@ -234,17 +234,18 @@ class DrainTest {
   @Test
   void saysWhatIsStillDueWhenTheTimeIsUp() {
     publish("o-1");
-    Drain drain = new Drain(outbox, "orders", Duration.ofMillis(200));
 
     assertThatThrownBy(
             () ->
-                drain.run(
+                outbox.drain(
+                    "orders",
                     orders ->
                         orders.on(
                             "order.placed",
                             (payload, delivery) -> {
                               return Outcome.reschedule(Duration.ZERO);
-                            })))
+                            }),
+                    Duration.ofMillis(200)))
         .isInstanceOf(AssertionError.class)
         .hasMessageContainingAll("Queue 'orders' is not drained after PT0.2S", "\"o-1\"");
   }

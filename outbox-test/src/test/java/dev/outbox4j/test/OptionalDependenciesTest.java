@@ -16,6 +16,8 @@ class OptionalDependenciesTest {
       noClasses()
           .that()
           .doNotHaveSimpleName("OutboxPostgres")
+          .and()
+          .resideOutsideOfPackage("dev.outbox4j.test.spring")
           .should()
           .dependOnClassesThat()
           .resideInAPackage("org.junit..");
@@ -28,6 +30,15 @@ class OptionalDependenciesTest {
           .should()
           .dependOnClassesThat()
           .resideInAPackage("io.zonky..");
+
+  @ArchTest
+  static final ArchRule spring_is_seen_by_its_package_alone =
+      noClasses()
+          .that()
+          .resideOutsideOfPackage("dev.outbox4j.test.spring")
+          .should()
+          .dependOnClassesThat()
+          .resideInAnyPackage("org.springframework..", "dev.outbox4j.spring..");
 
   @ArchTest
   static final ArchRule the_store_needs_the_core_alone =

@@ -6,10 +6,12 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.test.internal.kit.TestDatabase;
 import java.sql.Connection;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.List;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
@@ -85,12 +87,12 @@ class OutboxPostgresIT {
       holder.setAutoCommit(false);
       statement.execute("lock table outbox in access share mode");
 
-      assertThatThrownBy(() -> TestDatabase.of(dataSource).empty("public", "outbox"))
+      assertThatThrownBy(() -> TestDatabase.of(dataSource).empty(List.of("public.outbox"), true))
           .isInstanceOf(IllegalStateException.class)
           .hasMessageContaining("leave a transaction open");
       holder.rollback();
     }
-    TestDatabase.of(dataSource).empty("public", "outbox");
+    TestDatabase.of(dataSource).empty(List.of("public.outbox"), true);
   }
 
   @Test

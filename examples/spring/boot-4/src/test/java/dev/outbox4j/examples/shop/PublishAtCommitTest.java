@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.spring.OutboxTemplate;
+import dev.outbox4j.test.spring.AutoConfigureOutboxTest;
 import jakarta.persistence.EntityManager;
 import java.util.ArrayList;
 import java.util.List;
@@ -19,21 +20,15 @@ import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.test.annotation.DirtiesContext;
-import org.springframework.test.context.DynamicPropertyRegistry;
-import org.springframework.test.context.DynamicPropertySource;
 import org.springframework.test.context.TestPropertySource;
 import org.springframework.transaction.PlatformTransactionManager;
 import org.springframework.transaction.support.TransactionTemplate;
 
 /** Publishing from what JPA and Hibernate call while they commit, and after they have. */
-@SpringBootTest(webEnvironment = SpringBootTest.WebEnvironment.NONE, properties = "outbox4j.auto-start=false")
+@SpringBootTest(webEnvironment = SpringBootTest.WebEnvironment.NONE)
+@AutoConfigureOutboxTest
 @DirtiesContext // closed while the server still runs
 class PublishAtCommitTest {
-  @DynamicPropertySource
-  static void server(DynamicPropertyRegistry registry) {
-    Server.register(registry);
-  }
-
   @Autowired PlatformTransactionManager transactions;
   @Autowired OutboxTemplate outbox;
   @Autowired EntityManager entities;
@@ -112,12 +107,15 @@ class PublishAtCommitTest {
     @Autowired OutboxTemplate ofThisPool;
     @Autowired PlatformTransactionManager transactionsOfThisPool;
     @Autowired EntityManager entitiesOfThisPool;
+    @Autowired JdbcTemplate jdbcOfThisPool;
 
     @BeforeEach
     void take() {
+      jdbc = jdbcOfThisPool;
       outbox = ofThisPool;
       transactions = transactionsOfThisPool;
       entities = entitiesOfThisPool;
+      empty();
     }
 
     @Test

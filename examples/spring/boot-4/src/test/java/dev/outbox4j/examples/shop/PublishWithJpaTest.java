@@ -7,6 +7,7 @@ import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.postgres.OutboxPublisher;
 import dev.outbox4j.spring.OutboxTemplate;
+import dev.outbox4j.test.spring.AutoConfigureOutboxTest;
 import jakarta.persistence.EntityManager;
 import org.hibernate.Session;
 import org.junit.jupiter.api.BeforeEach;
@@ -16,21 +17,15 @@ import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.dao.OptimisticLockingFailureException;
 import org.springframework.jdbc.core.JdbcTemplate;
-import org.springframework.test.context.DynamicPropertyRegistry;
-import org.springframework.test.context.DynamicPropertySource;
 import org.springframework.test.context.TestPropertySource;
 import org.springframework.transaction.PlatformTransactionManager;
 import org.springframework.transaction.TransactionDefinition;
 import org.springframework.transaction.support.TransactionTemplate;
 
 /** What becomes of a message and an entity in each kind of transaction that JPA users write. */
-@SpringBootTest(webEnvironment = SpringBootTest.WebEnvironment.NONE, properties = "outbox4j.auto-start=false")
+@SpringBootTest(webEnvironment = SpringBootTest.WebEnvironment.NONE)
+@AutoConfigureOutboxTest
 class PublishWithJpaTest {
-  @DynamicPropertySource
-  static void server(DynamicPropertyRegistry registry) {
-    Server.register(registry);
-  }
-
   @Autowired PlatformTransactionManager transactions;
   @Autowired OutboxTemplate outbox;
   @Autowired OutboxPublisher publisher;
@@ -183,6 +178,12 @@ class PublishWithJpaTest {
   class InAPoolWithoutAutocommit {
     @Autowired OutboxTemplate ofThisPool;
     @Autowired PlatformTransactionManager transactionsOfThisPool;
+    @Autowired JdbcTemplate jdbcOfThisPool;
+
+    @BeforeEach
+    void take() {
+      jdbc = jdbcOfThisPool;
+    }
 
     @Test
     void commitsAndRefusesAsElsewhere() {

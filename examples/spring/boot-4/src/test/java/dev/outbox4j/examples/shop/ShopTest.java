@@ -3,6 +3,7 @@ package dev.outbox4j.examples.shop;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import dev.outbox4j.test.spring.AutoConfigureOutboxTest;
 import java.io.IOException;
 import java.net.URI;
 import java.net.http.HttpClient;
@@ -14,17 +15,11 @@ import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.core.env.Environment;
 import org.springframework.jdbc.core.JdbcTemplate;
-import org.springframework.test.context.DynamicPropertyRegistry;
-import org.springframework.test.context.DynamicPropertySource;
 
 /** The service whole, from its HTTP port to its database. */
 @SpringBootTest(webEnvironment = SpringBootTest.WebEnvironment.RANDOM_PORT)
+@AutoConfigureOutboxTest(autoStart = true)
 class ShopTest {
-  @DynamicPropertySource
-  static void server(DynamicPropertyRegistry registry) {
-    Server.register(registry);
-  }
-
   private final HttpClient http = HttpClient.newHttpClient();
   @Autowired private Environment environment;
   @Autowired private JdbcTemplate jdbc;

@@ -1,4 +1,4 @@
-package dev.outbox4j.test;
+package dev.outbox4j.test.internal.kit;
 
 import io.zonky.test.db.postgres.embedded.EmbeddedPostgres;
 import java.io.File;
@@ -17,11 +17,19 @@ final class EmbeddedServer {
 
   private EmbeddedServer() {}
 
-  static synchronized DataSource dataSource(String database) {
+  static DataSource dataSource(String database) {
+    return running().getDatabase(USER, database);
+  }
+
+  static String url(String database) {
+    return running().getJdbcUrl(USER, database);
+  }
+
+  private static synchronized EmbeddedPostgres running() {
     if (server == null) {
       server = start();
     }
-    return server.getDatabase(USER, database);
+    return server;
   }
 
   private static EmbeddedPostgres start() {

@@ -1,57 +1,57 @@
-package dev.outbox4j.test;
+package dev.outbox4j.test.internal.kit;
 
 import dev.outbox4j.Delivery;
-import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.SubscriberEvents;
-import dev.outbox4j.spi.PayloadCodec;
 import java.time.Duration;
 import java.util.List;
-import java.util.Objects;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.Consumer;
+import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
  * One drain of a queue. The subscriber's executor is a list of tasks, which the calling thread
  * runs; so the handlers are on it, while claims and writes are on the subscriber's threads.
  */
-final class Drain {
+public final class Drain {
   private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
   /** For a stage that is pending when the time is up. */
   private static final Duration GRACE = Duration.ofMillis(200);
 
-  private final InMemoryOutbox outbox;
-  private final String queue;
   private final Duration limit;
+  private final BooleanSupplier drained;
+  private final Supplier<String> notDrained;
   private final BlockingQueue<Runnable> tasks = new LinkedBlockingQueue<>();
   private final AtomicInteger runs = new AtomicInteger();
   private final List<Throwable> failures = new CopyOnWriteArrayList<>();
 
-  Drain(InMemoryOutbox outbox, String queue, Duration limit) {
-    this.outbox = outbox;
-    this.queue = OutboxMessage.to(queue).build().queue();
+  /**
+   * Prepares it.
+   *
+   * @param limit how long it may take
+   * @param drained tells whether nothing is due
+   * @param notDrained tells what still is
+   */
+  public Drain(Duration limit, BooleanSupplier drained, Supplier<String> notDrained) {
     this.limit = limit;
+    this.drained = drained;
+    this.notDrained = notDrained;
   }
 
-  Drained run(Consumer<OutboxSubscriber.Builder> settings) {
-    Objects.requireNonNull(settings, "settings");
-    OutboxSubscriber.Builder builder =
-        OutboxSubscriber.builder(queue)
-            .store(outbox.store())
-            .listen(outbox.notifications())
-            .deadLetters(outbox.deadLetters());
-    PayloadCodec codec = outbox.codec();
-    if (codec != null) {
-      builder.codec(codec);
-    }
-    settings.accept(builder);
+  /**
+   * Runs a subscriber until nothing is due.
+   *
+   * @param builder has its store, handlers and settings; the executor and workers are set here
+   * @throws AssertionError if a handler threw one, or the time is up
+   */
+  public void run(OutboxSubscriber.Builder builder) {
     OutboxSubscriber subscriber =
         builder
             .executor(tasks::add)
@@ -68,7 +68,16 @@ final class Drain {
         throw check;
       }
     }
-    return new Drained(runs.get(), failures);
+  }
+
+  /** How many handler runs there were. */
+  public int runs() {
+    return runs.get();
+  }
+
+  /** What handlers threw, oldest first. */
+  public List<Throwable> failures() {
+    return List.copyOf(failures);
   }
 
   private static Throwable unwrapped(Throwable failure) {
@@ -79,9 +88,9 @@ final class Drain {
   private void runTasks() {
     long begun = System.nanoTime();
     boolean interrupted = false;
-    while (!outbox.isDrained(queue)) {
+    while (!drained.getAsBoolean()) {
       if (System.nanoTime() - begun > limit.toNanos() || interrupted) {
-        throw new AssertionError(outbox.notDrained(queue, limit));
+        throw new AssertionError(notDrained.get());
       }
       try {
         Runnable task = tasks.poll(PAUSE_NANOS, TimeUnit.NANOSECONDS);

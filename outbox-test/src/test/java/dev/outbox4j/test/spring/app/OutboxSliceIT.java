@@ -1,0 +1,106 @@
+package dev.outbox4j.test.spring.app;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.outbox4j.FailureReason;
+import dev.outbox4j.test.Drained;
+import dev.outbox4j.test.spring.OutboxTest;
+import dev.outbox4j.test.spring.TestOutbox;
+import java.util.List;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.RepeatedTest;
+import org.junit.jupiter.api.Test;
+import org.springframework.beans.factory.annotation.Autowired;
+import org.springframework.context.ApplicationContext;
+import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.transaction.annotation.Transactional;
+
+/** Handlers are run by the test. */
+@OutboxTest(
+    properties = {
+      "outbox4j.queues.mail.retry.attempts=2",
+      "outbox4j.queues.mail.retry.initial=1h",
+      "outbox4j.queues.mail.retry.max=1h",
+      "outbox4j.queues.elsewhere.workers=3"
+    })
+class OutboxSliceIT {
+  @Autowired Mail mail;
+  @Autowired TestOutbox outbox;
+  @Autowired JdbcTemplate jdbc;
+  @Autowired ApplicationContext context;
+
+  @BeforeEach
+  void reset() {
+    mail.reset();
+  }
+
+  @RepeatedTest(2) // the second sees nothing of the first
+  void handlesWhatWasPublished() {
+    mail.post("a");
+    outbox
+        .assertThatOutbox()
+        .hasPublished("mail", "letter", new Mail.Letter("a"))
+        .hasPublishedExactly("mail", 1);
+    assertThat(outbox.drain("mail")).isEqualTo(new Drained(1, List.of()));
+    assertThat(mail.sent()).containsExactly("a");
+    mail.post("left for the next test");
+  }
+
+  @Test
+  void aFailureIsRetriedAndThenADeadLetter() {
+    IllegalStateException failure = new IllegalStateException("closed");
+    mail.failWith(failure);
+    mail.post("a");
+    assertThat(outbox.drain("mail").failures()).containsExactly(failure);
+    outbox.assertThatOutbox().hasNoDeadLetters("mail");
+    jdbc.update("update outbox set available_at = clock_timestamp()");
+    assertThat(outbox.drain("mail").runs()).isEqualTo(1);
+    outbox.assertThatOutbox().hasDeadLetter("mail", "letter", FailureReason.RETRY_TERMINAL);
+  }
+
+  @Test
+  void anAssertionErrorOfAHandlerFailsTheTest() {
+    AssertionError check = new AssertionError("wrong");
+    mail.failWith(check);
+    mail.post("a");
+    assertThatThrownBy(() -> outbox.drain("mail")).isSameAs(check);
+  }
+
+  @Test
+  void refusesAQueueThatNobodyHandlesAndNamesThoseThatAre() {
+    assertThatThrownBy(() -> outbox.drain("male"))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("'male'")
+        .hasMessageContaining("[mail]");
+  }
+
+  @Test
+  @Transactional
+  void refusesToDrainInATransactionOfTheTest() {
+    mail.post("a");
+    assertThatThrownBy(() -> outbox.drain("mail"))
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("take @Transactional off the test");
+  }
+
+  @Test
+  void bringsNoOtherComponent() {
+    assertThat(context.getBeanNamesForType(Unrelated.class)).isEmpty();
+  }
+
+  @Nested
+  class InANestedClass {
+    @Autowired Mail sameMail;
+    @Autowired TestOutbox sameOutbox;
+
+    @Test
+    void sharesContextAndDatabase() {
+      assertThat(sameMail).isSameAs(mail);
+      sameMail.post("b");
+      sameOutbox.drain("mail");
+      assertThat(sameMail.sent()).containsExactly("b");
+    }
+  }
+}
