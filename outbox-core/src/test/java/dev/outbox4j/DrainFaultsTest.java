@@ -474,7 +474,7 @@ class DrainFaultsTest extends EngineFixture {
       await().until(() -> givingBack.getCount() == 0);
       finish.countDown();
       stopped.get(20, TimeUnit.SECONDS);
-      assertThat(Duration.ofNanos(System.nanoTime() - begun)).isLessThan(Duration.ofSeconds(12));
+      assertThat(Duration.ofNanos(System.nanoTime() - begun)).isLessThan(Duration.ofSeconds(7));
       assertThat(subscriber.health().state()).isEqualTo(SubscriberState.STOPPED);
     } finally {
       network.countDown();

@@ -95,7 +95,7 @@ class DependenciesTest {
     Path file = module.resolve("target").resolve("dependency-tree.txt");
     assertThat(file)
         .as(
-            "%s is missing: the build writes it; run ./mvnw verify, or ./mvnw test -pl examples -am",
+            "%s is missing: the build writes it; run ./mvnw verify, or ./mvnw test -pl examples,outbox-spring-boot-3 -am",
             file)
         .exists();
     List<String> optional = optionalOf(Pom.read(module.resolve("pom.xml")));
