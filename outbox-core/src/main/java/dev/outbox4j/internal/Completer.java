@@ -26,7 +26,8 @@ import org.slf4j.LoggerFactory;
 /**
  * Writes outcomes by group commit, on a loop of its own: while one flush is on the wire, further
  * outcomes pile up and go in the next; alone, an outcome goes at once. A write that fails is kept
- * and tried again, its lease renewed meanwhile, until it succeeds or another owner has the row.
+ * and tried again, its lease renewed meanwhile unless the row is given back, until it succeeds or
+ * another owner has the row.
  */
 final class Completer {
   private static final Logger log = LoggerFactory.getLogger(Completer.class);

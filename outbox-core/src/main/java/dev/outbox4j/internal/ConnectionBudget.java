@@ -97,20 +97,32 @@ final class ConnectionBudget {
     return run(new Use(Kind.WRITE), PATIENCE.toNanos(), statement);
   }
 
+  /** Runs what only tells other subscribers something. */
+  void spendOnSaying(Runnable statement) {
+    spend(
+        () -> {
+          statement.run();
+          return statement;
+        });
+  }
+
   /** Runs a renewal, which goes before everything that has not begun. */
   <T> T spendOnRenewal(long longestWait, Supplier<T> statement) {
     return run(new Use(Kind.RENEWAL), longestWait, statement);
   }
 
+  /** A result of null says that nothing was sent. */
   private <T> T run(Use use, long longestWait, Supplier<T> statement) {
     begin(use, longestWait);
     boolean failed = true;
+    boolean answered = false;
     try {
       T result = statement.get();
       failed = false;
+      answered = result != null;
       return result;
     } finally {
-      end(use, failed);
+      end(use, failed, answered);
     }
   }
 
@@ -226,7 +238,7 @@ final class ConnectionBudget {
     return oldestNanos() > promptNanos;
   }
 
-  private void end(Use use, boolean failed) {
+  private void end(Use use, boolean failed, boolean answered) {
     lock.lock();
     try {
       long now = clock.getAsLong();
@@ -234,7 +246,7 @@ final class ConnectionBudget {
         carefulUntil = now + carefulNanos;
       }
       (use.renewal() ? renewing : others).remove(use);
-      if (!failed) {
+      if (answered) {
         succeededAt = now;
       }
       changed.signalAll();

@@ -95,7 +95,14 @@ final class Engine implements Lifecycle.Run {
     this.pool = new WorkerPool(settings, shared, permits, buffer, prefetch, task);
     this.listen = new ListenState(name, owner, settings.source(), events, shared.health());
     this.fetcher =
-        new Fetcher(settings, owner, shared, new Rows(buffer, pool, prefetch), completer, listen);
+        new Fetcher(
+            settings,
+            owner,
+            shared,
+            new Rows(buffer, pool, prefetch),
+            completer,
+            listen,
+            System::nanoTime);
     this.timeouts = new HandlerTimeouts(settings, shared, completer, outcomes);
     this.keeper =
         new LeaseKeeper(

@@ -11,6 +11,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -25,13 +26,6 @@ final class Fetcher {
   /** After a short claim: so that a trickle of messages is claimed in handfuls, not one by one. */
   private static final long LINGER = TimeUnit.MILLISECONDS.toNanos(2);
 
-  private static final long LONGEST_ROOM_WAIT = TimeUnit.MILLISECONDS.toNanos(500);
-
-  /** How long there is no room until another subscriber takes the watch. */
-  private static final long PASS_AFTER = TimeUnit.MILLISECONDS.toNanos(5);
-
-  private static final double SMOOTHING = 0.25;
-
   private final String owner;
   private final OutboxStore store;
   private final Engine.Shared shared;
@@ -41,6 +35,7 @@ final class Fetcher {
   private final Prefetch prefetch;
   private final Completer completer;
   private final ListenState listen;
+  private final LongSupplier clock;
   private final Loop loop;
 
   /** The drain waits for this loop no longer, nor for rows that it brings in. */
@@ -49,14 +44,13 @@ final class Fetcher {
   // confined to the loop
   private final List<QueueLane> lanes = new ArrayList<>();
   private final IdlePlan idlePlan;
+  private final RoomWait roomWait;
+  private final ClaimSize size = new ClaimSize();
   private int first;
   private long claimedTotal;
-  private double averageBytes;
   private boolean lastFull;
   private boolean resting;
   private boolean forRowsAlone;
-  private boolean withoutRoom;
-  private long withoutRoomSince;
   private int epoch;
 
   Fetcher(
@@ -65,7 +59,8 @@ final class Fetcher {
       Engine.Shared shared,
       Engine.Rows rows,
       Completer completer,
-      ListenState listen) {
+      ListenState listen,
+      LongSupplier clock) {
     this.owner = owner;
     this.store = settings.store();
     this.shared = shared;
@@ -77,6 +72,8 @@ final class Fetcher {
     this.listen = listen;
     settings.queues().forEach(queue -> lanes.add(new QueueLane(queue, settings)));
     this.idlePlan = new IdlePlan(lanes, settings.claiming());
+    this.roomWait = new RoomWait(lanes, store, owner, shared, listen, clock);
+    this.clock = clock;
     this.loop = new Loop(shared.threads(), "fetcher", this::turn, this::survive);
     shared.room().signal(loop::signal);
     listen.signal(loop::signal);
@@ -98,9 +95,9 @@ final class Fetcher {
     return ended;
   }
 
-  private long turn(boolean woken) {
+  /** Claims, or finds that it cannot; returns how long to wait then. */
+  long turn(boolean woken) {
     if (loop.stopping()) {
-      shared.room().stopAwaiting();
       forget();
       return Loop.END;
     }
@@ -117,7 +114,7 @@ final class Fetcher {
     if (refused || shared.room().rows() <= 0) {
       return waitForRoom(refused);
     }
-    withoutRoom = false;
+    roomWait.end();
     forRowsAlone = rowsLikely;
     long wait = round();
     pool.kick(buffer.size());
@@ -129,42 +126,7 @@ final class Fetcher {
     if (!shared.room().await() && !(refused && pool.rejecting())) {
       return 0;
     }
-    long now = System.nanoTime();
-    if (!withoutRoom) {
-      withoutRoom = true;
-      withoutRoomSince = now;
-    }
-    long left = withoutRoomSince + PASS_AFTER - now;
-    if (left > 0 && isCountedOn()) {
-      return left;
-    }
-    passWatch();
-    return LONGEST_ROOM_WAIT;
-  }
-
-  private boolean isCountedOn() {
-    return lanes.stream().anyMatch(lane -> lane.watch().isCountedOn());
-  }
-
-  /** Publishers must not count on a subscriber that has no room. */
-  private void passWatch() {
-    for (QueueLane lane : lanes) {
-      if (lane.watch().isCountedOn()) {
-        lane.watch().passed(System.nanoTime());
-        listen.watch(lane.queue(), false);
-        try {
-          shared
-              .connections()
-              .spend(
-                  () -> {
-                    store.pass(lane.queue(), owner);
-                    return owner;
-                  });
-        } catch (RuntimeException failure) { // the others poll, and take the watch when it ends
-          shared.health().noted("pass: " + EngineHealth.words(failure));
-        }
-      }
-    }
+    return roomWait.next();
   }
 
   /** Claims from each queue; returns how long to wait. */
@@ -174,9 +136,9 @@ final class Fetcher {
       lanes.forEach(lane -> lane.watch().forgotten()); // a server that restarted knows no sleepers
     }
     boolean ranDry = buffer.isEmpty();
-    long begunAt = System.nanoTime();
+    long begunAt = clock.getAsLong();
     int rows = 0;
-    int tried = 0;
+    boolean tried = false;
     int succeeded = 0;
     boolean full = false;
     RuntimeException failure = null;
@@ -190,7 +152,7 @@ final class Fetcher {
       if (lanes.size() > 1 && !lane.mayClaim(begunAt)) {
         continue;
       }
-      tried++;
+      tried = true;
       try {
         ClaimResult result = claim(lane, limit);
         if (result != null) {
@@ -199,7 +161,7 @@ final class Fetcher {
         }
         succeeded++;
       } catch (RuntimeException | Error thrown) {
-        lane.failed(maybeBySize(thrown), System.nanoTime());
+        lane.failed(maybeBySize(thrown), clock.getAsLong());
         if (thrown instanceof Error error) {
           throw error;
         }
@@ -215,11 +177,11 @@ final class Fetcher {
     }
     if (succeeded > 0) {
       shared.health().claimed(lanes.stream().noneMatch(QueueLane::isFailing));
-    } else if (tried == 0) {
+    } else if (!tried) {
       loop.pause(LINGER); // all have failed only just now
     }
     long handled = claimedTotal - buffer.size() - pool.running();
-    prefetch.learn(System.nanoTime(), handled, full && ranDry);
+    prefetch.learn(clock.getAsLong(), handled, full && ranDry);
     idlePlan.round(rows);
     lastFull = full;
     return full ? 0 : rest(rows);
@@ -227,16 +189,15 @@ final class Fetcher {
 
   /** Claims from one queue; null if the server ended a sweep for its time limit. */
   private @Nullable ClaimResult claim(QueueLane lane, int room) {
-    long now = System.nanoTime();
+    long now = clock.getAsLong();
     QueueScan.Plan plan = lane.scan().next(now, lane.watch().inReserve());
     Idle idle = lane.watch().next(listen.up(), lastFull || forRowsAlone, now);
     long bytes = Math.max(1, shared.room().bytes());
-    int fitting = averageBytes <= 0 ? room : (int) Math.min(room, 1 + 1.5 * bytes / averageBytes);
     ClaimRequest request =
         new ClaimRequest(
             lane.queue(),
             plan.range(),
-            lane.limited(fitting),
+            lane.limited(size.rows(room, bytes)),
             bytes,
             settings.lease(),
             owner,
@@ -255,13 +216,13 @@ final class Fetcher {
                     if (loop.stopping()) {
                       return null; // nothing was sent
                     }
-                    sentAt[0] = System.nanoTime(); // the lease begins after this
+                    sentAt[0] = clock.getAsLong(); // the lease begins after this
                     return store.claim(request);
                   });
     } catch (OutboxStoreException failure) {
       if (failure.fault() == OutboxStoreException.Fault.TIMEOUT
           && !lane.watch().saysSomething() // else it may be that which took so long
-          && lane.scan().timedOut(sentAt[0], System.nanoTime())) {
+          && lane.scan().timedOut(sentAt[0], clock.getAsLong())) {
         sweepTooLong(lane);
         return null;
       }
@@ -270,7 +231,7 @@ final class Fetcher {
     if (result == null) {
       return null;
     }
-    long answeredAt = System.nanoTime();
+    long answeredAt = clock.getAsLong();
     shared.events().claimed(result.rows().size(), Duration.ofNanos(answeredAt - sentAt[0]));
     hold(lane.queue(), result.rows(), sentAt[0]);
     lane.claimed(result, sentAt[0], answeredAt);
@@ -297,18 +258,11 @@ final class Fetcher {
       shared.registry().add(batch);
       buffer.add(batch);
     } catch (RuntimeException | Error noMemory) { // else its leases were renewed for ever
-      for (int i = 0; i < batch.size(); i++) {
-        InFlight row = batch.at(i);
-        if (row != null && row.withdraw()) {
-          shared.registry().settle(row);
-        }
-      }
+      shared.registry().withdraw(batch);
       throw noMemory;
     }
     claimedTotal += rows.size();
-    double average = (double) batch.bytes() / rows.size();
-    averageBytes =
-        averageBytes == 0 ? average : averageBytes + SMOOTHING * (average - averageBytes);
+    size.learn(batch.size(), batch.bytes());
     if (loop.stopping()) {
       giveBack(buffer.close());
     } else {
@@ -377,14 +331,14 @@ final class Fetcher {
       loop.pause(LINGER);
       return 0;
     }
-    long now = System.nanoTime();
+    long now = clock.getAsLong();
     Long dueAgain = shared.room().takeDueAgainAt();
     if (dueAgain != null) {
       lanes.forEach(lane -> lane.dueAt(dueAgain));
     }
     long wait = idlePlan.nextWait(listen.up(), now);
     if (!buffer.isEmpty()) {
-      wait = Math.min(wait, LONGEST_ROOM_WAIT); // the executor refused: offer the rows again soon
+      wait = Math.min(wait, RoomWait.LONGEST); // the executor refused: offer the rows again soon
     }
     if (forRowsAlone) {
       wait = Math.min(wait, LINGER); // what woke it may be due soon, which the next claim tells
@@ -393,20 +347,15 @@ final class Fetcher {
     return Math.max(0, wait);
   }
 
-  private void survive(Throwable failure) {
+  /** A turn has thrown. */
+  void survive(Throwable failure) {
     lanes.forEach(lane -> lane.watch().forgotten());
     shared.health().failed(Operation.CLAIM, failure);
   }
 
   private void forget() {
     try {
-      shared
-          .connections()
-          .spend(
-              () -> {
-                store.forget(owner);
-                return owner;
-              });
+      shared.connections().spendOnSaying(() -> store.forget(owner));
     } catch (RuntimeException harmless) {
       log.debug(
           "[{}] the sleeper's announcement runs out by itself", shared.subscriber(), harmless);

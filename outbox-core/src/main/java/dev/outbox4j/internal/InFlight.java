@@ -56,8 +56,8 @@ final class InFlight implements Delivery {
   private final AtomicReference<State> state = new AtomicReference<>(State.BUFFERED);
 
   private volatile boolean lost;
-  private volatile boolean locked;
-  private volatile long expiresWhileLocked;
+  private volatile boolean apart;
+  private volatile long expiresApart;
   private volatile boolean expired;
   private volatile long startedAt;
   private volatile @Nullable Thread runner;
@@ -230,24 +230,24 @@ final class InFlight implements Delivery {
   }
 
   private long expiresAt() {
-    return locked ? expiresWhileLocked : batch.lease().expiresAt();
+    return apart ? expiresApart : batch.lease().expiresAt();
   }
 
-  /** Another session holds the row's lock, so its lease is not renewed with its batch's. */
-  void lockedByOther(long expiresAt) {
-    if (!locked) {
-      expiresWhileLocked = expiresAt;
-      locked = true;
+  /** The row's lease is not renewed with its batch's from now on; it ends then. */
+  void setApart(long expiresAt) {
+    if (!apart) {
+      expiresApart = expiresAt;
+      apart = true;
     }
   }
 
   /** The lease was renewed again, by a statement that was sent then. */
-  void unlocked() {
-    locked = false;
+  void rejoin() {
+    apart = false;
   }
 
-  boolean isLocked() {
-    return locked;
+  boolean isApart() {
+    return apart;
   }
 
   Duration sinceFirstAttempt(long now) {

@@ -18,6 +18,16 @@ final class InFlightRegistry {
     bytes.addAndGet(batch.bytes());
   }
 
+  /** Takes those rows of a batch out again that no worker has. */
+  void withdraw(ClaimedBatch batch) {
+    for (int i = 0; i < batch.size(); i++) {
+      InFlight row = batch.at(i);
+      if (row != null && row.withdraw()) {
+        settle(row);
+      }
+    }
+  }
+
   /**
    * Ends a row's time in the engine. A second time changes nothing: counted twice, it would let its
    * batch be forgotten, and with it the leases of the batch's other rows.

@@ -69,10 +69,6 @@ final class Room {
     return true;
   }
 
-  void stopAwaiting() {
-    awaited = false;
-  }
-
   /**
    * A worker took a row, or rows were settled: there may be room. Called per row, so it is cheap.
    */

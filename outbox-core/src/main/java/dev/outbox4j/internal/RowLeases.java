@@ -66,7 +66,7 @@ final class RowLeases implements Renewable {
   private final StuckRows stuck = new StuckRows();
   private long stuckDueAt;
 
-  /** Rows whose own renewal got no answer: stuck, if the server answers others. */
+  /** Of this round: rows whose own renewal got no answer; stuck, if the server answers others. */
   private final List<InFlight> suspects = new ArrayList<>();
 
   private boolean amongStuck;
@@ -112,7 +112,7 @@ final class RowLeases implements Renewable {
   @Override
   public void renewDue() {
     long now = clock.getAsLong();
-    suspects.clear(); // of a round that an Error ended
+    suspects.clear();
     stuck.removeSettled();
     exhausted.clear();
     trouble = false;
@@ -213,18 +213,18 @@ final class RowLeases implements Renewable {
     if (guilty) {
       suspects.forEach(row -> stuck(row, "cannot be renewed: the connection is lost each time"));
     }
-    suspects.clear();
     return guilty;
   }
 
   private static boolean wanted(InFlight row) {
-    return row.state() != State.SETTLED && !row.knownLost() && !row.isLocked();
+    return row.state() != State.SETTLED && !row.knownLost() && !row.isApart();
   }
 
   private boolean givenBack(InFlight row) {
     if (row.state() != State.BUFFERED || !row.giveBack()) {
       return false;
     }
+    row.setApart(row.batch().lease().expiresAt()); // what is renewed with its batch is not its own
     prefetch.stalled();
     completer.complete(row);
     return true;
@@ -315,7 +315,7 @@ final class RowLeases implements Renewable {
                     // asked again after the wait: a row given back meanwhile must stay given back
                     rows.stream().filter(row -> row.state() != State.SETTLED).forEach(sent::add);
                     List<LeaseRef> leases = sent.stream().map(InFlight::lease).toList();
-                    return leases.isEmpty() ? Written.done(Set.of()) : store.renew(leases, lease);
+                    return leases.isEmpty() ? null : store.renew(leases, lease);
                   });
     } catch (RuntimeException thrown) {
       shared.health().failed(Operation.RENEW, thrown);
@@ -336,6 +336,9 @@ final class RowLeases implements Renewable {
       }
       return;
     }
+    if (sent.isEmpty()) {
+      return;
+    }
     if (!written.done().isEmpty()) {
       shared.events().renewed(written.done().size());
     }
@@ -343,7 +346,7 @@ final class RowLeases implements Renewable {
     Predicate<InFlight> busy = Fence.among(sent, written.busy());
     for (InFlight row : sent) {
       if (done.test(row)) {
-        row.unlocked();
+        row.rejoin();
         stuck.remove(row);
       } else if (busy.test(row)) {
         stuck(row, "is locked by another session: look for an open transaction that locked it");
@@ -421,11 +424,8 @@ final class RowLeases implements Renewable {
 
   /** Keeps a row from being renewed with its batch; returns since when it is stuck. */
   private long hold(InFlight row, Company next) {
-    if (row.state() == State.SETTLED) {
-      return clock.getAsLong();
-    }
     long since = stuck.put(row, next, clock.getAsLong());
-    row.lockedByOther(row.batch().lease().expiresAt());
+    row.setApart(row.batch().lease().expiresAt());
     return since;
   }
 
@@ -433,6 +433,7 @@ final class RowLeases implements Renewable {
    * Not held any more: settled by ourselves since the statement was made up, or another owner's.
    */
   private void missing(InFlight row) {
+    row.setApart(row.batch().lease().expiresAt()); // what is renewed with its batch is not its own
     if (row.state() == State.RUNNING) { // none is renewed that was not begun
       row.lose();
       log.warn(

@@ -41,6 +41,29 @@ class ConnectionBudgetTest {
   }
 
   @Test
+  void aStatementThatWasNotSentIsNoSuccess() {
+    AtomicLong now = new AtomicLong(1_000);
+    ConnectionBudget timed =
+        new ConnectionBudget(Duration.ofSeconds(60), NETWORK_TIMEOUT, 2, now::get);
+    now.incrementAndGet();
+    timed.spendOnRenewal(1, () -> null);
+    assertThat(timed.succeededSince(1_000)).isFalse();
+    timed.spendOnRenewal(1, () -> "sent");
+    assertThat(timed.succeededSince(1_000)).isTrue();
+  }
+
+  @Test
+  void whatOnlyTellsSomethingIsSentAndMaySucceed() {
+    AtomicLong now = new AtomicLong(1_000);
+    ConnectionBudget timed =
+        new ConnectionBudget(Duration.ofSeconds(60), NETWORK_TIMEOUT, 2, now::get);
+    now.incrementAndGet();
+    timed.spendOnSaying(begun::incrementAndGet);
+    assertThat(begun).hasValue(1);
+    assertThat(timed.succeededSince(1_000)).isTrue();
+  }
+
+  @Test
   void aRenewalWaitsForOneOfTwoAsWell() {
     begin(() -> budget.spend(this::statement));
     begin(() -> budget.spend(this::statement));

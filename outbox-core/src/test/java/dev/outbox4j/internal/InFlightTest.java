@@ -124,16 +124,16 @@ class InFlightTest {
 
   @Test
   void aRowThatASessionHasLockedKeepsTheLeaseThatItHadThen() {
-    assertThat(row.isLocked()).isFalse();
-    row.lockedByOther(claimed + 500);
-    row.lockedByOther(claimed + 900);
-    assertThat(row.isLocked()).isTrue();
+    assertThat(row.isApart()).isFalse();
+    row.setApart(claimed + 500);
+    row.setApart(claimed + 900);
+    assertThat(row.isApart()).isTrue();
     batch.lease().renewed(claimed + LEASE, LEASE);
     assertThat(row.leaseOver(claimed + 499)).isFalse();
     assertThat(row.leaseOver(claimed + 500)).isTrue();
     assertThat(at(1).leaseOver(claimed + 500)).isFalse();
-    row.unlocked();
-    assertThat(row.isLocked()).isFalse();
+    row.rejoin();
+    assertThat(row.isApart()).isFalse();
     assertThat(row.leaseOver(claimed + 2 * LEASE - 1)).isFalse();
   }
 

@@ -163,7 +163,7 @@ class RowLeasesTest {
     InFlight refused = rows.get(5);
     store.failWrites(refused.id(), fault);
     leases.renewDue();
-    assertThat(rows).filteredOn(InFlight::isLocked).containsExactly(refused);
+    assertThat(rows).filteredOn(InFlight::isApart).containsExactly(refused);
     assertThat(store.calls("renew")).isEqualTo(1 + 2 + 2 + 2 + 1); // and once more by itself
     assertThat(refused.batch().lease().overdue()).as("of the others").isFalse();
     assertThat(lastFailure()).contains("row " + refused.id() + " of");
@@ -174,7 +174,7 @@ class RowLeasesTest {
         .untilAsserted(
             () -> {
               leases.renewDue();
-              assertThat(refused.isLocked()).isFalse();
+              assertThat(refused.isApart()).isFalse();
             });
     leases.renewDue();
     assertThat(shared.health().failing()).isFalse();
@@ -186,10 +186,10 @@ class RowLeasesTest {
     store.failWrites(rows.get(2).id(), Fault.TRANSIENT);
     leases.renewDue();
     assertThat(store.calls("renew")).isEqualTo(1);
-    assertThat(rows).noneMatch(InFlight::isLocked);
+    assertThat(rows).noneMatch(InFlight::isApart);
     await().until(() -> rows.get(0).batch().lease().dueAt(System.nanoTime()));
     leases.renewDue();
-    assertThat(rows).filteredOn(InFlight::isLocked).containsExactly(rows.get(2));
+    assertThat(rows).filteredOn(InFlight::isApart).containsExactly(rows.get(2));
   }
 
   @Test
@@ -203,7 +203,7 @@ class RowLeasesTest {
     }
     await().until(() -> rows.get(0).batch().lease().dueAt(System.nanoTime()));
     leases.renewDue();
-    assertThat(rows).filteredOn(InFlight::isLocked).containsExactly(rows.get(2));
+    assertThat(rows).filteredOn(InFlight::isApart).containsExactly(rows.get(2));
     assertThat(lastFailure()).contains("row " + rows.get(2).id() + " of");
   }
 
@@ -215,7 +215,7 @@ class RowLeasesTest {
       await().until(() -> rows.get(0).batch().lease().dueAt(System.nanoTime()));
       leases.renewDue();
     }
-    assertThat(rows).noneMatch(InFlight::isLocked);
+    assertThat(rows).noneMatch(InFlight::isApart);
     assertThat(rows.get(0).batch().lease().overdue()).isTrue();
     assertThat(shared.health().failing()).isTrue();
   }
@@ -227,17 +227,6 @@ class RowLeasesTest {
     leases.renewDue();
     assertThat(store.calls("renew")).isLessThanOrEqualTo(25);
     assertThat(rows.get(0).batch().lease().overdue()).isTrue();
-  }
-
-  @Test
-  void manyRefusedRowsOfOneQueueDoNotKeepAnotherQueueFromBeingRenewed() {
-    List<InFlight> refused = running(100, LEASE.dividedBy(2));
-    refused.forEach(row -> store.failWrites(row.id(), Fault.ROW));
-    InFlight other = runningOfAnotherQueue();
-    leases.renewDue();
-    assertThat(other.batch().lease().overdue()).isFalse();
-    assertThat(other.batch().lease().dueAt(System.nanoTime())).isFalse();
-    assertThat(refused.get(0).batch().lease().overdue()).isTrue();
   }
 
   @Test
@@ -253,15 +242,15 @@ class RowLeasesTest {
         .untilAsserted(
             () -> {
               leases.renewDue();
-              assertThat(other.isLocked()).isTrue();
-              assertThat(refused.stream().filter(InFlight::isLocked).count()).isGreaterThan(30);
+              assertThat(other.isApart()).isTrue();
+              assertThat(refused.stream().filter(InFlight::isApart).count()).isGreaterThan(30);
             });
     store.unlock(other.id());
     await()
         .untilAsserted(
             () -> {
               leases.renewDue();
-              assertThat(other.isLocked()).isFalse();
+              assertThat(other.isApart()).isFalse();
             });
   }
 
@@ -271,7 +260,7 @@ class RowLeasesTest {
     store.lock(rows.get(0).id());
     rows.get(0).decided(Settlement.Ack.INSTANCE);
     leases.renewDue();
-    assertThat(rows.get(0).isLocked()).isTrue();
+    assertThat(rows.get(0).isApart()).isTrue();
     assertThat(shared.health().lastFailure()).isNull();
     List<InFlight> others = running(1, LEASE.dividedBy(2));
     store.lock(others.get(0).id());

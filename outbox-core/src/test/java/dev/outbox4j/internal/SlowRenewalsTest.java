@@ -49,7 +49,7 @@ class SlowRenewalsTest {
       assertThat(other.leaseOver(clock.get())).isFalse();
       pass(ROUND);
     }
-    assertThat(other.isLocked()).isFalse();
+    assertThat(other.isApart()).isFalse();
     assertThat(store.calls("renew")).isGreaterThan(blocked.size());
   }
 
@@ -61,12 +61,12 @@ class SlowRenewalsTest {
     store.failWrites(second.id(), Fault.TIMEOUT, () -> pass(TIMEOUT));
     pass(LEASE.dividedBy(2));
     leases.renewDue();
-    assertThat(first.isLocked()).isTrue();
-    assertThat(second.isLocked()).isTrue();
+    assertThat(first.isApart()).isTrue();
+    assertThat(second.isApart()).isTrue();
     store.mend(second.id());
     roundsFor(TIMEOUT.plus(LEASE.dividedBy(4)));
-    assertThat(first.isLocked()).isTrue();
-    assertThat(second.isLocked()).isFalse();
+    assertThat(first.isApart()).isTrue();
+    assertThat(second.isApart()).isFalse();
   }
 
   @ParameterizedTest
@@ -82,7 +82,7 @@ class SlowRenewalsTest {
       assertThat(rows).filteredOn(row -> row != bad).noneMatch(row -> row.leaseOver(clock.get()));
       pass(ROUND);
     }
-    assertThat(rows).filteredOn(InFlight::isLocked).containsExactly(bad);
+    assertThat(rows).filteredOn(InFlight::isApart).containsExactly(bad);
     assertThat(bad.leaseOver(clock.get())).isTrue();
     EngineHealth.Failure failure = shared.health().lastFailure();
     assertThat(failure).isNotNull();
@@ -90,7 +90,7 @@ class SlowRenewalsTest {
 
     store.mend(bad.id());
     roundsFor(LEASE);
-    assertThat(rows).noneMatch(InFlight::isLocked).noneMatch(row -> row.leaseOver(clock.get()));
+    assertThat(rows).noneMatch(InFlight::isApart).noneMatch(row -> row.leaseOver(clock.get()));
     assertThat(shared.health().failing()).isFalse();
   }
 
@@ -103,7 +103,7 @@ class SlowRenewalsTest {
     rows.forEach(row -> store.mend(row.id()));
     store.afterEach(operation -> pass(Duration.ofMillis(5))); // each statement costs a commit
     roundsFor(Duration.ofSeconds(10));
-    assertThat(rows).noneMatch(InFlight::isLocked).noneMatch(row -> row.leaseOver(clock.get()));
+    assertThat(rows).noneMatch(InFlight::isApart).noneMatch(row -> row.leaseOver(clock.get()));
   }
 
   @Test
@@ -128,7 +128,7 @@ class SlowRenewalsTest {
     store.lock(locked.id());
     pass(LEASE.dividedBy(2));
     leases.renewDue();
-    assertThat(locked.isLocked()).isTrue();
+    assertThat(locked.isApart()).isTrue();
     assertThat(store.calls("renew")).as("with its batch, and by itself").isEqualTo(2);
     pass(ROUND.minusNanos(1));
     leases.renewDue();
@@ -144,7 +144,7 @@ class SlowRenewalsTest {
     store.unlock(locked.id());
     pass(ROUND);
     leases.renewDue();
-    assertThat(locked.isLocked()).isFalse();
+    assertThat(locked.isApart()).isFalse();
   }
 
   private void roundsFor(Duration time) {

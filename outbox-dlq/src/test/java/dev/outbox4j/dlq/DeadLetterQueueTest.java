@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.spi.OutboxStore;
 import java.lang.reflect.Proxy;
 import javax.sql.DataSource;
@@ -21,6 +22,18 @@ class DeadLetterQueueTest {
             DeadLetterQueue.in("outbox_dlq")
                 .bind(PostgresOutbox.on(UNTOUCHED, OutboxTable.named("outbox")).store()))
         .isNotNull();
+  }
+
+  @Test
+  void tellsWhereTheWriterMovesRows() {
+    OutboxTable outbox = OutboxTable.named("outbox");
+    PostgresStore unqualified = PostgresOutbox.on(UNTOUCHED, outbox).store();
+    PostgresStore qualified = PostgresOutbox.on(UNTOUCHED, outbox.inSchema("sales")).store();
+
+    assertThat(DeadLetterQueue.in("letters").bind(unqualified).place()).isEqualTo("letters");
+    assertThat(DeadLetterQueue.in("letters").bind(qualified).place()).isEqualTo("sales.letters");
+    assertThat(DeadLetterQueue.in("archive", "letters").bind(qualified).place())
+        .isEqualTo("archive.letters");
   }
 
   @Test

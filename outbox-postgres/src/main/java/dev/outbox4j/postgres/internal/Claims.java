@@ -14,8 +14,10 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -36,10 +38,29 @@ final class Claims {
 
   private final Jdbc jdbc;
   private final ClaimStatement statement;
-  private volatile boolean failedBefore;
+
+  /** A search that found no row to be at fault is made again after so many times its cost. */
+  private static final int COST_SHARE = 10;
+
+  private static final long LONGEST_PAUSE = TimeUnit.SECONDS.toNanos(30);
+
+  /** When claims of which the last one failed may be halved, if the next one fails, too. */
+  private final Map<Kind, Long> failed = new ConcurrentHashMap<>();
 
   /** Rows that were refused while others were leased, so that it is known to be them. */
   private final Set<Long> refusedBefore = ConcurrentHashMap.newKeySet();
+
+  /**
+   * Claims that succeed or fail together: others that succeed meanwhile do not show that it was not
+   * a row.
+   *
+   * @param part whether they end below what is due last
+   */
+  private record Kind(String queue, boolean part) {
+    static Kind of(ClaimRequest request) {
+      return new Kind(request.queue(), request.range().upTo() != null);
+    }
+  }
 
   Claims(Jdbc jdbc, OutboxTable table) {
     this.jdbc = jdbc;
@@ -47,17 +68,32 @@ final class Claims {
   }
 
   ClaimResult claim(ClaimRequest request) {
+    Kind kind = Kind.of(request);
     try {
       ClaimResult result = run(request);
-      failedBefore = false;
+      if (!result.rows().isEmpty()) { // else it may have passed by the row that is at fault
+        failed.remove(kind);
+      }
       return result;
     } catch (OutboxStoreException e) {
-      boolean again = failedBefore;
-      failedBefore = true;
+      long now = System.nanoTime();
+      Long mayBeHalvedAt = failed.putIfAbsent(kind, now);
+      boolean again = mayBeHalvedAt != null && now - mayBeHalvedAt >= 0;
       if (e.fault() != Fault.ROW && !(again && wasAnswered(e))) {
         throw e;
       }
-      return new Halves(request).claim(e);
+      return halved(request, kind, e);
+    }
+  }
+
+  private ClaimResult halved(ClaimRequest request, Kind kind, OutboxStoreException failure) {
+    long begunAt = System.nanoTime();
+    try {
+      return new Halves(request).claim(failure);
+    } catch (OutboxStoreException noRows) { // or all of them; other queues wait meanwhile
+      long now = System.nanoTime();
+      failed.put(kind, now + Math.min(LONGEST_PAUSE, COST_SHARE * (now - begunAt)));
+      throw noRows;
     }
   }
 
@@ -92,14 +128,23 @@ final class Claims {
     ClaimResult claim(OutboxStoreException failure) {
       Range rest = request.range();
       while (!isOver()) {
-        List<ScanBound> places = peek(rest);
+        List<ScanBound> places;
+        try {
+          places = peek(rest);
+        } catch (OutboxStoreException e) {
+          if (rows.isEmpty()) {
+            throw e;
+          }
+          full = true;
+          break; // what was leased before must be told
+        }
         claimEach(places);
         if (places.size() < left()) {
           break;
         }
         rest = new Range(places.get(places.size() - 1), request.range().upTo());
       }
-      boolean known = allOfRows || !rows.isEmpty() || refusedBefore.containsAll(refused);
+      boolean known = allOfRows || refusedBefore.containsAll(refused);
       if (rows.isEmpty() && (refused.isEmpty() || !known)) {
         throw failure; // it was not a row after all, or it is gone
       }
@@ -155,7 +200,7 @@ final class Claims {
       at = result.at();
       rows.addAll(result.rows());
       result.rows().forEach(row -> bytes += row.message().payload().size());
-      full = full || (result.full() && bytes >= request.maxBytes());
+      full = full || result.full(); // it may have left out a row that is too large for the rest
     }
 
     private ClaimRequest part(Range range, int limit) {

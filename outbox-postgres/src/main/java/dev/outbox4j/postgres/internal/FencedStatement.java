@@ -66,7 +66,8 @@ public final class FencedStatement<T> {
   /**
    * Writes.
    *
-   * @param updates what to write, of one queue; of several for one row, the youngest lease counts
+   * @param updates what to write, of one queue; of several for one row, the youngest lease counts,
+   *     and of equal ones the first
    * @param values returns the values of the parameters, beside those that each write has
    * @return what was done
    */

@@ -1,6 +1,7 @@
 package dev.outbox4j.postgres.internal;
 
 import java.time.Duration;
+import java.util.function.LongSupplier;
 
 /**
  * Remembers for a while that another session locks rows of the outbox, so that writes pass them by
@@ -9,13 +10,23 @@ import java.time.Duration;
 final class LockedRows {
   private static final long REMEMBERED = Duration.ofSeconds(30).toNanos();
 
-  private volatile long seenAt = System.nanoTime() - REMEMBERED;
+  private final LongSupplier nanoTime;
+  private volatile long seenAt;
+
+  LockedRows() {
+    this(System::nanoTime);
+  }
+
+  LockedRows(LongSupplier nanoTime) {
+    this.nanoTime = nanoTime;
+    this.seenAt = nanoTime.getAsLong() - REMEMBERED;
+  }
 
   void seen() {
-    seenAt = System.nanoTime();
+    seenAt = nanoTime.getAsLong();
   }
 
   boolean areExpected() {
-    return System.nanoTime() - seenAt < REMEMBERED;
+    return nanoTime.getAsLong() - seenAt < REMEMBERED;
   }
 }

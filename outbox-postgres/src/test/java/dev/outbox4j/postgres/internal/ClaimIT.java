@@ -9,6 +9,7 @@ import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.PostgresStore;
+import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.ClaimRequest;
@@ -161,6 +162,22 @@ class ClaimIT {
     store.claim(request); // may bring more, since it could not know
 
     assertThat(store.claim(request).rows()).hasSize(2);
+  }
+
+  @Test
+  void aQueueWhosePayloadsAreKnownToBeSmallIsNotMeasured() {
+    CountingDataSource counting = new CountingDataSource(database.pool(1));
+    PostgresStore store = PostgresOutbox.on(counting, database.table()).store();
+    Rows.fill(database, "outbox", "orders", 30, 100);
+
+    for (int i = 0; i < 3; i++) {
+      assertThat(Requests.claim(store, 10)).hasSize(10);
+    }
+
+    assertThat(counting.executions()).isEqualTo(3);
+    assertThat(counting.executionsOf("octet_length(payload)"))
+        .as("of the first, which knew nothing")
+        .isEqualTo(1);
   }
 
   @Test

@@ -1,6 +1,7 @@
 package dev.outbox4j.postgres.internal;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.PostgresStore;
@@ -12,6 +13,7 @@ import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.RescheduleUpdate;
 import dev.outbox4j.spi.RetryUpdate;
 import java.sql.Connection;
+import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
@@ -146,6 +148,34 @@ class SleepersIT {
       claim("me", Idle.lookAhead(Idle.NEW_MARK));
     }
     assertThat(database.one(Long.class, NEXT_TRANSACTION) - before).isGreaterThanOrEqualTo(100);
+  }
+
+  @Test
+  void aMarkThatIsTheOldestOpenTransactionIsSettledAndTheNextIsNot() throws SQLException {
+    try (Connection other = database.plain().getConnection();
+        Statement statement = other.createStatement()) {
+      other.setAutoCommit(false);
+      long oldest = transaction(statement);
+
+      await().until(() -> isSettled(oldest)); // the server's own may be older, for a moment
+      assertThat(isSettled(oldest + 1)).isFalse();
+
+      other.rollback();
+    }
+  }
+
+  private static long transaction(Statement statement) throws SQLException {
+    try (ResultSet row = statement.executeQuery("select pg_current_xact_id()::text::bigint")) {
+      row.next();
+      return row.getLong(1);
+    }
+  }
+
+  private boolean isSettled(long mark) {
+    return store
+        .claim(Requests.claim("me", "a", Range.ALL, 1, Idle.lookAhead(mark)))
+        .lookAhead()
+        .settled();
   }
 
   @Test

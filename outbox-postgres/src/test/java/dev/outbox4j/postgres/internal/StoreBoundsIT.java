@@ -120,6 +120,25 @@ class StoreBoundsIT {
     }
   }
 
+  /** As a foreign key of yours has it kept while somebody inserts what refers to the row. */
+  @Test
+  void aRowWhoseKeyAStrangerKeepsIsRenewedAndOnlyItsAckPassesItBy() throws SQLException {
+    Rows.fill(database, "outbox", "orders", 2);
+    PostgresStore store = PostgresOutbox.on(database.pool(1), database.table()).store(TIMEOUT);
+    List<LeaseRef> leases = Requests.claim(store, 2);
+    LeaseRef kept = leases.get(0);
+    try (Connection stranger = database.plain().getConnection();
+        Statement statement = stranger.createStatement()) {
+      stranger.setAutoCommit(false);
+      statement.execute("select 1 from outbox where id = " + kept.id() + " for key share");
+
+      assertThat(store.renew(leases, Duration.ofSeconds(60))).isEqualTo(Written.done(ids(leases)));
+      assertThat(store.ack(leases))
+          .isEqualTo(new Written(Set.of(leases.get(1).id()), Set.of(kept.id())));
+      stranger.rollback();
+    }
+  }
+
   private static long executions(CountingDataSource counting, Runnable operation) {
     long before = counting.executions();
     operation.run();

@@ -25,6 +25,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.postgresql.PGConnection;
+import org.postgresql.ds.PGSimpleDataSource;
 
 /** What the store does to the connections it borrows. */
 @ExtendWith(PostgresExtension.class)
@@ -89,6 +90,20 @@ class StoreSessionIT {
     assertThat(store.connectionSource()).isSameAs(nowhere);
     assertThat(store.channel()).isEqualTo("outbox_outbox");
     nowhere.close();
+  }
+
+  @Test
+  void aStoreTellsWhatItWasMadeOf() {
+    PGSimpleDataSource source = database.plain();
+    OutboxTable table = OutboxTable.named("outbox").inSchema("sales");
+
+    PostgresStore store = PostgresOutbox.on(source, table).store(LEASE);
+
+    assertThat(store.dataSource()).isSameAs(source);
+    assertThat(store.connectionSource()).isSameAs(source);
+    assertThat(store.table()).isEqualTo(table);
+    assertThat(store.networkTimeout()).isEqualTo(LEASE);
+    assertThat(store).hasToString("PostgresStore[sales.outbox]");
   }
 
   @Test

@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
 import java.util.logging.Logger;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
@@ -29,6 +30,7 @@ public final class CountingDataSource implements DataSource {
   private final AtomicLong transactionEnds = new AtomicLong();
   private final Map<String, AtomicLong> byText = new ConcurrentHashMap<>();
   private final AtomicInteger lent = new AtomicInteger();
+  private volatile Consumer<String> before = text -> {};
   private final AtomicInteger mostLent = new AtomicInteger();
 
   public CountingDataSource(DataSource target) {
@@ -54,6 +56,11 @@ public final class CountingDataSource implements DataSource {
         .filter(each -> each.getKey().contains(part))
         .mapToLong(each -> each.getValue().get())
         .sum();
+  }
+
+  /** Calls back with each text before it is executed. */
+  public void beforeEach(Consumer<String> hook) {
+    before = hook;
   }
 
   public int mostLent() {
@@ -85,6 +92,7 @@ public final class CountingDataSource implements DataSource {
             String text = sql == null ? (String) arguments[0] : sql;
             statements.addAndGet(statements(text));
             byText.computeIfAbsent(text, key -> new AtomicLong()).incrementAndGet();
+            before.accept(text);
           }
           if (type == Connection.class && (name.equals("commit") || name.equals("rollback"))) {
             transactionEnds.incrementAndGet();
