@@ -22,8 +22,9 @@ import org.slf4j.LoggerFactory;
  * <p>One row must hold back no other. A row that another session has locked waits aside and is
  * tried again. A group that the server refuses is halved until what is refused stands alone and
  * waits aside, too; the search takes a bounded share of the thread's time and goes on a while later
- * with the rows that are still untried. Rows that wait, but for those given back, stay under renewed leases; none count
- * against the room for claims; what exceeds the room for waiting is given to {@link Kind#tooMany}.
+ * with the rows that are still untried. Rows that wait, but for those given back, stay under
+ * renewed leases; none of them counts against the room for claims; what exceeds the room for
+ * waiting is given to {@link Kind#tooMany}.
  *
  * <p>A failure that seems to concern the server and not a row is taken for one of a row when the
  * same group has failed by it twice while others succeed.

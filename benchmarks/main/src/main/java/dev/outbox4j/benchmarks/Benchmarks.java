@@ -18,6 +18,7 @@ public final class Benchmarks {
   private static final List<Lane> LANES =
       List.of(
           new DrainLane(),
+          new PeersLane(),
           new XminLane(),
           new FailuresLane(),
           new LifeLane(),

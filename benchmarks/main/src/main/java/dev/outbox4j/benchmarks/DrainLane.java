@@ -11,13 +11,7 @@ import java.util.Optional;
 
 /** A backlog worked off by a handler that does nothing. */
 final class DrainLane implements Lane {
-  /** Where those look best whose polls cost more the more rows there are. */
-  private static final int SMALL = 10_000;
-
   private static final String MILLION = name(1_000_000, 256, 1);
-
-  /** A peer that has less than this of the fastest one's rate in the first round is left out. */
-  private static final double HOPELESS = 1 / 3.0;
 
   /** Those of a part take their turns one right after the other. */
   private record Cell(
@@ -50,7 +44,6 @@ final class DrainLane implements Lane {
               Roster.asked(
                   part.stream()
                       .filter(entrant -> Roster.rounds(entrant).include(current))
-                      .filter(entrant -> hasAChance(run.results(), cell.name(), entrant))
                       .toList()),
               (entrant, database) ->
                   new Drain(run, entrant, database)
@@ -60,24 +53,13 @@ final class DrainLane implements Lane {
     }
   }
 
-  /** Only the fastest peer counts, so the time is for those who may be it. */
-  static boolean hasAChance(Results results, String cell, Entrant entrant) {
-    Optional<Figure> rate = results.median(cell, entrant.label(), "rate");
-    return !Roster.isPeer(entrant)
-        || rate.isEmpty()
-        || best(results, cell, Roster.PEERS)
-            .flatMap(best -> results.median(cell, best, "rate"))
-            .map(best -> rate.get().value() >= HOPELESS * best.value())
-            .orElse(true);
-  }
-
   private static List<Cell> cells() {
     List<Entrant> few = List.of(Roster.TWIN, Roster.OURS);
     List<Entrant> byHand = new ArrayList<>(few);
     byHand.addAll(Roster.BEST_RAW);
     List<Entrant> picture = new ArrayList<>(List.of(Roster.BARE_DELETE, Roster.SMALL_HEAP));
     picture.addAll(Roster.SHAPES);
-    List<List<Entrant>> all = List.of(byHand, Roster.PEERS, picture);
+    List<List<Entrant>> all = List.of(byHand, picture);
     if (Settings.given("rows") || Settings.given("payload") || Settings.given("processes")) {
       List<Cell> asked = new ArrayList<>();
       for (int rows : Settings.numbers("rows", "1m")) {
@@ -91,7 +73,6 @@ final class DrainLane implements Lane {
       return asked;
     }
     return List.of(
-        new Cell(SMALL, 256, 1, Rounds.FIRST_THREE, List.of(few, Roster.PEERS)),
         new Cell(100_000, 256, 1, Rounds.ALL, List.of(few)),
         new Cell(1_000_000, 256, 1, Rounds.ALL, all),
         new Cell(10_000_000, 256, 1, Rounds.FIRST_THREE, List.of(List.of(Roster.OURS))),
@@ -110,8 +91,6 @@ final class DrainLane implements Lane {
     best(results, MILLION, Roster.BEST_RAW)
         .flatMap(best -> results.ratio(MILLION, ours, MILLION, best, "rate"))
         .ifPresent(value -> figures.put("drain_1m_vs_raw_best", value));
-    againstPeers(results, MILLION, "drain_1m", figures);
-    againstPeers(results, name(SMALL, 256, 1), "drain_10k", figures);
     String twoProcesses = name(1_000_000, 256, 2);
     results
         .ratio(twoProcesses, ours, twoProcesses, twin, "rate")
@@ -129,19 +108,8 @@ final class DrainLane implements Lane {
         .ifPresent(value -> figures.put("statements_per_message", value));
   }
 
-  private static void againstPeers(
-      Results results, String cell, String name, Map<String, Figure> figures) {
-    best(results, cell, Roster.PEERS)
-        .ifPresent(
-            peer -> {
-              results
-                  .ratio(cell, Roster.OURS.label(), cell, peer, "rate")
-                  .ifPresent(value -> figures.put(name + "_vs_best_peer", value));
-            });
-  }
-
   /** Who has the greatest median rate. */
-  private static Optional<String> best(Results results, String cell, List<Entrant> entrants) {
+  static Optional<String> best(Results results, String cell, List<Entrant> entrants) {
     return entrants.stream()
         .map(Entrant::label)
         .filter(label -> results.median(cell, label, "rate").isPresent())

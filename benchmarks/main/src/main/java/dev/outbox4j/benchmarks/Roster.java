@@ -92,7 +92,7 @@ final class Roster {
     if (FIGURES.contains(entrant) || BEST_RAW.contains(entrant)) {
       return Rounds.ALL;
     }
-    return isPeer(entrant) ? Rounds.FIRST_THREE : Rounds.FIRST;
+    return Rounds.FIRST;
   }
 
   static boolean isPeer(Entrant entrant) {

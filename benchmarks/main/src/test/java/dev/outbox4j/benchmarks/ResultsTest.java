@@ -140,21 +140,29 @@ class ResultsTest {
     String cell = "drain 1000000 x 256 B, 1 process";
     results.add(cell, "raw-lease-twin", rate(100));
     results.add(cell, "outbox4j", rate(80));
-    results.add(cell, "jobrunr", rate(5));
     results.add(cell, Roster.BEST_RAW.get(0).label(), rate(120));
     results.add(cell, Roster.BEST_RAW.get(1).label(), rate(160));
-    results.add(cell, "dbos-transact", rate(10));
-    String small = "drain 10000 x 256 B, 1 process";
-    results.add(small, "outbox4j", rate(30));
-    results.add(small, "jobrunr", rate(10));
     results.add("drain 100000 x 256 B, 1 process", "outbox4j", rate(50));
     results.add("drain 10000000 x 256 B, 1 process", "outbox4j", rate(45));
     assertThat(values(new DrainLane(), results))
         .containsEntry("drain_1m_vs_twin", 0.8)
         .containsEntry("drain_1m_vs_raw_best", 0.5)
-        .containsEntry("drain_1m_vs_best_peer", 8.0)
-        .containsEntry("drain_10k_vs_best_peer", 3.0)
         .containsEntry("flat_10m_vs_100k", 0.9);
+  }
+
+  @Test
+  void theFastestPeerCounts() {
+    Results results = new Results();
+    String million = "peers, drain 1000000 x 256 B, 1 process";
+    results.add(million, "raw-lease-twin", rate(1));
+    results.add(million, "outbox4j", rate(80));
+    results.add(million, "jobrunr", rate(5));
+    results.add(million, "dbos-transact", rate(10));
+    String small = "peers, drain 10000 x 256 B, 1 process";
+    results.add(small, "outbox4j", rate(30));
+    results.add(small, "jobrunr", rate(10));
+    assertThat(values(new PeersLane(), results))
+        .containsOnly(entry("drain_1m_vs_best_peer", 8.0), entry("drain_10k_vs_best_peer", 3.0));
   }
 
   @Test
@@ -184,7 +192,6 @@ class ResultsTest {
         .extracting(Roster::rounds)
         .containsOnly(Rounds.ALL);
     assertThat(Roster.BEST_RAW).extracting(Roster::rounds).containsOnly(Rounds.ALL);
-    assertThat(Roster.PEERS).extracting(Roster::rounds).containsOnly(Rounds.FIRST_THREE);
     assertThat(Roster.SHAPES).extracting(Roster::rounds).containsOnly(Rounds.FIRST);
     assertThat(Rounds.FIRST_THREE.include(2)).isTrue();
     assertThat(Rounds.FIRST_THREE.include(3)).isFalse();
@@ -197,13 +204,13 @@ class ResultsTest {
     Entrant fast = Roster.PEERS.get(0);
     Entrant middling = Roster.PEERS.get(1);
     Entrant slow = Roster.PEERS.get(2);
-    assertThat(DrainLane.hasAChance(results, "cell", slow)).isTrue();
+    assertThat(PeersLane.hasAChance(results, "cell", slow)).isTrue();
     results.add("cell", fast.label(), rate(300));
     results.add("cell", middling.label(), rate(101));
     results.add("cell", slow.label(), rate(99));
     results.add("cell", Roster.TWIN.label(), rate(1));
     assertThat(List.of(fast, middling, slow, Roster.TWIN))
-        .filteredOn(entrant -> DrainLane.hasAChance(results, "cell", entrant))
+        .filteredOn(entrant -> PeersLane.hasAChance(results, "cell", entrant))
         .containsExactly(fast, middling, Roster.TWIN);
   }
 

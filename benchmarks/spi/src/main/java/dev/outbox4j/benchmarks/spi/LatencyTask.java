@@ -13,6 +13,9 @@ import java.util.stream.IntStream;
 
 /** From the commit, or from the due instant, to the handler; all in one process, on one clock. */
 final class LatencyTask {
+  /** Writers that are compiled only then are seconds behind, and so are their messages. */
+  private static final int WARM_UP_SECONDS = 12;
+
   private final Publishing publishing;
   private final Consuming consuming;
   private final Bench bench;
@@ -88,8 +91,8 @@ final class LatencyTask {
 
   /** Writers at a steady rate, open loop: who falls behind shows it in the backlog. */
   Numbers steady(int rate, int batch, int seconds, int writers) throws Exception {
-    int warmUp = 3 * rate;
-    int expected = rate * (seconds + 3);
+    int warmUp = WARM_UP_SECONDS * rate;
+    int expected = rate * (seconds + WARM_UP_SECONDS);
     long first = 1L << 40;
     PacedWriters.Load load = new PacedWriters.Load(first, expected, bytes, rate, batch);
     AtomicLongArray sent = new AtomicLongArray(expected);
@@ -118,8 +121,9 @@ final class LatencyTask {
       long start = System.nanoTime();
       begin.set(start);
       running.start(publisher, load, start, sent::set);
-      long end = start + (seconds + 3L) * 1_000_000_000L;
-      for (long next = start + 3_000_000_000L; next < end; next += 100_000_000L) {
+      long warm = start + WARM_UP_SECONDS * 1_000_000_000L;
+      long end = warm + seconds * 1_000_000_000L;
+      for (long next = warm; next < end; next += 100_000_000L) {
         PacedWriters.pace(next);
         double due = Math.min(expected, (System.nanoTime() - start) / 1e9 * rate);
         slope.sample((System.nanoTime() - start) / 1e9, due - sink.finished());
