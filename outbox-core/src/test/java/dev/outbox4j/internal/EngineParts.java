@@ -38,16 +38,21 @@ final class EngineParts {
         List.of(),
         new SubscriberSettings.Work(1, null, false, null),
         claiming,
-        new SubscriberSettings.Failing(
-            RetryPolicy.standard(),
-            Map.of(),
-            false,
-            AckMode.AUTO,
-            SubscriberSettings.Deliveries.UNLIMITED,
-            ExceptionRenderer.stackTrace(),
-            1_000,
-            false),
+        failing(),
         new SubscriberSettings.Stopping(MINUTE, false));
+  }
+
+  /** What happens on failure in a subscriber that was told nothing about it. */
+  static SubscriberSettings.Failing failing() {
+    return new SubscriberSettings.Failing(
+        RetryPolicy.standard(),
+        Map.of(),
+        false,
+        AckMode.AUTO,
+        SubscriberSettings.Deliveries.UNLIMITED,
+        ExceptionRenderer.stackTrace(),
+        1_000,
+        false);
   }
 
   static Engine.Shared shared(EngineThreads threads, Events events, Duration lease) {

@@ -5,14 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
-import dev.outbox4j.AckMode;
 import dev.outbox4j.Delivery;
-import dev.outbox4j.ExceptionRenderer;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.Payload;
-import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.ClaimRequest.Idle;
 import dev.outbox4j.spi.ClaimRequest.Idle.Mode;
@@ -24,7 +21,6 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -420,15 +416,7 @@ class FetcherTest {
         new SubscriberSettings.Work(workers, this::execute, false, null),
         new SubscriberSettings.Claiming(
             batchSize, lease, Duration.ofMinutes(1), Duration.ofMinutes(10), Duration.ofMinutes(5)),
-        new SubscriberSettings.Failing(
-            RetryPolicy.standard(),
-            Map.of(),
-            false,
-            AckMode.AUTO,
-            SubscriberSettings.Deliveries.UNLIMITED,
-            ExceptionRenderer.stackTrace(),
-            1_000,
-            false),
+        EngineParts.failing(),
         new SubscriberSettings.Stopping(LEASE, false));
   }
 
