@@ -42,6 +42,9 @@ class SurvivalIT {
   /** Longer than any test: a row that has to wait for it fails the test. */
   private static final Duration LONG_LEASE = Duration.ofMinutes(1);
 
+  /** More rows than four subscribers handle between two looks of a test. */
+  private static final int BACKLOG = 1_000;
+
   private final TestDatabase database;
   private final CountDownLatch never = new CountDownLatch(1);
   private EngineFixture engine;
@@ -158,14 +161,16 @@ class SurvivalIT {
       subscribers[i] = engine.start(counting(i, handled));
     }
     AtomicBoolean restarting = new AtomicBoolean(true);
-    CompletableFuture<Integer> load =
-        CompletableFuture.supplyAsync(
+    AtomicInteger published = new AtomicInteger();
+    CompletableFuture<Void> load =
+        CompletableFuture.runAsync(
             () -> {
-              int published = 0;
               while (restarting.get()) {
-                published += engine.publish(queue, "t", 20).size();
+                published.addAndGet(engine.publish(queue, "t", BACKLOG).size());
+                await()
+                    .pollInterval(Duration.ofMillis(5))
+                    .until(() -> published.get() - handled.size() < BACKLOG || !restarting.get());
               }
-              return published;
             });
     for (int round = 0; round < 2; round++) {
       for (int i = 0; i < subscribers.length; i++) {
@@ -179,12 +184,12 @@ class SurvivalIT {
       }
     }
     restarting.set(false);
-    int published = load.get(10, TimeUnit.SECONDS);
+    load.get(10, TimeUnit.SECONDS);
     // far less than a lease: whatever a stopped one held was given back
     await()
         .atMost(Duration.ofSeconds(20))
-        .untilAsserted(() -> assertThat(engine.events.acked).hasValue(published));
-    assertThat(handled).hasSize(published);
+        .untilAsserted(() -> assertThat(engine.events.acked).hasValue(published.get()));
+    assertThat(handled).hasSize(published.get());
     assertThat(handled.values()).containsOnly(1);
     assertThat(engine.events.leaseLost).isEmpty();
   }
@@ -198,7 +203,7 @@ class SurvivalIT {
             "t",
             (payload, delivery) -> {
               handled.merge(Long.toString(delivery.id()), 1, Integer::sum);
-              never.await(2, TimeUnit.MILLISECONDS); // so that rows are in hand at each stop
+              never.await(5, TimeUnit.MILLISECONDS); // so that a backlog lasts
             });
   }
 
