@@ -1,21 +1,26 @@
 package dev.outbox4j.internal;
 
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /** Replaces line breaks and control characters, so that foreign text cannot forge a log line. */
 final class OneLine {
-  private static final Pattern BREAKING =
-      Pattern.compile("[\\p{Cntrl}\\u0080-\\u009f\\u2028\\u2029]");
-
   private OneLine() {}
 
   static String of(@Nullable String text) {
     if (text == null) {
       return "null";
     }
-    Matcher breaking = BREAKING.matcher(text);
-    return breaking.find() ? breaking.replaceAll("?") : text; // nearly always, and for each message
+    char[] clean = null; // nearly always, and for each message
+    for (int i = 0; i < text.length(); i++) {
+      if (breaks(text.charAt(i))) {
+        clean = clean == null ? text.toCharArray() : clean;
+        clean[i] = '?';
+      }
+    }
+    return clean == null ? text : new String(clean);
+  }
+
+  private static boolean breaks(char c) {
+    return Character.isISOControl(c) || c == '\u2028' || c == '\u2029';
   }
 }

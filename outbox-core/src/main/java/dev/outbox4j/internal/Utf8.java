@@ -6,6 +6,8 @@ import java.nio.charset.StandardCharsets;
 public final class Utf8 {
   private static final String MARK = "…[truncated]";
 
+  private static final int MOST_BYTES_PER_CHAR = 3;
+
   private Utf8() {}
 
   /**
@@ -14,6 +16,9 @@ public final class Utf8 {
    */
   public static String bounded(String text, int maxBytes) {
     String clean = storable(text);
+    if (clean.length() <= maxBytes / MOST_BYTES_PER_CHAR) {
+      return clean;
+    }
     byte[] bytes = clean.getBytes(StandardCharsets.UTF_8);
     if (bytes.length <= maxBytes) {
       return clean;

@@ -16,6 +16,9 @@ final class SteadyLane implements Lane {
   private static final int FIGURE = 5000;
   private static final int FASTEST = 10_000;
 
+  /** For so long the compiler takes a processor, of the two that there may be. */
+  private static final int WARM_UP_SECONDS = 30;
+
   @Override
   public String name() {
     return "steady";
@@ -56,15 +59,18 @@ final class SteadyLane implements Lane {
       throws IOException, SQLException {
     try (ContestantJvm jvm = run.start(entrant, database)) {
       jvm.perform("prepare");
+      jvm.perform(task(rate, WARM_UP_SECONDS));
       try (Watch watch = new Watch(run.server(), database, Outbox4j.CHANNEL)) {
-        Numbers numbers =
-            jvm.perform(
-                "steady 256 %d %d %d %d"
-                    .formatted(rate, batch(rate), seconds, Settings.number("writers", 8)));
+        Numbers numbers = jvm.perform(task(rate, seconds));
         return Completeness.left(
             jvm, watch.read(numbers, numbers.values().getOrDefault("messages", 1.0)));
       }
     }
+  }
+
+  private static String task(int rate, int seconds) {
+    return "steady 256 %d %d %d %d"
+        .formatted(rate, batch(rate), seconds, Settings.number("writers", 8));
   }
 
   @Override
