@@ -198,10 +198,12 @@ class QueueWatchTest {
   void claimsThatAllGiveRowsMakeBusyHoweverSlowTheServer() {
     emptyClaims(30);
     assertThat(watch.asleep()).isTrue();
-    for (int i = 0; i < 9; i++) {
+    for (int i = 0; i < 8; i++) {
       now += 200 * MILLI;
-      claim(QUICK, 20);
+      assertThat(claim(QUICK, 20).mode()).as("claim %d", i + 1).isNotEqualTo(Mode.AWAKE);
     }
+    now += 200 * MILLI;
+    assertThat(claim(QUICK, 20).mode()).as("after eight").isEqualTo(Mode.AWAKE);
     assertThat(watch.asleep()).as("publishers notify").isFalse();
     assertThat(watch.onWatch()).isTrue();
 

@@ -83,9 +83,11 @@ class FailoverIT {
       execute(first, "alter system set default_transaction_read_only = on");
       execute(first, "select pg_reload_conf()");
       assertThat(flag(second.dataSource(), "select pg_promote()")).isTrue();
+      publish(second.dataSource());
 
+      await().atMost(LONG).until(() -> handled.get() == 1);
       await().atMost(LONG).until(() -> listeners(second) == 1);
-      assertThat(listeners(first)).isZero();
+      await().atMost(LONG).until(() -> listeners(first) == 0);
       await().atMost(LONG).until(() -> subscriber.health().listener() == Listener.UP);
     }
   }

@@ -18,6 +18,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -36,13 +37,17 @@ final class Claims {
 
   private static final int MOST_REMEMBERED = 10_000;
 
-  private final Jdbc jdbc;
-  private final ClaimStatement statement;
-
   /** A search that found no row to be at fault is made again after so many times its cost. */
   private static final int COST_SHARE = 10;
 
   private static final long LONGEST_PAUSE = TimeUnit.SECONDS.toNanos(30);
+
+  /** A claim that failed longer ago says nothing of the next one that fails. */
+  private static final long REMEMBERED = TimeUnit.MINUTES.toNanos(5);
+
+  private final Jdbc jdbc;
+  private final ClaimStatement statement;
+  private final LongSupplier nanoTime;
 
   /** When claims of which the last one failed may be halved, if the next one fails, too. */
   private final Map<Kind, Long> failed = new ConcurrentHashMap<>();
@@ -62,8 +67,9 @@ final class Claims {
     }
   }
 
-  Claims(Jdbc jdbc, OutboxTable table) {
+  Claims(Jdbc jdbc, OutboxTable table, LongSupplier nanoTime) {
     this.jdbc = jdbc;
+    this.nanoTime = nanoTime;
     this.statement = new ClaimStatement(jdbc.preamble(), table);
   }
 
@@ -76,9 +82,7 @@ final class Claims {
       }
       return result;
     } catch (OutboxStoreException e) {
-      long now = System.nanoTime();
-      Long mayBeHalvedAt = failed.putIfAbsent(kind, now);
-      boolean again = mayBeHalvedAt != null && now - mayBeHalvedAt >= 0;
+      boolean again = failedBefore(kind);
       if (e.fault() != Fault.ROW && !(again && wasAnswered(e))) {
         throw e;
       }
@@ -86,12 +90,22 @@ final class Claims {
     }
   }
 
+  private boolean failedBefore(Kind kind) {
+    long now = nanoTime.getAsLong();
+    Long mayBeHalvedAt = failed.get(kind);
+    if (mayBeHalvedAt == null || now - mayBeHalvedAt > REMEMBERED) {
+      failed.put(kind, now);
+      return false;
+    }
+    return now - mayBeHalvedAt >= 0;
+  }
+
   private ClaimResult halved(ClaimRequest request, Kind kind, OutboxStoreException failure) {
-    long begunAt = System.nanoTime();
+    long begunAt = nanoTime.getAsLong();
     try {
       return new Halves(request).claim(failure);
     } catch (OutboxStoreException noRows) { // or all of them; other queues wait meanwhile
-      long now = System.nanoTime();
+      long now = nanoTime.getAsLong();
       failed.put(kind, now + Math.min(LONGEST_PAUSE, COST_SHARE * (now - begunAt)));
       throw noRows;
     }
@@ -112,7 +126,7 @@ final class Claims {
   /** One claim by halves. */
   private final class Halves {
     private final ClaimRequest request;
-    private final long endAt = System.nanoTime() + jdbc.networkTimeout().toNanos();
+    private final long endAt = nanoTime.getAsLong() + jdbc.networkTimeout().toNanos();
     private final List<ClaimedRow> rows = new ArrayList<>();
     private final Set<Long> refused = new HashSet<>();
     private long bytes;
@@ -157,7 +171,7 @@ final class Claims {
 
     private boolean isOver() {
       full = full || rows.size() >= request.limit() || bytes >= request.maxBytes();
-      return full || refused.size() >= MAX_REFUSED || System.nanoTime() - endAt > 0;
+      return full || refused.size() >= MAX_REFUSED || nanoTime.getAsLong() - endAt > 0;
     }
 
     private int left() {

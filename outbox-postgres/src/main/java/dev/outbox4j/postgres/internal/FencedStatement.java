@@ -60,7 +60,7 @@ public final class FencedStatement<T> {
    * @param lease reads the fence of what is to be written
    */
   public FencedStatement(String operation, Jdbc jdbc, FencedSql sql, Function<T, LeaseRef> lease) {
-    this(operation, jdbc, sql, lease, new LockedRows(), false);
+    this(operation, jdbc, sql, lease, new LockedRows(System::nanoTime), false);
   }
 
   /**

@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
 import java.util.function.Function;
+import java.util.function.LongSupplier;
 import javax.sql.DataSource;
 
 /**
@@ -38,10 +39,15 @@ public final class JdbcStore implements PostgresStore {
    * @param networkTimeout how long to wait for an answer before the connection is given up
    */
   public JdbcStore(DataSource dataSource, OutboxTable table, Duration networkTimeout) {
+    this(dataSource, table, networkTimeout, System::nanoTime);
+  }
+
+  JdbcStore(
+      DataSource dataSource, OutboxTable table, Duration networkTimeout, LongSupplier nanoTime) {
     this.jdbc = new Jdbc(dataSource, table, networkTimeout);
     this.table = table;
-    this.claims = new Claims(jdbc, table);
-    LockedRows locked = new LockedRows();
+    this.claims = new Claims(jdbc, table, nanoTime);
+    LockedRows locked = new LockedRows(nanoTime);
     this.ack = fenced("ack", FencedSql.ACK, Function.identity(), locked);
     this.retry = fenced("retry", FencedSql.RETRY, RetryUpdate::lease, locked);
     this.reschedule = fenced("reschedule", FencedSql.RESCHEDULE, RescheduleUpdate::lease, locked);

@@ -13,10 +13,6 @@ final class LockedRows {
   private final LongSupplier nanoTime;
   private volatile long seenAt;
 
-  LockedRows() {
-    this(System::nanoTime);
-  }
-
   LockedRows(LongSupplier nanoTime) {
     this.nanoTime = nanoTime;
     this.seenAt = nanoTime.getAsLong() - REMEMBERED;

@@ -46,7 +46,7 @@ class FencedStatementIT {
   void make() {
     database.update("truncate outbox");
     counting = new CountingDataSource(database.pool(1));
-    jdbc = new Jdbc(counting, database.table(), Duration.ofMillis(1_500));
+    jdbc = new Jdbc(counting, database.table(), Duration.ofSeconds(15));
     ack =
         new FencedStatement<>(
             "ack", jdbc, DELETE, Function.identity(), new LockedRows(clock::get), false);

@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.OutboxStoreException.Fault;
-import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
@@ -19,6 +18,7 @@ import java.time.Duration;
 import java.time.OffsetDateTime;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -38,6 +38,7 @@ class HalvedClaimsIT {
   private static final String SHUT_DOWN = "57P01";
 
   private final TestDatabase database;
+  private final AtomicLong clock = new AtomicLong();
   private CountingDataSource pool;
   private PostgresStore store;
 
@@ -72,7 +73,7 @@ class HalvedClaimsIT {
   void empty() {
     database.update("truncate outbox, outbox_sleepers, refused");
     pool.beforeEach(text -> {});
-    store = PostgresOutbox.on(pool, database.table()).store();
+    store = new JdbcStore(pool, database.table(), Duration.ofSeconds(15), clock::get);
   }
 
   @ParameterizedTest
@@ -234,11 +235,44 @@ class HalvedClaimsIT {
   }
 
   @Test
-  void aSearchThatFoundNoRowAtFaultIsNotMadeAgainAtOnce() {
+  void aSearchThatFoundNoRowAtFaultIsMadeAgainAfterTenTimesItsCost() {
     rows(20).forEach(id -> refuse(id, BY_STATE));
+    pool.beforeEach(text -> pass(Duration.ofMillis(1)));
+    assertThat(executionsOfAFailure()).isEqualTo(1);
+    long search = executionsOfAFailure();
+    assertThat(search).as("each row by itself").isGreaterThan(20);
+    pool.beforeEach(text -> {});
+    pass(Duration.ofMillis(10 * (search - 1)).minusNanos(1)); // but for the claim that failed
+    assertThat(executionsOfAFailure()).isEqualTo(1);
+    pass(Duration.ofNanos(1));
+    assertThat(executionsOfAFailure()).isEqualTo(search);
+  }
+
+  @Test
+  void thePauseAfterASearchThatFoundNothingEndsAfterHalfAMinute() {
+    rows(20).forEach(id -> refuse(id, BY_STATE));
+    pool.beforeEach(text -> pass(Duration.ofMillis(200)));
     assertThat(executionsOfAFailure()).isEqualTo(1);
     assertThat(executionsOfAFailure()).as("each row by itself").isGreaterThan(20);
+    pool.beforeEach(text -> {});
+    pass(Duration.ofSeconds(30).minusNanos(1));
     assertThat(executionsOfAFailure()).isEqualTo(1);
+    pass(Duration.ofNanos(1));
+    assertThat(executionsOfAFailure()).isGreaterThan(20);
+  }
+
+  @Test
+  void aFailureOfFiveMinutesAgoSaysNothingOfTheNext() {
+    rows(20).forEach(id -> refuse(id, BY_STATE));
+    assertThat(executionsOfAFailure()).isEqualTo(1);
+    pass(Duration.ofMinutes(5).plusNanos(1));
+    assertThat(executionsOfAFailure()).isEqualTo(1);
+    pass(Duration.ofMinutes(5));
+    assertThat(executionsOfAFailure()).isGreaterThan(20);
+  }
+
+  private void pass(Duration time) {
+    clock.addAndGet(time.toNanos());
   }
 
   private long executionsOfAFailure() {

@@ -201,10 +201,10 @@ class OutboxDepthMetricsIT {
       long executions = each.source.executions() - allBefore.get(i);
       if (each == asker) {
         assertThat(each.value("outbox.depth.ready", "orders")).isEqualTo(3);
-        assertThat(executions).isBetween(9L, 12L);
+        assertThat(executions).isBetween(9L, 16L);
       } else {
         assertThat(counts).as("counts of process %d", i).isZero();
-        assertThat(executions).as("looks of process %d", i).isBetween(1L, 7L);
+        assertThat(executions).as("looks of process %d", i).isBetween(1L, 10L);
         assertThat(each.hasQueues()).isFalse();
         assertThat(each.asks()).isFalse();
       }
@@ -232,7 +232,7 @@ class OutboxDepthMetricsIT {
 
     // two intervals and a tenth of one, and what the machine takes
     assertThat(Duration.ofNanos(System.nanoTime() - begun))
-        .isLessThan(INTERVAL.multipliedBy(2).plusMillis(1_000));
+        .isLessThan(INTERVAL.multipliedBy(2).plusMillis(2_000));
     assertThat(first.showsAnything()).isFalse();
   }
 
@@ -403,7 +403,7 @@ class OutboxDepthMetricsIT {
       instance.metrics.stop();
 
       assertThat(Duration.ofNanos(System.nanoTime() - begun))
-          .isBetween(Duration.ofMillis(1_900), Duration.ofMillis(3_000));
+          .isBetween(Duration.ofMillis(1_900), Duration.ofMillis(4_500));
       assertThat(said(logs, "INFO", "did not end within 2 s")).isEqualTo(1);
       assertThat(instance.registry.getMeters()).isEmpty();
       assertThat(threads()).hasSize(1);
