@@ -122,7 +122,7 @@ final class Markdown {
             });
     if (figures.size() > 1) {
       text.append(Tables.render(figures)).append('\n');
-      text.append(agreement(root.path("intervals"))).append('\n');
+      text.append(agreement(root.path("intervals"), figures.size() - 1)).append('\n');
     }
     text.append(contestants(root)).append('\n');
     root.path("cells")
@@ -179,7 +179,7 @@ final class Markdown {
   }
 
   /** Of the figures that two runs have drawn. */
-  private static String agreement(JsonNode intervals) {
+  private static String agreement(JsonNode intervals, int figures) {
     List<JsonNode> twice =
         intervals
             .valueStream()
@@ -188,8 +188,8 @@ final class Markdown {
     long agree = twice.stream().filter(node -> overlap(node, node.path("before"))).count();
     return twice.isEmpty()
         ? ""
-        : "%d of %d figures agree with the run before: their intervals overlap.%n"
-            .formatted(agree, twice.size());
+        : "Two runs have drawn %d of the %d figures with a coverage. %d of these agree: their intervals overlap.%n"
+            .formatted(twice.size(), figures, agree);
   }
 
   private static boolean overlap(JsonNode one, JsonNode other) {

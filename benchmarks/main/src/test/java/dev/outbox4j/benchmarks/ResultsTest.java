@@ -129,7 +129,7 @@ class ResultsTest {
               new Figure(1, 1, 1, 5)));
     }
     assertThat(Files.readString(folder.resolve("benchmarks.md")))
-        .contains("1 of 2 figures agree with the run before")
+        .contains("Two runs have drawn 2 of the 3 figures with a coverage. 1 of these agree")
         .containsPattern("`moved` .* 2\\.0 to 2\\.5 \\| +5 \\| +94 % \\| +1\\.0 to 1\\.5 \\|");
     assertThat(Json.read(file).at("/intervals/moved/before").size()).isEqualTo(2);
   }
