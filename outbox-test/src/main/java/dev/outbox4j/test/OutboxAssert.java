@@ -44,14 +44,42 @@ public final class OutboxAssert {
    * @param table the table, beside the outbox
    * @return assertions that look there
    * @throws IllegalArgumentException if the name is not allowed
-   * @throws IllegalStateException if the outbox is in memory, which has one place for them
+   * @throws IllegalStateException if there is no table to name, as in memory
    */
   public OutboxAssert deadLettersIn(String table) {
-    if (!(view instanceof TableView onTable)) {
-      throw new IllegalStateException(
-          view.name() + " has no dead-letter table to name; leave deadLettersIn(...) out");
+    return new OutboxAssert(onTable().deadLettersIn(table), codec);
+  }
+
+  /**
+   * Names the dead-letter table of an outbox on PostgreSQL, and its schema.
+   *
+   * @param schema the schema
+   * @param table the table
+   * @return assertions that look there
+   * @throws IllegalArgumentException if a name is not allowed
+   * @throws IllegalStateException if there is no table to name, as in memory
+   */
+  public OutboxAssert deadLettersIn(String schema, String table) {
+    return new OutboxAssert(onTable().deadLettersIn(schema, table), codec);
+  }
+
+  private TableView onTable() {
+    if (view instanceof TableView onTable) {
+      return onTable;
     }
-    return new OutboxAssert(onTable.deadLettersIn(table), codec);
+    throw new IllegalStateException(
+        view.name() + " has no dead-letter table to name; leave deadLettersIn(...) out");
+  }
+
+  /**
+   * Says that the outbox has no dead letters, since its subscribers delete what fails for good.
+   * Assertions about dead letters would look where none ever is, so they throw an {@link
+   * IllegalStateException} from here on.
+   *
+   * @return assertions that refuse to look for dead letters
+   */
+  public OutboxAssert withoutDeadLetters() {
+    return new OutboxAssert(new WithoutDeadLetters(view), codec);
   }
 
   /**
@@ -83,35 +111,50 @@ public final class OutboxAssert {
               + body.getClass().getName()
               + " needs a codec and there is none; set one with codec(...), or give bytes, Payload or String");
     }
+    List<RuntimeException> undecoded = new ArrayList<>();
+    if (published(queue).stream()
+        .filter(ofType(type))
+        .anyMatch(row -> hasBody(row, body, undecoded))) {
+      return this;
+    }
     String shown = Bodies.needsCodec(body) ? body.toString() : Bodies.shown(bytes(body), 1_000);
-    return require(
-        queue,
-        "a message of type '" + type + "' with the body " + shown,
-        ofType(type).and(row -> hasBody(row, body)));
+    String what = "a message of type '" + type + "' with the body " + shown;
+    throw withSuppressed(notPublished(queue, what) + undecoded(undecoded), undecoded);
+  }
+
+  private static String undecoded(List<RuntimeException> failures) {
+    return failures.isEmpty()
+        ? ""
+        : "\nof that type %d could not be decoded, the first by: %s"
+            .formatted(failures.size(), failures.get(0));
   }
 
   /**
    * Asserts that a message was published to a queue which fulfils some requirements.
    *
    * @param queue the queue
-   * @param requirements throws an {@link AssertionError} for a message that does not fulfil them
+   * @param requirements throws an {@link AssertionError}, or a {@link RuntimeException} such as
+   *     that of a payload which cannot be decoded, for a message that does not fulfil them
    * @return this
    */
   public OutboxAssert hasPublished(String queue, Consumer<? super OutboxRow> requirements) {
     Objects.requireNonNull(requirements, "requirements");
-    List<AssertionError> unmet = new ArrayList<>();
+    List<Throwable> unmet = new ArrayList<>();
     for (OutboxRow row : published(queue)) {
       try {
         requirements.accept(row);
         return this;
-      } catch (AssertionError notThisOne) {
+      } catch (AssertionError | RuntimeException notThisOne) {
         unmet.add(notThisOne);
       }
     }
-    AssertionError failure =
-        new AssertionError(notPublished(queue, "a message that fulfils the requirements"));
-    unmet.forEach(failure::addSuppressed);
-    throw failure;
+    throw withSuppressed(notPublished(queue, "a message that fulfils the requirements"), unmet);
+  }
+
+  private static AssertionError withSuppressed(String text, List<? extends Throwable> causes) {
+    AssertionError failure = new AssertionError(text);
+    causes.forEach(failure::addSuppressed);
+    return failure;
   }
 
   /**
@@ -201,7 +244,7 @@ public final class OutboxAssert {
 
   /**
    * Asserts that nothing of a queue is due: all that was has been handled, dead-lettered, or waits
-   * for a retry.
+   * for a retry. {@link #isEmpty} does not take a message that waits for one handled.
    *
    * @param queue the queue
    * @return this
@@ -217,7 +260,9 @@ public final class OutboxAssert {
   }
 
   /**
-   * Waits until nothing of a queue is due, while a subscriber handles it.
+   * Waits until nothing of a queue is due, while a subscriber handles it. A message whose handler
+   * failed, and which waits for its retry, is not due; so a test that means "handled" wants {@link
+   * #awaitEmpty}.
    *
    * @param queue the queue
    * @param limit how long to wait
@@ -232,6 +277,44 @@ public final class OutboxAssert {
             "%s should have nothing that is due in queue '%s' after %s; it has %s"
                 .formatted(view.name(), queue, limit, listed(view.due(queue, codec))));
     return this;
+  }
+
+  /**
+   * Asserts that no message of a queue is left: neither due, delayed, nor waiting for a retry. All
+   * that were have been handled, or failed for good.
+   *
+   * @param queue the queue
+   * @return this
+   */
+  public OutboxAssert isEmpty(String queue) {
+    List<OutboxRow> left = view.waiting(queue, codec);
+    if (!left.isEmpty()) {
+      throw new AssertionError(notEmpty(queue, "", left));
+    }
+    return this;
+  }
+
+  /**
+   * Waits until no message of a queue is left: neither due, delayed, nor waiting for a retry, while
+   * a subscriber handles it. What failed for good has left it as well, so {@link #hasNoDeadLetters}
+   * is what to ask next.
+   *
+   * @param queue the queue
+   * @param limit how long to wait
+   * @return this
+   * @throws AssertionError if something is left then; it says what, with its last error
+   */
+  public OutboxAssert awaitEmpty(String queue, Duration limit) {
+    Poll.until(
+        () -> view.waiting(queue, codec).isEmpty(),
+        limit,
+        () -> notEmpty(queue, " after " + limit, view.waiting(queue, codec)));
+    return this;
+  }
+
+  private String notEmpty(String queue, String when, List<OutboxRow> left) {
+    return "%s should have no message left in queue '%s'%s, neither due, delayed, nor waiting for a retry; it has %s"
+        .formatted(view.name(), queue, when, listed(left));
   }
 
   /**
@@ -288,13 +371,14 @@ public final class OutboxAssert {
     return Bodies.encode(body, null);
   }
 
-  private static boolean hasBody(OutboxRow row, Object body) {
+  private static boolean hasBody(OutboxRow row, Object body, List<RuntimeException> undecoded) {
     if (!Bodies.needsCodec(body)) {
       return row.payload().equals(bytes(body));
     }
     try {
       return body.equals(row.body(body.getClass()));
     } catch (RuntimeException notOfThatClass) {
+      undecoded.add(notOfThatClass);
       return false;
     }
   }

@@ -29,7 +29,7 @@ public final class OutboxAssertions {
    * Begins assertions about an outbox on PostgreSQL: about the rows that are in the table,
    * committed and not handled yet, since nothing is kept of those that were. So ask while no
    * subscriber runs. Dead letters are looked for in {@code <table>_dlq} beside it, unless {@link
-   * OutboxAssert#deadLettersIn} names another table.
+   * OutboxAssert#deadLettersIn(String)} names another table.
    *
    * @param dataSource where to borrow a connection for each question
    * @param table the outbox table
@@ -60,6 +60,11 @@ public final class OutboxAssertions {
     @Override
     public List<OutboxRow> published(@Nullable PayloadCodec codec) {
       return outbox.published().stream().map(row -> row.with(codec)).toList();
+    }
+
+    @Override
+    public List<OutboxRow> waiting(String queue, @Nullable PayloadCodec codec) {
+      return outbox.waiting(queue).stream().map(row -> row.with(codec)).toList();
     }
 
     @Override

@@ -13,6 +13,9 @@ interface OutboxView {
   /** What counts as published. */
   List<OutboxRow> published(@Nullable PayloadCodec codec);
 
+  /** What is in a queue now: due, held, delayed, or to be retried. */
+  List<OutboxRow> waiting(String queue, @Nullable PayloadCodec codec);
+
   /** What is due, held or not. */
   List<OutboxRow> due(String queue, @Nullable PayloadCodec codec);
 

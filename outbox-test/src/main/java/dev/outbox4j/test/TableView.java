@@ -51,22 +51,37 @@ final class TableView implements OutboxView {
 
   private final DataSource dataSource;
   private final OutboxTable table;
+  private final @Nullable String deadLetterSchema;
   private final String deadLetters;
 
-  private TableView(DataSource dataSource, OutboxTable table, String deadLetters) {
+  private TableView(
+      DataSource dataSource,
+      OutboxTable table,
+      @Nullable String deadLetterSchema,
+      String deadLetters) {
     this.dataSource = Objects.requireNonNull(dataSource, "dataSource");
     this.table = table;
+    this.deadLetterSchema = deadLetterSchema;
     this.deadLetters = deadLetters;
   }
 
   static TableView of(DataSource dataSource, OutboxTable table) {
     Objects.requireNonNull(table, "table");
-    return new TableView(dataSource, table, Names.deadLetters(table.name()));
+    return new TableView(
+        dataSource, table, table.schema().orElse(null), Names.deadLetters(table.name()));
   }
 
   TableView deadLettersIn(String other) {
+    return in(table.schema().orElse(null), other);
+  }
+
+  TableView deadLettersIn(String schema, String other) {
+    return in(Names.requireIdentifier("dead-letter schema name", schema), other);
+  }
+
+  private TableView in(@Nullable String schema, String other) {
     return new TableView(
-        dataSource, table, Names.requireDeadLetters("dead-letter table name", other));
+        dataSource, table, schema, Names.requireDeadLetters("dead-letter table name", other));
   }
 
   @Override
@@ -77,6 +92,12 @@ final class TableView implements OutboxView {
   @Override
   public List<OutboxRow> published(@Nullable PayloadCodec codec) {
     return query(rows("order by id"), result -> new OutboxRow(row(result), codec));
+  }
+
+  @Override
+  public List<OutboxRow> waiting(String queue, @Nullable PayloadCodec codec) {
+    return query(
+        rows("where queue = ? order by id"), result -> new OutboxRow(row(result), codec), queue);
   }
 
   @Override
@@ -95,7 +116,7 @@ final class TableView implements OutboxView {
   public List<DeadLetter> deadLettered(String queue, @Nullable PayloadCodec codec) {
     String lease =
         "null::timestamptz as lease_until, null::timestamptz as leased_at, lease_token, null as leased_by";
-    String from = Names.qualified(table.schema().orElse(null), deadLetters);
+    String from = Names.qualified(deadLetterSchema, deadLetters);
     return query(
         ROW.formatted(
                 HEADERS,

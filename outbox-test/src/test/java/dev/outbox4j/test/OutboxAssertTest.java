@@ -4,7 +4,9 @@ import static dev.outbox4j.test.OutboxAssertions.assertThatOutbox;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.outbox4j.Delivery;
 import dev.outbox4j.FailureReason;
+import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
@@ -165,7 +167,90 @@ class OutboxAssertTest {
   }
 
   @Test
+  void aMessageThatWaitsForARetryIsLeft() {
+    outbox.drain(
+        "orders",
+        orders ->
+            orders.otherwise(
+                (Payload payload, Delivery delivery) -> {
+                  throw new IllegalStateException("the carrier does not answer");
+                }));
+
+    asserted.awaitDrained("orders", Duration.ZERO).hasNoDeadLetters("orders");
+    assertFails(
+        () -> asserted.isEmpty("orders"),
+        "should have no message left in queue 'orders'",
+        "it has 2:",
+        "the carrier does not answer");
+    assertFails(
+        () -> asserted.awaitEmpty("orders", Duration.ofMillis(10)),
+        "after PT0.01S",
+        "the carrier does not answer");
+    outbox.advance(Duration.ofHours(1));
+    outbox.drain("orders", orders -> orders.otherwise((payload, delivery) -> {}));
+    asserted.isEmpty("orders").awaitEmpty("orders", Duration.ZERO).isEmpty("mails");
+  }
+
+  @Test
+  void aMessageThatIsDelayedIsLeft() {
+    outbox.publish(OutboxMessage.to("mails").body("x").deliverIn(Duration.ofDays(1)).build());
+
+    asserted.isDrained("mails");
+    assertFails(() -> asserted.isEmpty("mails"), "it has 1:");
+  }
+
+  @Test
+  void whatARequirementThrowsIsUnmet() {
+    InMemoryOutbox mixed = InMemoryOutbox.with(Jackson2Codec.standard());
+    mixed.publish(OutboxMessage.to("orders").body("no JSON").build());
+    OutboxAssert assertion = assertThatOutbox(mixed);
+
+    assertThatThrownBy(() -> assertion.hasPublished("orders", row -> row.body(Order.class)))
+        .isInstanceOf(AssertionError.class)
+        .hasMessageContaining("a message that fulfils the requirements")
+        .satisfies(
+            failure ->
+                assertThat(failure.getSuppressed())
+                    .singleElement()
+                    .isInstanceOf(OutboxException.class));
+    mixed.publish(OutboxMessage.to("orders").body(new Order("o-1")).build());
+    assertion.hasPublished("orders", row -> row.body(Order.class));
+  }
+
+  @Test
+  void saysThatABodyCouldNotBeDecoded() {
+    assertThatThrownBy(() -> asserted.hasPublished("orders", "order.noted", new Order("o-1")))
+        .isInstanceOf(AssertionError.class)
+        .hasMessageContainingAll("of that type 1 could not be decoded", "UndecodableException")
+        .satisfies(failure -> assertThat(failure.getSuppressed()).hasSize(1));
+    assertThatThrownBy(() -> asserted.hasPublished("orders", "order.placed", new Order("o-2")))
+        .isInstanceOf(AssertionError.class)
+        .hasMessageNotContaining("could not be decoded");
+  }
+
+  @Test
+  void refusesToLookForDeadLettersWhereThereAreNone() {
+    OutboxAssert without = asserted.withoutDeadLetters();
+
+    without.hasPublishedExactly("orders", 2);
+    assertFails(() -> without.isDrained("orders"), "it has 2:");
+    assertFails(() -> without.isEmpty("orders"), "it has 2:");
+    for (ThrowingCallable look :
+        List.<ThrowingCallable>of(
+            () -> without.hasNoDeadLetters("orders"),
+            () -> without.hasDeadLetter("orders", "order.placed", FailureReason.REJECTED),
+            () -> without.deadLettered("orders"))) {
+      assertThatThrownBy(look)
+          .isInstanceOf(IllegalStateException.class)
+          .hasMessageContaining("messages that fail for good are deleted here");
+    }
+  }
+
+  @Test
   void hasNoDeadLetterTableToName() {
+    assertThatThrownBy(() -> asserted.deadLettersIn("public", "outbox_dlq"))
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("leave deadLettersIn(...) out");
     assertThatThrownBy(() -> asserted.deadLettersIn("outbox_dlq"))
         .isInstanceOf(IllegalStateException.class)
         .hasMessageContaining("leave deadLettersIn(...) out");

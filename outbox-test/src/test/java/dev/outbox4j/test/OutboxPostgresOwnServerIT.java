@@ -2,11 +2,13 @@ package dev.outbox4j.test;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.outbox4j.Delivery;
 import dev.outbox4j.FailureReason;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
+import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.codec.jackson2.Jackson2Codec;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.postgres.OutboxPublisher;
@@ -18,6 +20,7 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import javax.sql.DataSource;
 import org.assertj.core.api.Assertions;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
@@ -163,6 +166,7 @@ class OutboxPostgresOwnServerIT {
         .hasNoDeadLetters("mails")
         .hasDeadLetter("orders", "order.placed", FailureReason.REJECTED)
         .deadLettersIn("Events_dlq")
+        .deadLettersIn(SCHEMA, "Events_dlq")
         .hasDeadLetter("orders", "order.placed", FailureReason.REJECTED);
     assertThat(outbox().codec(Jackson2Codec.standard()).deadLettered("orders"))
         .singleElement()
@@ -172,6 +176,46 @@ class OutboxPostgresOwnServerIT {
               assertThat(dead.exception()).contains("no");
               assertThat(dead.failedAt()).isAfterOrEqualTo(dead.row().createdAt());
             });
+  }
+
+  @Test
+  void awaitsThatNothingIsLeftAndSaysWhatIs() throws SQLException {
+    publish(placed("o-1"));
+    CountDownLatch failed = new CountDownLatch(1);
+    OutboxSubscriber.Builder builder =
+        OutboxSubscriber.builder("orders")
+            .store(PostgresOutbox.on(dataSource, table).store())
+            .deadLetters(DeadLetterQueue.in(SCHEMA, "Events_dlq"));
+    try (OutboxSubscriber failing =
+        builder
+            .retry(RetryPolicy.constant(Duration.ofHours(1)))
+            .otherwise(
+                (Payload payload, Delivery delivery) -> {
+                  failed.countDown();
+                  throw new IllegalStateException("the carrier does not answer");
+                })
+            .build()) {
+      failing.start();
+      outbox().awaitDrained("orders", Duration.ofSeconds(30)).hasNoDeadLetters("orders");
+    }
+    assertThat(failed.getCount()).isZero();
+    assertFails(() -> outbox().isEmpty("orders"), "it has 1:", "the carrier does not answer");
+    assertFails(
+        () -> outbox().awaitEmpty("orders", Duration.ofMillis(10)),
+        "after PT0.01S",
+        "the carrier does not answer");
+    try (Connection connection = dataSource.getConnection();
+        Statement statement = connection.createStatement()) {
+      statement.execute("delete from " + table.qualifiedName());
+    }
+    outbox().isEmpty("orders").awaitEmpty("orders", Duration.ZERO);
+  }
+
+  @Test
+  void refusesASchemaOfDeadLettersThatIsNoName() {
+    Assertions.assertThatThrownBy(() -> outbox().deadLettersIn("a.b", "Events_dlq"))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("dead-letter schema name 'a.b'");
   }
 
   @Test
