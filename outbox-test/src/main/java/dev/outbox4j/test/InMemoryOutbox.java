@@ -234,19 +234,21 @@ public final class InMemoryOutbox {
    * meanwhile is handled as well. What waits for a retry is left, until {@link #advance} makes it
    * due.
    *
-   * <p>The subscriber is the real one. It has this outbox's store, notifications, dead letters and
-   * codec; {@code settings} adds handlers, and what else the service sets, such as its retry policy
-   * and ack mode. Its executor and number of workers are taken back, and it must call neither
-   * {@code virtualThreads()} nor {@code deleteTerminalFailures()}.
+   * <p>The subscriber is the real one. It has this outbox's codec, unless {@code settings} names
+   * another; they add handlers, and what else the service sets, such as its retry policy and ack
+   * mode. Its store, notifications, dead letters, executor and number of workers are those of this
+   * outbox and this call, whatever the settings say; they must call neither {@code
+   * virtualThreads()} nor {@code deleteTerminalFailures()}.
    *
    * <p>A handler that throws is no failure of this call, since it may be what is tested: {@link
-   * Drained#failures} has it. An {@link AssertionError} is: a check in a handler must fail its
-   * test.
+   * Drained#failures} has it, and {@link Drained#requireNoFailures} is for all other tests. An
+   * {@link AssertionError} is: a check in a handler must fail its test.
    *
    * @param queue the queue
    * @param settings adds handlers and settings to the subscriber
    * @return how many runs there were and what failed
-   * @throws AssertionError if a handler threw one, or something is still due after 30 s
+   * @throws AssertionError if a handler threw one, or something is still due after 30 s; a handler
+   *     that runs then is interrupted
    * @throws IllegalStateException if the settings are not good; see {@link
    *     OutboxSubscriber.Builder#build}
    */
@@ -257,22 +259,22 @@ public final class InMemoryOutbox {
   Drained drain(String queue, Consumer<OutboxSubscriber.Builder> settings, Duration limit) {
     Objects.requireNonNull(settings, "settings");
     OutboxSubscriber.Builder builder =
-        OutboxSubscriber.builder(OutboxMessage.to(queue).build().queue())
-            .store(store)
-            .listen(notifications())
-            .deadLetters(deadLetters());
+        OutboxSubscriber.builder(OutboxMessage.to(queue).build().queue());
     if (codec != null) {
       builder.codec(codec);
     }
     settings.accept(builder);
+    // last, or the settings of a service that names its own would drain another outbox
+    builder.store(store).listen(notifications()).deadLetters(deadLetters());
     Drain drain = new Drain(limit, () -> isDrained(queue), () -> notDrained(queue, limit));
     drain.run(builder);
-    return new Drained(drain.runs(), drain.failures());
+    return new Drained(drain.runs(), drain.failures(), drain.retried(), drain.deadLettered());
   }
 
   /**
    * Waits until nothing of a queue is due, while a subscriber that the test has started handles it.
-   * Messages that are due later are left. Returns at once if nothing is due.
+   * Messages that are due later are left, also those that failed and wait for a retry, unlike with
+   * {@link OutboxAssert#awaitEmpty}. Returns at once if nothing is due.
    *
    * @param queue the queue
    * @param limit how long to wait

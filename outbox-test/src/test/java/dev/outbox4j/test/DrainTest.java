@@ -16,6 +16,8 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -269,6 +271,176 @@ class DrainTest {
 
     assertThat(Thread.interrupted()).isTrue();
     assertThat(failure).isInstanceOf(AssertionError.class).hasMessageContaining("not drained");
+  }
+
+  @Test
+  void countsWhatNoHandlerHasThrown() {
+    InMemoryOutbox json = InMemoryOutbox.with(Jackson2Codec.standard());
+    json.publish(
+        OutboxMessage.to("orders").type("placed").body("no JSON").build(),
+        OutboxMessage.to("orders").type("unknown").body("x").build(),
+        OutboxMessage.to("orders").type("later").body("x").build(),
+        OutboxMessage.to("orders").type("never").body("x").build(),
+        OutboxMessage.to("orders").type("good").body("x").build());
+
+    Drained drained =
+        json.drain(
+            "orders",
+            orders ->
+                orders
+                    .on("placed", Order.class, (order, delivery) -> {})
+                    .on(
+                        "later",
+                        (payload, delivery) -> {
+                          return Outcome.retry("closed");
+                        })
+                    .on(
+                        "never",
+                        (payload, delivery) -> {
+                          return Outcome.reject("no such customer");
+                        })
+                    .on("good", (payload, delivery) -> {}));
+
+    assertThat(drained).isEqualTo(new Drained(3, List.of(), 2, 2));
+    assertThatThrownBy(drained::requireNoFailures)
+        .isInstanceOf(AssertionError.class)
+        .hasMessageContainingAll("retried 2 times", "2 failed for good");
+  }
+
+  @Test
+  void hasNoFailuresWhereAllIsHandled() {
+    publish("o-1");
+
+    Drained drained =
+        outbox.drain("orders", orders -> orders.on("order.placed", String.class, this::record));
+
+    assertThat(drained.requireNoFailures()).isEqualTo(new Drained(1, List.of(), 0, 0));
+  }
+
+  @Test
+  void drainsThisOutboxWhateverTheSettingsName() {
+    InMemoryOutbox other = InMemoryOutbox.create();
+    publish("o-1");
+
+    outbox.drain(
+        "orders",
+        orders ->
+            orders
+                .store(other.store())
+                .listen(other.notifications())
+                .deadLetters(other.deadLetters())
+                .on(
+                    "order.placed",
+                    (payload, delivery) -> {
+                      return Outcome.reject("no such customer");
+                    }),
+        Duration.ofSeconds(5));
+
+    assertThat(outbox.deadLettered("orders")).hasSize(1);
+    assertThat(other.deadLettered("orders")).isEmpty();
+  }
+
+  @Test
+  void interruptsAHandlerThatHangsAndSaysWhere() {
+    publish("o-1", "o-2");
+    IllegalStateException earlier = new IllegalStateException("not now");
+
+    Throwable failure =
+        catchThrowable(
+            () ->
+                outbox.drain(
+                    "orders",
+                    orders ->
+                        orders.on(
+                            "order.placed",
+                            String.class,
+                            (String order, Delivery delivery) -> {
+                              if (order.equals("o-1")) {
+                                throw earlier;
+                              }
+                              hang(1);
+                            }),
+                    Duration.ofMillis(100)));
+
+    assertThat(Thread.currentThread().isInterrupted()).isFalse();
+    assertThat(failure)
+        .isInstanceOf(AssertionError.class)
+        .hasMessageContainingAll("A handler still ran after PT0.1S", "was interrupted");
+    assertThat(failure.getCause().getStackTrace())
+        .anyMatch(frame -> frame.getMethodName().equals("hang"));
+    assertThat(failure.getSuppressed()).contains(earlier);
+    assertThat(watchdogs()).isEmpty();
+  }
+
+  @Test
+  void interruptsAgainAHandlerThatWaitsOn() {
+    publish("o-1");
+
+    assertThatThrownBy(
+            () ->
+                outbox.drain(
+                    "orders",
+                    orders ->
+                        orders.otherwise(
+                            (payload, delivery) -> {
+                              hang(2);
+                            }),
+                    Duration.ofMillis(100)))
+        .isInstanceOf(AssertionError.class)
+        .hasMessageContaining("still ran");
+  }
+
+  @Test
+  void leavesNoInterruptOfAHandlerThatOnlyLooksForIt() {
+    publish("o-1");
+
+    assertThatThrownBy(
+            () ->
+                outbox.drain(
+                    "orders",
+                    orders ->
+                        orders.otherwise(
+                            (payload, delivery) -> {
+                              long begun = System.nanoTime();
+                              while (!Thread.currentThread().isInterrupted()
+                                  && System.nanoTime() - begun < TimeUnit.SECONDS.toNanos(20)) {
+                                Thread.onSpinWait();
+                              }
+                            }),
+                    Duration.ofMillis(100)))
+        .isInstanceOf(AssertionError.class);
+
+    assertThat(Thread.interrupted()).isFalse();
+  }
+
+  @Test
+  void leavesAThreadAloneThatDrainsInTime() {
+    publish("o-1");
+    outbox.drain("orders", orders -> orders.on("order.placed", String.class, this::record));
+
+    assertThat(Thread.currentThread().isInterrupted()).isFalse();
+    assertThat(watchdogs()).isEmpty();
+  }
+
+  /** Waits for what never comes, and ends after so many interrupts. */
+  private static void hang(int atMost) {
+    int interrupts = atMost;
+    while (interrupts > 0) {
+      try {
+        if (!new CountDownLatch(1).await(20, TimeUnit.SECONDS)) {
+          return; // nobody interrupts it
+        }
+      } catch (InterruptedException e) {
+        interrupts--;
+      }
+    }
+  }
+
+  private static List<String> watchdogs() {
+    return Thread.getAllStackTraces().keySet().stream()
+        .map(Thread::getName)
+        .filter(name -> name.contains("watchdog"))
+        .toList();
   }
 
   @Test

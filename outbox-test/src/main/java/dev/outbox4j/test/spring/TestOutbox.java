@@ -63,7 +63,7 @@ public final class TestOutbox {
             .builder(queue)
             .poll(POLL_MIN, POLL_MAX)
             .pollWithoutListener(POLL_MAX));
-    return new Drained(drain.runs(), drain.failures());
+    return new Drained(drain.runs(), drain.failures(), drain.retried(), drain.deadLettered());
   }
 
   /**

@@ -1,6 +1,7 @@
 package dev.outbox4j.test.internal.kit;
 
 import dev.outbox4j.Delivery;
+import dev.outbox4j.FailureReason;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.SubscriberEvents;
 import java.time.Duration;
@@ -10,6 +11,7 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
@@ -25,17 +27,24 @@ public final class Drain {
   /** For a stage that is pending when the time is up. */
   private static final Duration GRACE = Duration.ofMillis(200);
 
+  /** A task runs several messages for a while, and ends by itself unless one of them hangs. */
+  private static final Duration TURN = Duration.ofMillis(200);
+
+  private static final int MOST_SUPPRESSED = 20;
+
   private final Duration limit;
   private final BooleanSupplier drained;
   private final Supplier<String> notDrained;
   private final BlockingQueue<Runnable> tasks = new LinkedBlockingQueue<>();
   private final AtomicInteger runs = new AtomicInteger();
+  private final AtomicInteger retried = new AtomicInteger();
+  private final AtomicInteger deadLettered = new AtomicInteger();
   private final List<Throwable> failures = new CopyOnWriteArrayList<>();
 
   /**
    * Prepares it.
    *
-   * @param limit how long it may take
+   * @param limit how long it may take; a handler that runs then is interrupted
    * @param drained tells whether nothing is due
    * @param notDrained tells what still is
    */
@@ -49,7 +58,8 @@ public final class Drain {
    * Runs a subscriber until nothing is due.
    *
    * @param builder has its store, handlers and settings; the executor and workers are set here
-   * @throws AssertionError if a handler threw one, or the time is up
+   * @throws AssertionError if a handler threw one, or the time is up; what handlers have thrown is
+   *     suppressed then
    */
   public void run(OutboxSubscriber.Builder builder) {
     OutboxSubscriber subscriber =
@@ -59,9 +69,15 @@ public final class Drain {
             .gracefulTimeout(GRACE)
             .events(new Observer())
             .build();
-    try (subscriber) {
+    AssertionError late;
+    try (Watchdog watchdog = Watchdog.start(limit.plus(TURN));
+        subscriber) {
       subscriber.start();
-      runTasks();
+      late = runTasks(watchdog);
+    }
+    if (late != null) {
+      failures.stream().limit(MOST_SUPPRESSED).forEach(late::addSuppressed);
+      throw late;
     }
     for (Throwable failure : failures) {
       if (unwrapped(failure) instanceof AssertionError check) {
@@ -75,6 +91,16 @@ public final class Drain {
     return runs.get();
   }
 
+  /** How often a message was put back for a retry; known once {@link #run} has returned. */
+  public int retried() {
+    return retried.get();
+  }
+
+  /** How many messages failed for good; known once {@link #run} has returned. */
+  public int deadLettered() {
+    return deadLettered.get();
+  }
+
   /** What handlers threw, oldest first. */
   public List<Throwable> failures() {
     return List.copyOf(failures);
@@ -85,23 +111,38 @@ public final class Drain {
     return cause == null ? failure : cause;
   }
 
-  private void runTasks() {
+  /** Returns why it ended too early; null if nothing is due. */
+  private @Nullable AssertionError runTasks(Watchdog watchdog) {
     long begun = System.nanoTime();
     boolean interrupted = false;
     while (!drained.getAsBoolean()) {
       if (System.nanoTime() - begun > limit.toNanos() || interrupted) {
-        throw new AssertionError(notDrained.get());
+        return new AssertionError(notDrained.get());
       }
       try {
         Runnable task = tasks.poll(PAUSE_NANOS, TimeUnit.NANOSECONDS);
         if (task != null) {
-          task.run();
+          watchdog.run(task);
         }
       } catch (InterruptedException e) {
         interrupted = true;
         Thread.currentThread().interrupt();
       }
+      StackTraceElement[] place = watchdog.place();
+      if (place != null) {
+        return hung(place);
+      }
     }
+    return null;
+  }
+
+  private AssertionError hung(StackTraceElement[] place) {
+    TimeoutException handler = new TimeoutException("The handler was here");
+    handler.setStackTrace(place);
+    return new AssertionError(
+        "A handler still ran after %s, when its drain was to end, and was interrupted; the cause shows where it hung"
+            .formatted(limit),
+        handler);
   }
 
   private final class Observer implements SubscriberEvents {
@@ -112,6 +153,17 @@ public final class Drain {
       if (failure != null) {
         failures.add(failure);
       }
+    }
+
+    @Override
+    public void retried(String subscriber, Delivery delivery, Duration delay) {
+      retried.incrementAndGet();
+    }
+
+    @Override
+    public void deadLettered(
+        String subscriber, Delivery delivery, FailureReason reason, boolean written) {
+      deadLettered.incrementAndGet();
     }
   }
 }

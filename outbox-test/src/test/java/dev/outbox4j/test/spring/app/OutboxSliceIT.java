@@ -43,7 +43,7 @@ class OutboxSliceIT {
         .assertThatOutbox()
         .hasPublished("mail", "letter", new Mail.Letter("a"))
         .hasPublishedExactly("mail", 1);
-    assertThat(outbox.drain("mail")).isEqualTo(new Drained(1, List.of()));
+    assertThat(outbox.drain("mail")).isEqualTo(new Drained(1, List.of(), 0, 0));
     assertThat(mail.sent()).containsExactly("a");
     mail.post("left for the next test");
   }
