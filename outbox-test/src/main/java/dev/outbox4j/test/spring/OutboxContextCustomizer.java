@@ -17,6 +17,8 @@ record OutboxContextCustomizer(
     boolean autoStart, AutoConfigureOutboxTest.Database database, @Nullable Slice slice)
     implements ContextCustomizer {
   private static final String USER = "postgres";
+  private static final String DRIVER = "org.postgresql.Driver";
+  private static final String HIKARI = "spring.datasource.hikari.";
 
   @Override
   public void customizeContext(
@@ -29,6 +31,9 @@ record OutboxContextCustomizer(
       // the first to be registered is the last to be destroyed, after the pool
       beans.registerDisposableBean("outboxTestDatabase", own::close);
       connect(own.url(), context.getEnvironment(), properties);
+      ContextDatabase made = new ContextDatabase(own.name());
+      beans.registerSingleton("outboxTestContextDatabase", made);
+      beans.addBeanPostProcessor(made.check());
     }
     if (slice != null) {
       properties.put("spring.boot.enableautoconfiguration", false); // but those that are imported
@@ -52,7 +57,16 @@ record OutboxContextCustomizer(
     properties.put("spring.datasource.url", url);
     properties.put("spring.datasource.username", USER);
     properties.put("spring.datasource.password", USER);
-    properties.put("spring.datasource.driver-class-name", "org.postgresql.Driver");
+    properties.put("spring.datasource.driver-class-name", DRIVER);
+    // what a pool is told itself wins over the rest of spring.datasource
+    follow("spring.datasource.jdbc-url", url, environment, properties);
+    follow(HIKARI + "jdbc-url", url, environment, properties);
+    follow(HIKARI + "username", USER, environment, properties);
+    follow(HIKARI + "password", USER, environment, properties);
+    follow(HIKARI + "driver-class-name", DRIVER, environment, properties);
+    if (!environment.containsProperty(HIKARI + "minimum-idle")) {
+      properties.put(HIKARI + "minimum-idle", 1); // contexts are cached, and share one server
+    }
     for (String prefix : new String[] {"spring.flyway.", "spring.liquibase.", "outbox4j.listen."}) {
       follow(prefix + "url", url, environment, properties);
       follow(prefix + "user", USER, environment, properties);

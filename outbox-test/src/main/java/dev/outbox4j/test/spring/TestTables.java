@@ -4,17 +4,28 @@ import dev.outbox4j.internal.schema.Names;
 import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.spring.OutboxProperties;
 import dev.outbox4j.test.internal.kit.TestDatabase;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.BeanFactory;
 import org.springframework.jdbc.core.JdbcTemplate;
 
-/** The tables of a context's outbox. */
-record TestTables(PostgresStore store, OutboxProperties properties) {
+/**
+ * The tables of a context's outbox.
+ *
+ * @param database the only one whose tables may be emptied; null if the test says that its own may
+ */
+record TestTables(
+    PostgresStore store, OutboxProperties properties, @Nullable ContextDatabase database) {
 
   static TestTables of(BeanFactory beans) {
     return new TestTables(
-        beans.getBean(PostgresStore.class), beans.getBean(OutboxProperties.class));
+        beans.getBean(PostgresStore.class),
+        beans.getBean(OutboxProperties.class),
+        beans.getBeanProvider(ContextDatabase.class).getIfAvailable());
   }
 
   String deadLetters() {
@@ -22,16 +33,31 @@ record TestTables(PostgresStore store, OutboxProperties properties) {
         properties.deadLetterTable(), Names.deadLetters(properties.table()));
   }
 
-  /** Ids go on, since subscribers may run. */
+  String deadLetterSchema() {
+    return Objects.requireNonNullElse(properties.deadLetterSchema(), properties.schema());
+  }
+
+  /**
+   * Empties them. Ids go on, since subscribers may run.
+   *
+   * @throws IllegalStateException if they are in another database than that of the context
+   */
   void empty() {
     String schema = properties.schema();
-    String deadSchema = Objects.requireNonNullElse(properties.deadLetterSchema(), schema);
-    List<String> tables =
-        List.of(
-            Names.qualified(schema, properties.table()),
-            Names.qualified(schema, Names.sleepers(properties.table())),
-            Names.qualified(deadSchema, deadLetters()));
-    TestDatabase.of(store.dataSource()).empty(tables.stream().filter(this::exists).toList(), false);
+    List<String> tables = new ArrayList<>();
+    tables.add(Names.qualified(schema, properties.table()));
+    tables.add(Names.qualified(deadLetterSchema(), deadLetters()));
+    if (!properties.autoStart()) { // one that runs and is forgotten is not notified
+      tables.add(Names.qualified(schema, Names.sleepers(properties.table())));
+    }
+    TestDatabase.of(store.dataSource())
+        .empty(tables.stream().filter(this::exists).toList(), false, this::requireContext);
+  }
+
+  private void requireContext(Connection connection) throws SQLException {
+    if (database != null) {
+      database.require(connection);
+    }
   }
 
   /** A service that deletes what fails for good may have no table of dead letters. */

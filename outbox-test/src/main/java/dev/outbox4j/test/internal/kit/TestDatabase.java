@@ -56,10 +56,22 @@ public final class TestDatabase {
 
   /** Where an embedded one is; its password is not checked. */
   public String url() {
+    return EmbeddedServer.url(name());
+  }
+
+  /** What PostgreSQL calls an embedded one. */
+  public String name() {
     if (dropped == null) {
-      throw new IllegalStateException("The user's database, whose URL is not known here");
+      throw new IllegalStateException("The user's database, of which nothing is known here");
     }
-    return EmbeddedServer.url(dropped);
+    return dropped;
+  }
+
+  /** Looks at a connection before anything is deleted by it. */
+  @FunctionalInterface
+  public interface Guard {
+    /** Throws if it leads to where nothing may be deleted. */
+    void check(Connection connection) throws SQLException;
   }
 
   /**
@@ -69,16 +81,28 @@ public final class TestDatabase {
    * @param restartIds whether ids begin at 1 again, which a subscriber that runs must not see
    */
   public void empty(List<String> tables, boolean restartIds) {
+    empty(tables, restartIds, connection -> {});
+  }
+
+  /**
+   * Empties tables, unless a guard refuses.
+   *
+   * @param tables their names, qualified and quoted as SQL needs it
+   * @param restartIds whether ids begin at 1 again, which a subscriber that runs must not see
+   * @param guard asked in the same transaction
+   */
+  public void empty(List<String> tables, boolean restartIds, Guard guard) {
     String truncate =
         "truncate " + String.join(", ", tables) + (restartIds ? " restart identity" : "");
     try (Connection connection = dataSource.getConnection()) {
       boolean autoCommit = connection.getAutoCommit();
       connection.setAutoCommit(false);
       try (Statement statement = connection.createStatement()) {
+        guard.check(connection);
         statement.execute("set local lock_timeout = '" + LOCK_SECONDS + "s'");
         statement.execute(truncate);
         connection.commit();
-      } catch (SQLException e) {
+      } catch (SQLException | RuntimeException e) {
         connection.rollback();
         throw e;
       } finally {
