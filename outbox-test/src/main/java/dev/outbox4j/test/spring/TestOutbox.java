@@ -1,5 +1,6 @@
 package dev.outbox4j.test.spring;
 
+import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.spi.PayloadCodec;
 import dev.outbox4j.spring.ContextSubscribers;
 import dev.outbox4j.test.Drained;
@@ -7,6 +8,9 @@ import dev.outbox4j.test.OutboxAssert;
 import dev.outbox4j.test.OutboxAssertions;
 import dev.outbox4j.test.internal.kit.Drain;
 import java.time.Duration;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
 import org.springframework.beans.factory.BeanFactory;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
 
@@ -18,6 +22,7 @@ public final class TestOutbox {
   private static final Duration LIMIT = Duration.ofSeconds(30);
   private static final Duration POLL_MIN = Duration.ofMillis(5);
   private static final Duration POLL_MAX = Duration.ofMillis(20);
+  private static final String UNSEEN_BY_SUBSCRIBERS = "no subscriber sees what it has published";
 
   private final BeanFactory beans;
 
@@ -32,23 +37,24 @@ public final class TestOutbox {
    * left, unless its delay ends meanwhile.
    *
    * <p>A handler that throws is no failure of this call, since it may be what is tested: {@link
-   * Drained#failures} has it. An {@link AssertionError} is: a check in a handler must fail its
-   * test.
+   * Drained#failures} has it, and {@link Drained#requireNoFailures} is for all other tests. An
+   * {@link AssertionError} is: a check in a handler must fail its test.
    *
    * @param queue the queue
    * @return how many runs there were and what failed
-   * @throws AssertionError if a handler threw one, or something is still due after 30 s
+   * @throws AssertionError if a handler threw one, or something is still due after 30 s; a handler
+   *     that runs then is interrupted
    * @throws IllegalArgumentException if no handler of the context has this queue
    * @throws IllegalStateException if the calling thread is in a transaction, whose messages no
    *     subscriber sees, or if subscribers run already
    */
   public Drained drain(String queue) {
-    requireNoTransaction();
+    requireNoTransaction(UNSEEN_BY_SUBSCRIBERS);
     TestTables tables = TestTables.of(beans);
     if (tables.properties().autoStart()) {
       throw new IllegalStateException(
-          "Subscribers were started with the context; wait for them by awaitDrained(...), or set"
-              + " autoStart = false");
+          "Subscribers were started with the context; wait for them by awaitEmpty(...) or"
+              + " awaitDrained(...), or set autoStart = false");
     }
     Drain drain =
         new Drain(
@@ -68,42 +74,102 @@ public final class TestOutbox {
 
   /**
    * Waits until nothing of the queues is due, while subscribers handle it that were started with
-   * the context. What is due later, or waits for a retry, is left.
+   * the context. What is due later is left, also what failed and waits for a retry; {@link
+   * #awaitEmpty} leaves nothing.
    *
    * @param queues the queues, one after the other
    * @throws AssertionError if something of one is still due after 30 s
-   * @throws IllegalStateException if the calling thread is in a transaction
+   * @throws IllegalArgumentException if none is named, or no handler of the context has one
+   * @throws IllegalStateException if the calling thread is in a transaction, or no subscriber was
+   *     started
    */
   public void awaitDrained(String... queues) {
-    requireNoTransaction();
-    OutboxAssert outbox = assertThatOutbox();
+    OutboxAssert outbox = beginToAwait(queues);
     for (String queue : queues) {
       outbox.awaitDrained(queue, LIMIT);
     }
   }
 
   /**
+   * Waits until no message of the queues is left: neither due, delayed, nor waiting for a retry,
+   * while subscribers handle them that were started with the context. What failed for good has left
+   * as well; ask {@link #assertThatOutbox()} for dead letters next.
+   *
+   * @param queues the queues, one after the other
+   * @throws AssertionError if something of one is left after 30 s; it says what, with its last
+   *     error
+   * @throws IllegalArgumentException if none is named, or no handler of the context has one
+   * @throws IllegalStateException if the calling thread is in a transaction, or no subscriber was
+   *     started
+   */
+  public void awaitEmpty(String... queues) {
+    OutboxAssert outbox = beginToAwait(queues);
+    for (String queue : queues) {
+      outbox.awaitEmpty(queue, LIMIT);
+    }
+  }
+
+  private OutboxAssert beginToAwait(String... queues) {
+    requireNoTransaction(UNSEEN_BY_SUBSCRIBERS);
+    if (!TestTables.of(beans).properties().autoStart()) {
+      throw new IllegalStateException(
+          "No subscriber was started with the context, so nobody handles what is waited for; run the"
+              + " handlers by drain(...), or set autoStart = true");
+    }
+    requireHandled(List.of(queues));
+    return assertThatOutbox();
+  }
+
+  private void requireHandled(List<String> queues) {
+    Set<String> handled = beans.getBean(ContextSubscribers.class).queues();
+    if (queues.isEmpty()) {
+      throw new IllegalArgumentException(
+          "No queue is named to wait for; handled are %s".formatted(handled));
+    }
+    Set<String> unheard = new TreeSet<>(queues);
+    unheard.removeAll(handled);
+    if (!unheard.isEmpty() && !hasSubscriberBeans()) {
+      throw new IllegalArgumentException(
+          "No @OutboxHandler of this context handles %s; handled are %s"
+              .formatted(unheard, handled));
+    }
+  }
+
+  /** Those do not say which queues are theirs. */
+  private boolean hasSubscriberBeans() {
+    return beans.getBeanProvider(OutboxSubscriber.class).stream().findAny().isPresent();
+  }
+
+  /**
    * Begins assertions about the rows that are committed and not handled yet, with the context's
    * codec; see {@link OutboxAssertions#assertThatOutbox(javax.sql.DataSource,
-   * dev.outbox4j.postgres.OutboxTable)}.
+   * dev.outbox4j.postgres.OutboxTable)}. Where {@code outbox4j.delete-terminal-failures} is set
+   * there are no dead letters, and assertions about them throw an {@link IllegalStateException}.
    *
    * @return the assertions
+   * @throws IllegalStateException if the calling thread is in a transaction, whose messages nobody
+   *     else sees
    */
   public OutboxAssert assertThatOutbox() {
+    requireNoTransaction("assertions look from outside it, and see none of its messages");
     TestTables tables = TestTables.of(beans);
+    OutboxAssert all =
+        OutboxAssertions.assertThatOutbox(tables.store().dataSource(), tables.store().table());
     OutboxAssert outbox =
-        OutboxAssertions.assertThatOutbox(tables.store().dataSource(), tables.store().table())
-            .deadLettersIn(tables.deadLetters());
+        tables.properties().deleteTerminalFailures()
+            ? all.withoutDeadLetters()
+            : all.deadLettersIn(tables.deadLetterSchema(), tables.deadLetters());
     PayloadCodec codec = beans.getBeanProvider(PayloadCodec.class).getIfAvailable();
     return codec == null ? outbox : outbox.codec(codec);
   }
 
-  private static void requireNoTransaction() {
+  private static void requireNoTransaction(String why) {
     if (TransactionSynchronizationManager.isActualTransactionActive()) {
       throw new IllegalStateException(
-          "This thread is in a transaction, and no subscriber sees what it has published until it"
-              + " commits; take @Transactional off the test, or commit by TestTransaction.end() or"
-              + " in a TransactionTemplate before");
+          "This thread is in a transaction, and "
+              + why
+              + " until it commits; take @Transactional off the test, or commit by"
+              + " TestTransaction.end() or in a TransactionTemplate before");
     }
   }
 }

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.outbox4j.test.spring.AutoConfigureOutboxTest;
 import dev.outbox4j.test.spring.TestOutbox;
+import java.util.List;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.boot.test.context.SpringBootTest;
@@ -21,6 +23,7 @@ class OutboxRunningIT {
 
   @Test
   void waitsForSubscribersAndRefusesToTakeTheirPlace() {
+    mail.reset();
     mail.post("a");
     outbox.awaitDrained("mail");
     assertThat(mail.sent()).containsExactly("a");
@@ -28,5 +31,28 @@ class OutboxRunningIT {
     assertThatThrownBy(() -> outbox.drain("mail"))
         .isInstanceOf(IllegalStateException.class)
         .hasMessageContaining("awaitDrained");
+  }
+
+  @Test
+  void waitsUntilNothingIsLeft() {
+    mail.reset();
+    mail.post("b");
+    outbox.awaitEmpty("mail");
+    assertThat(mail.sent()).containsExactly("b");
+    outbox.assertThatOutbox().isEmpty("mail").hasNoDeadLetters("mail");
+  }
+
+  @Test
+  void refusesToWaitForAQueueThatNobodyHandles() {
+    for (ThrowingCallable wait :
+        List.<ThrowingCallable>of(
+            () -> outbox.awaitDrained("mail", "male"), () -> outbox.awaitEmpty("mail", "male"))) {
+      assertThatThrownBy(wait)
+          .isInstanceOf(IllegalArgumentException.class)
+          .hasMessageContainingAll("[male]", "handled are [mail]");
+    }
+    assertThatThrownBy(() -> outbox.awaitEmpty())
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("No queue is named");
   }
 }

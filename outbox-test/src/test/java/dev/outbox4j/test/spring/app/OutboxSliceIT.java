@@ -8,6 +8,7 @@ import dev.outbox4j.test.Drained;
 import dev.outbox4j.test.spring.OutboxTest;
 import dev.outbox4j.test.spring.TestOutbox;
 import java.util.List;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.RepeatedTest;
@@ -43,7 +44,7 @@ class OutboxSliceIT {
         .assertThatOutbox()
         .hasPublished("mail", "letter", new Mail.Letter("a"))
         .hasPublishedExactly("mail", 1);
-    assertThat(outbox.drain("mail")).isEqualTo(new Drained(1, List.of(), 0, 0));
+    assertThat(outbox.drain("mail").requireNoFailures()).isEqualTo(new Drained(1, List.of(), 0, 0));
     assertThat(mail.sent()).containsExactly("a");
     mail.post("left for the next test");
   }
@@ -53,11 +54,14 @@ class OutboxSliceIT {
     IllegalStateException failure = new IllegalStateException("closed");
     mail.failWith(failure);
     mail.post("a");
-    assertThat(outbox.drain("mail").failures()).containsExactly(failure);
+    assertThat(outbox.drain("mail")).isEqualTo(new Drained(1, List.of(failure), 1, 0));
     outbox.assertThatOutbox().hasNoDeadLetters("mail");
     jdbc.update("update outbox set available_at = clock_timestamp()");
-    assertThat(outbox.drain("mail").runs()).isEqualTo(1);
-    outbox.assertThatOutbox().hasDeadLetter("mail", "letter", FailureReason.RETRY_TERMINAL);
+    assertThat(outbox.drain("mail")).isEqualTo(new Drained(1, List.of(failure), 0, 1));
+    outbox
+        .assertThatOutbox()
+        .isEmpty("mail")
+        .hasDeadLetter("mail", "letter", FailureReason.RETRY_TERMINAL);
   }
 
   @Test
@@ -83,6 +87,26 @@ class OutboxSliceIT {
     assertThatThrownBy(() -> outbox.drain("mail"))
         .isInstanceOf(IllegalStateException.class)
         .hasMessageContaining("take @Transactional off the test");
+  }
+
+  @Test
+  @Transactional
+  void refusesToLookFromATransactionOfTheTest() {
+    mail.post("a");
+    assertThatThrownBy(() -> outbox.assertThatOutbox())
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContainingAll("look from outside", "take @Transactional off the test");
+  }
+
+  @Test
+  void refusesToWaitWhereNobodyRuns() {
+    for (ThrowingCallable wait :
+        List.<ThrowingCallable>of(
+            () -> outbox.awaitDrained("mail"), () -> outbox.awaitEmpty("mail"))) {
+      assertThatThrownBy(wait)
+          .isInstanceOf(IllegalStateException.class)
+          .hasMessageContainingAll("No subscriber was started", "drain(...)", "autoStart = true");
+    }
   }
 
   @Test
