@@ -56,7 +56,7 @@ class TestingOwnServerSamplesIT {
       subscriber.start();
       postgres
           .assertThatOutbox()
-          .awaitDrained("orders", Duration.ofSeconds(30))
+          .awaitEmpty("orders", Duration.ofSeconds(30))
           .hasNoDeadLetters("orders");
     }
     // end::await

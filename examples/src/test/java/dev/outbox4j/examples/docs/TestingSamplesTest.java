@@ -42,9 +42,8 @@ class TestingSamplesTest {
     checkout.place(null, new Order("o-1", "a book"));
     assertThatOutbox(outbox).hasPublished("orders", "order.placed", new Order("o-1", "a book"));
 
-    outbox.drain("orders", shipping::subscribe);
+    outbox.drain("orders", shipping::subscribe).requireNoFailures();
     assertThat(shipping.shipped).containsExactly("o-1");
-    assertThatOutbox(outbox).hasNoDeadLetters("orders");
     // end::service
 
     assertThat(stored).hasSize(1);
@@ -63,7 +62,7 @@ class TestingSamplesTest {
 
     shipping.carrierOpen = true;
     outbox.advance(Duration.ofMinutes(5)); // as the retry policy says
-    outbox.drain("orders", shipping::subscribe);
+    outbox.drain("orders", shipping::subscribe).requireNoFailures();
     assertThat(shipping.shipped).containsExactly("o-1");
     // end::retries
   }
@@ -95,7 +94,9 @@ class TestingSamplesTest {
     try (OutboxSubscriber subscriber = builder.build()) {
       subscriber.start();
       outbox.publish(order("o-1", "a book"));
-      outbox.awaitDrained("orders", Duration.ofSeconds(10));
+      assertThatOutbox(outbox)
+          .awaitEmpty("orders", Duration.ofSeconds(10))
+          .hasNoDeadLetters("orders");
     }
     // end::running
 

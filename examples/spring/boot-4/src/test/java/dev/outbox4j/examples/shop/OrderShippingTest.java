@@ -3,7 +3,6 @@ package dev.outbox4j.examples.shop;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.outbox4j.examples.shop.PurchaseOrder.State;
-import dev.outbox4j.test.Drained;
 import dev.outbox4j.test.spring.OutboxTest;
 import dev.outbox4j.test.spring.TestOutbox;
 import org.junit.jupiter.api.Test;
@@ -21,8 +20,7 @@ class OrderShippingTest {
     service.place("o-1", 1250);
     outbox.assertThatOutbox().hasPublished("orders", "order.placed");
 
-    Drained drained = outbox.drain("orders");
-    assertThat(drained.failures()).isEmpty();
+    outbox.drain("orders").requireNoFailures();
     assertThat(orders.findById("o-1").orElseThrow().getState()).isEqualTo(State.SHIPPED);
   }
 }
