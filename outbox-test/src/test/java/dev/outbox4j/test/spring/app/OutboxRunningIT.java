@@ -7,9 +7,12 @@ import dev.outbox4j.test.spring.AutoConfigureOutboxTest;
 import dev.outbox4j.test.spring.TestOutbox;
 import java.util.List;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.RepeatedTest;
+import org.junit.jupiter.api.RepetitionInfo;
 import org.junit.jupiter.api.Test;
 import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.boot.test.context.SpringBootTest;
+import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.test.annotation.DirtiesContext;
 
 /** The whole service, whose subscribers run as in production. */
@@ -20,6 +23,7 @@ class OutboxRunningIT {
   @Autowired Mail mail;
   @Autowired Unrelated unrelated;
   @Autowired TestOutbox outbox;
+  @Autowired JdbcTemplate jdbc;
 
   @Test
   void waitsForSubscribersAndRefusesToTakeTheirPlace() {
@@ -40,6 +44,19 @@ class OutboxRunningIT {
     outbox.awaitEmpty("mail");
     assertThat(mail.sent()).containsExactly("b");
     outbox.assertThatOutbox().isEmpty("mail").hasNoDeadLetters("mail");
+  }
+
+  @RepeatedTest(2) // the second finds asleep whom the first has left so, or nobody would wake it
+  void leavesSleepersAlone(RepetitionInfo repetition) {
+    if (repetition.getCurrentRepetition() == 1) {
+      jdbc.update(
+          "insert into outbox_sleepers values ('mail', 'sleeper', now() + interval '1 h', false,"
+              + " now() + interval '1 h')");
+    }
+    assertThat(
+            jdbc.queryForObject(
+                "select count(*) from outbox_sleepers where subscriber = 'sleeper'", Integer.class))
+        .isOne();
   }
 
   @Test
