@@ -1,6 +1,7 @@
 package dev.outbox4j.spring;
 
 import dev.outbox4j.OutboxException;
+import java.io.IOException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
@@ -9,17 +10,23 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import org.springframework.aop.framework.autoproxy.AutoProxyUtils;
 import org.springframework.aop.scope.ScopedProxyUtils;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.core.MethodIntrospector;
 import org.springframework.core.MethodIntrospector.MetadataLookup;
+import org.springframework.core.NestedExceptionUtils;
 import org.springframework.core.annotation.AnnotatedElementUtils;
 import org.springframework.core.annotation.AnnotationUtils;
+import org.springframework.core.type.classreading.SimpleMetadataReaderFactory;
 
 /** Finds the methods that handle messages on the beans of a context. */
 final class HandlerMethods {
+  private static final Logger log = LoggerFactory.getLogger(HandlerMethods.class);
+
   private final ConfigurableListableBeanFactory beans;
   private final Map<String, List<HandlerMethod>> found = new TreeMap<>();
 
@@ -39,7 +46,7 @@ final class HandlerMethods {
   }
 
   private void addAllOf(String name) {
-    Class<?> beanClass = AutoProxyUtils.determineTargetClass(beans, name);
+    Class<?> beanClass = classOf(name);
     if (beanClass != null
         && Proxy.isProxyClass(beanClass)) { // made by hand, so nobody said of what
       beanClass = AopUtils.getTargetClass(beans.getBean(name));
@@ -48,10 +55,54 @@ final class HandlerMethods {
       return;
     }
     Class<?> declaring = beanClass;
+    handlersOf(name, beanClass).forEach((method, handler) -> add(name, declaring, method, handler));
+  }
+
+  private @Nullable Class<?> classOf(String name) {
+    try {
+      return AutoProxyUtils.determineTargetClass(beans, name);
+    } catch (RuntimeException | LinkageError unknown) {
+      passBy(name, unknown);
+      return null;
+    }
+  }
+
+  /** A lazy bean of a library that is not all there cannot be looked at, and has no handler. */
+  private Map<Method, OutboxHandler> handlersOf(String name, Class<?> beanClass) {
     MetadataLookup<@Nullable OutboxHandler> lookup =
         method -> AnnotatedElementUtils.findMergedAnnotation(method, OutboxHandler.class);
-    MethodIntrospector.selectMethods(beanClass, lookup)
-        .forEach((method, handler) -> add(name, declaring, method, handler));
+    try {
+      return MethodIntrospector.selectMethods(beanClass, lookup);
+    } catch (RuntimeException | LinkageError unknown) {
+      requireNoHandler(beanClass, unknown);
+      passBy(name, unknown);
+      return Map.of();
+    }
+  }
+
+  /** Reads the class file, since its methods cannot be had: a handler must not go unnoticed. */
+  private void requireNoHandler(Class<?> beanClass, Throwable unknown) {
+    boolean handles;
+    try {
+      handles =
+          new SimpleMetadataReaderFactory(beans.getBeanClassLoader())
+              .getMetadataReader(beanClass.getName())
+              .getAnnotationMetadata()
+              .hasAnnotatedMethods(OutboxHandler.class.getName());
+    } catch (IOException | RuntimeException noClassFile) {
+      log.debug("The class file of {} cannot be read", beanClass.getName(), noClassFile);
+      return;
+    }
+    if (handles) {
+      throw new OutboxException(
+          "%s has an @OutboxHandler, and its methods cannot be looked at, since one of them names a class that cannot be loaded: %s; put that class on the class path"
+              .formatted(beanClass.getName(), NestedExceptionUtils.getMostSpecificCause(unknown)),
+          unknown);
+    }
+  }
+
+  private static void passBy(String bean, Throwable unknown) {
+    log.debug("Bean '{}' cannot be looked at for handlers of messages", bean, unknown);
   }
 
   private void add(String name, Class<?> beanClass, Method method, OutboxHandler handler) {

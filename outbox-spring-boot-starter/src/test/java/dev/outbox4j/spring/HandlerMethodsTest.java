@@ -7,14 +7,19 @@ import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
+import java.io.IOException;
+import java.io.InputStream;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import org.junit.jupiter.api.Test;
 import org.springframework.aop.framework.ProxyFactory;
 import org.springframework.aot.hint.ReflectionHints;
 import org.springframework.aot.hint.annotation.Reflective;
+import org.springframework.beans.factory.support.DefaultListableBeanFactory;
+import org.springframework.beans.factory.support.RootBeanDefinition;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 import org.springframework.core.env.MapPropertySource;
 import org.springframework.scheduling.annotation.Async;
@@ -226,6 +231,61 @@ class HandlerMethodsTest {
     assertThat(hints.getTypeHint(Delivery.class)).isNull();
     assertThat(OutboxHandler.class.getAnnotation(Reflective.class).value())
         .containsExactly(HandlerHints.class);
+  }
+
+  /** Stands for a class of a library that a service has left out. */
+  static final class Absent {}
+
+  static class OfALibrary {
+    void use(Absent absent) {}
+  }
+
+  static class HandlesAndMore {
+    @OutboxHandler(queue = "orders", type = "a")
+    void handle(Item item) {}
+
+    void use(Absent absent) {}
+  }
+
+  /** Does not find {@link Absent}, and makes classes that name it anew. */
+  private static final class WithoutAbsent extends ClassLoader {
+    WithoutAbsent() {
+      super(HandlerMethodsTest.class.getClassLoader());
+    }
+
+    @Override
+    protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+      if (name.equals(Absent.class.getName())) {
+        throw new ClassNotFoundException(name);
+      }
+      if (!name.equals(OfALibrary.class.getName())
+          && !name.equals(HandlesAndMore.class.getName())) {
+        return super.loadClass(name, resolve);
+      }
+      try (InputStream file = getResourceAsStream(name.replace('.', '/') + ".class")) {
+        byte[] bytes = Objects.requireNonNull(file, name).readAllBytes();
+        return defineClass(name, bytes, 0, bytes.length);
+      } catch (IOException e) {
+        throw new ClassNotFoundException(name, e);
+      }
+    }
+  }
+
+  private static Map<String, List<HandlerMethod>> ofOneThatNamesAnAbsentClass(Class<?> user)
+      throws ClassNotFoundException {
+    Class<?> type = new WithoutAbsent().loadClass(user.getName());
+    DefaultListableBeanFactory beans = new DefaultListableBeanFactory();
+    beans.registerBeanDefinition("user", new RootBeanDefinition(type));
+    return HandlerMethods.of(beans);
+  }
+
+  @Test
+  void passesByABeanThatCannotBeLookedAtButNotAHandler() throws ClassNotFoundException {
+    assertThat(ofOneThatNamesAnAbsentClass(OfALibrary.class)).isEmpty();
+    assertThatThrownBy(() -> ofOneThatNamesAnAbsentClass(HandlesAndMore.class))
+        .isInstanceOf(OutboxException.class)
+        .hasMessageContaining(HandlesAndMore.class.getName() + " has an @OutboxHandler")
+        .hasMessageContaining(Absent.class.getSimpleName());
   }
 
   private static void refuses(Class<?> bean, String... texts) {
