@@ -10,6 +10,7 @@ import org.flywaydb.core.Flyway;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.springframework.beans.factory.BeanFactoryUtils;
 import org.springframework.beans.factory.ListableBeanFactory;
 
 /**
@@ -42,6 +43,11 @@ final class FlywayOwner {
    */
   static DataSource of(ListableBeanFactory beans, DataSource outbox) {
     Flyway flyway = beans.getBeanProvider(Flyway.class).getIfUnique();
+    if (flyway == null && several(beans)) {
+      log.info(
+          "The service has several Flyway beans and none is primary, so the outbox is migrated by"
+              + " its own data source; mark the one whose role is to own the outbox with @Primary");
+    }
     DataSource own = flyway == null ? null : flyway.getConfiguration().getDataSource();
     if (own == null || own == outbox) {
       return outbox;
@@ -54,6 +60,10 @@ final class FlywayOwner {
         "The service's Flyway connects to another database than the outbox's, so the outbox is"
             + " migrated by its own data source");
     return outbox;
+  }
+
+  private static boolean several(ListableBeanFactory beans) {
+    return BeanFactoryUtils.beanNamesForTypeIncludingAncestors(beans, Flyway.class).length > 1;
   }
 
   private static @Nullable Database database(String whose, DataSource dataSource) {

@@ -11,9 +11,11 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.postgresql.ds.PGSimpleDataSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
 
 /** As whom and where the outbox is migrated in a service that has a Flyway of its own. */
-@ExtendWith(PostgresExtension.class)
+@ExtendWith({PostgresExtension.class, OutputCaptureExtension.class})
 class FlywayOwnerIT extends StarterFixture {
 
   FlywayOwnerIT(TestDatabase database) {
@@ -60,5 +62,21 @@ class FlywayOwnerIT extends StarterFixture {
                           schema))
                   .isEqualTo(role);
             });
+  }
+
+  @Test
+  void saysThatItTakesThePoolsRoleIfTheServiceHasTwoFlyways(CapturedOutput output) {
+    String role = "two_" + schema;
+    database.update("create role " + role + " login");
+    PGSimpleDataSource owner = database.plain();
+    owner.setUser(role);
+    withFlywayOn(owner)
+        .withBean("other", Flyway.class, () -> Flyway.configure().dataSource(owner).load())
+        .run(
+            context -> {
+              assertThat(context).hasNotFailed();
+              assertThat(rows("outbox")).isZero();
+            });
+    assertThat(output).contains("several Flyway beans and none is primary");
   }
 }
