@@ -1,6 +1,6 @@
 package dev.outbox4j.spring;
 
-import dev.outbox4j.migrations.DeadLetterMigrations;
+import dev.outbox4j.OutboxException;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.QueueDepth;
@@ -11,7 +11,6 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.actuate.endpoint.annotation.Endpoint;
 import org.springframework.boot.actuate.endpoint.annotation.ReadOperation;
-import org.springframework.jdbc.core.JdbcTemplate;
 
 /**
  * The actuator endpoint {@code outbox}: what the subscribers of this process do, what the queues
@@ -20,12 +19,10 @@ import org.springframework.jdbc.core.JdbcTemplate;
 @Endpoint(id = "outbox")
 public final class OutboxEndpoint {
   private static final int COUNT_LIMIT = 10_000;
-  private static final int TIMEOUT_SECONDS = 5;
 
-  private final OutboxProperties properties;
   private final String table;
   private final PostgresOutbox outbox;
-  private final JdbcTemplate jdbc;
+  private final @Nullable DeadLetterCounts deadLetters;
   private final OutboxLifecycle lifecycle;
 
   OutboxEndpoint(
@@ -33,43 +30,32 @@ public final class OutboxEndpoint {
       PostgresOutbox outbox,
       PostgresStore store,
       OutboxLifecycle lifecycle) {
-    this.properties = properties;
     this.table = store.table().toString();
     this.outbox = outbox;
-    this.jdbc = new JdbcTemplate(store.dataSource());
-    this.jdbc.setQueryTimeout(TIMEOUT_SECONDS);
+    this.deadLetters =
+        properties.deleteTerminalFailures()
+            ? null
+            : new DeadLetterCounts(store, Tables.migrations(properties).deadLetters(), COUNT_LIMIT);
     this.lifecycle = lifecycle;
   }
 
   /**
    * Looks at all. Asks the database twice; each count stops at 10,000.
    *
-   * @return what there is
+   * @return what there is; without a database what is known of the subscribers, and why that is all
    */
   @ReadOperation
   public Overview overview() {
-    return new Overview(
-        table,
-        OutboxStatusCheck.bySubscriber(lifecycle.health()),
-        outbox.depths().stream().map(Queue::of).toList(),
-        properties.deleteTerminalFailures() ? List.of() : deadLetters());
-  }
-
-  private List<DeadLetters> deadLetters() {
-    DeadLetterMigrations place = Tables.migrations(properties).deadLetters();
-    return jdbc.query(
-        """
-        select queue, count(*), min(failed_at), max(failed_at)
-        from (select queue, failed_at from "%s"."%s" where resolved_at is null limit %d) d
-        group by queue order by queue
-        """
-            .formatted(place.schema(), place.table(), COUNT_LIMIT),
-        (row, number) ->
-            new DeadLetters(
-                row.getString(1),
-                row.getLong(2),
-                row.getTimestamp(3).toInstant(),
-                row.getTimestamp(4).toInstant()));
+    Map<String, Map<String, Object>> subscribers =
+        OutboxStatusCheck.bySubscriber(lifecycle.health());
+    List<Queue> queues = null;
+    try {
+      queues = outbox.depths().stream().map(Queue::of).toList();
+      return new Overview(
+          table, subscribers, queues, deadLetters == null ? List.of() : deadLetters.read(), null);
+    } catch (OutboxException e) {
+      return new Overview(table, subscribers, queues, null, String.valueOf(e.getMessage()));
+    }
   }
 
   /**
@@ -77,14 +63,18 @@ public final class OutboxEndpoint {
    *
    * @param outbox the table
    * @param subscribers the subscribers of this process, by their names
-   * @param queues the queues that hold rows, also those that nobody subscribes to
-   * @param deadLetters the unresolved dead letters of each queue, of all processes
+   * @param queues the queues that hold rows, also those that nobody subscribes to; null if they
+   *     cannot be read
+   * @param deadLetters the unresolved dead letters of each queue of this outbox, of all processes;
+   *     null if they cannot be read
+   * @param error why something is null, else null
    */
   public record Overview(
       String outbox,
       Map<String, Map<String, Object>> subscribers,
-      List<Queue> queues,
-      List<DeadLetters> deadLetters) {}
+      @Nullable List<Queue> queues,
+      @Nullable List<DeadLetters> deadLetters,
+      @Nullable String error) {}
 
   /**
    * What a queue holds.
@@ -120,9 +110,11 @@ public final class OutboxEndpoint {
    * The unresolved dead letters of a queue.
    *
    * @param queue the queue they came from
-   * @param count how many; all queues together are counted up to 10,000
+   * @param count how many
+   * @param capped whether counting stopped, so there may be more
    * @param oldest when the first of them failed for good
    * @param newest when the last of them did
    */
-  public record DeadLetters(String queue, long count, Instant oldest, Instant newest) {}
+  public record DeadLetters(
+      String queue, long count, boolean capped, Instant oldest, Instant newest) {}
 }

@@ -1,0 +1,103 @@
+package dev.outbox4j.spring;
+
+import dev.outbox4j.OutboxException;
+import dev.outbox4j.migrations.DeadLetterMigrations;
+import dev.outbox4j.postgres.PostgresStore;
+import dev.outbox4j.spring.OutboxEndpoint.DeadLetters;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.util.List;
+import org.springframework.core.NestedExceptionUtils;
+import org.springframework.dao.DataAccessException;
+import org.springframework.jdbc.core.JdbcTemplate;
+
+/** Counts the unresolved dead letters of one outbox, in a table that others may share. */
+final class DeadLetterCounts {
+  private static final int TIMEOUT_SECONDS = 5;
+
+  /**
+   * From queue to queue along the index of unresolved letters. Dead letters name their outbox as
+   * the server resolves it.
+   */
+  private static final String COUNT =
+      """
+      with recursive origin as (
+        select n.nspname || '.' || c.relname as outbox
+        from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+        where c.oid = cast(? as regclass)),
+      queues as (
+        (select d.queue from {dead_letters} d where d.resolved_at is null order by d.queue limit 1)
+        union all
+        select (
+          select d.queue from {dead_letters} d
+          where d.resolved_at is null and d.queue > q.queue
+          order by d.queue limit 1)
+        from queues q where q.queue is not null)
+      select q.queue, counted.letters, counted.oldest, (
+          select d.failed_at from {dead_letters} d
+          where d.resolved_at is null and d.queue = q.queue
+            and d.outbox = (select o.outbox from origin o)
+          order by d.failed_at desc limit 1) as newest
+      from queues q
+      cross join lateral (
+        select count(*) as letters, min(l.failed_at) as oldest
+        from (
+          select d.failed_at from {dead_letters} d
+          where d.resolved_at is null and d.queue = q.queue
+            and d.outbox = (select o.outbox from origin o)
+          order by d.failed_at limit ?) l) counted
+      where counted.letters > 0
+      order by q.queue
+      """;
+
+  private final JdbcTemplate jdbc;
+  private final String outbox;
+  private final String sql;
+  private final int limit;
+
+  /**
+   * Renders the statement; does no I/O.
+   *
+   * @param limit where the count of each queue stops
+   */
+  DeadLetterCounts(PostgresStore store, DeadLetterMigrations place, int limit) {
+    this.jdbc = new JdbcTemplate(store.dataSource());
+    this.jdbc.setQueryTimeout(TIMEOUT_SECONDS);
+    this.outbox = store.table().qualifiedName();
+    this.sql =
+        COUNT.replace("{dead_letters}", "\"%s\".\"%s\"".formatted(place.schema(), place.table()));
+    this.limit = limit;
+  }
+
+  /**
+   * Counts, in one statement.
+   *
+   * @return the queues that have any, in the order of their names
+   * @throws OutboxException if they cannot be read
+   */
+  List<DeadLetters> read() {
+    try {
+      return jdbc.query(sql, (row, number) -> letters(row), outbox, limit + 1);
+    } catch (DataAccessException e) {
+      throw new OutboxException("The dead letters cannot be read" + reason(e), e);
+    }
+  }
+
+  private DeadLetters letters(ResultSet row) throws SQLException {
+    long count = row.getLong(2);
+    return new DeadLetters(
+        row.getString(1),
+        Math.min(limit, count),
+        count > limit,
+        row.getTimestamp(3).toInstant(),
+        row.getTimestamp(4).toInstant());
+  }
+
+  /** What the driver says may quote values, its state does not. */
+  private static String reason(DataAccessException e) {
+    return NestedExceptionUtils.getMostSpecificCause(e) instanceof SQLException cause
+            && cause.getSQLState() != null
+        ? " (SQLState " + cause.getSQLState() + ")"
+        : ": " + e.getClass().getSimpleName();
+  }
+}
