@@ -17,6 +17,7 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean
 import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.boot.sql.init.dependency.DependsOnDatabaseInitialization;
+import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Import;
 import org.springframework.context.annotation.Lazy;
@@ -142,6 +143,7 @@ public final class OutboxAutoConfiguration {
       PostgresStore store,
       OutboxSchemaInitializer tablesFirst,
       ConfigurableListableBeanFactory beans,
+      ApplicationContext context,
       Environment environment) {
     Objects.requireNonNull(tablesFirst);
     boolean virtualThreads =
@@ -149,6 +151,7 @@ public final class OutboxAutoConfiguration {
             && Runtime.version().feature() >= 21;
     return new OutboxLifecycle(
         new SubscriberFactory(beans, environment, properties, store, virtualThreads),
+        context,
         properties.autoStart());
   }
 

@@ -8,31 +8,49 @@ import java.util.List;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.springframework.beans.factory.SmartInitializingSingleton;
+import org.springframework.context.ApplicationContext;
+import org.springframework.context.ApplicationListener;
 import org.springframework.context.SmartLifecycle;
+import org.springframework.context.event.ContextClosedEvent;
+import org.springframework.core.Ordered;
 
 /**
  * Makes the subscribers once all beans are there, starts them with the context, and drains them
- * first when it closes: before the web server, so that handlers may still use it, and before the
- * pool.
+ * first when it closes: before the meter registries, the schedulers, the web server and the pool,
+ * so that handlers may still use all of them, and meters see the last outcomes.
  */
-final class OutboxLifecycle implements SmartInitializingSingleton, SmartLifecycle {
+final class OutboxLifecycle
+    implements SmartInitializingSingleton,
+        SmartLifecycle,
+        ApplicationListener<ContextClosedEvent>,
+        Ordered {
   private static final Logger log = LoggerFactory.getLogger(OutboxLifecycle.class);
 
   private final SubscriberFactory factory;
+  private final ApplicationContext context;
   private final boolean autoStart;
-  private volatile List<OutboxSubscriber> subscribers = List.of();
+  private volatile OutboxSubscribers subscribers = OutboxSubscribers.of();
   private volatile boolean running;
   private volatile boolean startDue;
 
-  OutboxLifecycle(SubscriberFactory factory, boolean autoStart) {
+  OutboxLifecycle(SubscriberFactory factory, ApplicationContext context, boolean autoStart) {
     this.factory = factory;
+    this.context = context;
     this.autoStart = autoStart;
     this.startDue = autoStart;
   }
 
   @Override
   public void afterSingletonsInstantiated() {
-    subscribers = factory.create();
+    subscribers = grouped(factory.create());
+  }
+
+  private static OutboxSubscribers grouped(List<OutboxSubscriber> all) {
+    try {
+      return OutboxSubscribers.of(all);
+    } catch (IllegalArgumentException twoOfOneName) {
+      throw new OutboxException(String.valueOf(twoOfOneName.getMessage()), twoOfOneName);
+    }
   }
 
   SubscriberFactory factory() {
@@ -41,7 +59,7 @@ final class OutboxLifecycle implements SmartInitializingSingleton, SmartLifecycl
 
   /** What each subscriber knows of itself, in the order of the queues. */
   List<SubscriberHealth> health() {
-    return subscribers.stream().map(OutboxSubscriber::health).toList();
+    return subscribers.health();
   }
 
   /** Tells whether subscribers are meant to run: with the context, or since somebody said so. */
@@ -53,24 +71,44 @@ final class OutboxLifecycle implements SmartInitializingSingleton, SmartLifecycl
   public void start() {
     startDue = true; // also if it fails
     if (!running) {
-      OutboxSubscribers.of(subscribers).start();
+      subscribers.start();
       running = true;
     }
   }
 
+  /** A child's event comes here, too; the child does not end what its parent runs. */
+  @Override
+  public void onApplicationEvent(ContextClosedEvent event) {
+    if (event.getApplicationContext() == context) {
+      stop();
+    }
+  }
+
+  /** Before those that close meter registries and schedulers at the same event. */
+  @Override
+  public int getOrder() {
+    return HIGHEST_PRECEDENCE;
+  }
+
+  /** On another thread the context would go on closing meanwhile. */
+  @Override
+  public boolean supportsAsyncExecution() {
+    return false;
+  }
+
+  /** For a pause of the context; a close has drained them by its event before. */
   @Override
   public void stop() {
     if (running) {
-      OutboxSubscribers all = OutboxSubscribers.of(subscribers);
       try {
-        all.stop();
+        subscribers.stop();
       } catch (OutboxException byHandler) {
         log.warn(
             "A handler closes the context, and the subscribers wait for that very handler until"
                 + " the graceful timeout; its message will come again. Close the context on another"
                 + " thread, and do not wait for it: {}",
             byHandler.getMessage());
-        stopOnAnotherThread(all);
+        stopOnAnotherThread(subscribers);
       }
       running = false;
     }
@@ -100,7 +138,7 @@ final class OutboxLifecycle implements SmartInitializingSingleton, SmartLifecycl
     return autoStart;
   }
 
-  /** Above the web server's, so it starts after that and stops before it. */
+  /** Above the web server's, so it starts after that and, in a pause, stops before it. */
   @Override
   public int getPhase() {
     return SmartLifecycle.DEFAULT_PHASE;
