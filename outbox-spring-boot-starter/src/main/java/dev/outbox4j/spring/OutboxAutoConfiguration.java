@@ -8,6 +8,7 @@ import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.SchemaValidator;
 import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.PayloadCodec;
+import java.time.Duration;
 import java.util.Objects;
 import javax.sql.DataSource;
 import org.springframework.beans.factory.ObjectProvider;
@@ -60,9 +61,10 @@ public final class OutboxAutoConfiguration {
       @OutboxDataSource ObjectProvider<DataSource> marked,
       ObjectProvider<DataSource> any) {
     PostgresOutbox outbox = PostgresOutbox.on(dataSource(marked, any), Tables.outbox(properties));
-    return properties.networkTimeout() == null
+    Duration timeout = properties.networkTimeout();
+    return timeout == null
         ? outbox.store()
-        : outbox.store(properties.networkTimeout());
+        : Setting.of("outbox4j.network-timeout", () -> outbox.store(timeout));
   }
 
   private static DataSource dataSource(

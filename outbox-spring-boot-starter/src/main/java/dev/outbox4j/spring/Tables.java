@@ -9,16 +9,35 @@ import java.util.Objects;
 final class Tables {
   private Tables() {}
 
+  /**
+   * Returns the outbox.
+   *
+   * @throws dev.outbox4j.OutboxException if a name is not allowed
+   */
   static OutboxTable outbox(OutboxProperties properties) {
+    standard(properties); // which refuses the names in words that fit properties
     return OutboxTable.named(properties.table()).inSchema(properties.schema());
   }
 
-  /** Returns the migrations of both tables, which also know the dead letters' name. */
+  /**
+   * Returns the migrations of both tables, which also know the dead letters' name.
+   *
+   * @throws dev.outbox4j.OutboxException if a name is not allowed
+   */
   static OutboxMigrations migrations(OutboxProperties properties) {
-    OutboxMigrations standard = OutboxMigrations.of(properties.schema(), properties.table());
+    OutboxMigrations standard = standard(properties);
     DeadLetterMigrations beside = standard.deadLetters();
-    return standard.deadLetters(
-        Objects.requireNonNullElse(properties.deadLetterSchema(), beside.schema()),
-        Objects.requireNonNullElse(properties.deadLetterTable(), beside.table()));
+    return Setting.of(
+        "outbox4j.dead-letter-schema, outbox4j.dead-letter-table",
+        () ->
+            standard.deadLetters(
+                Objects.requireNonNullElse(properties.deadLetterSchema(), beside.schema()),
+                Objects.requireNonNullElse(properties.deadLetterTable(), beside.table())));
+  }
+
+  private static OutboxMigrations standard(OutboxProperties properties) {
+    return Setting.of(
+        "outbox4j.schema, outbox4j.table",
+        () -> OutboxMigrations.of(properties.schema(), properties.table()));
   }
 }
