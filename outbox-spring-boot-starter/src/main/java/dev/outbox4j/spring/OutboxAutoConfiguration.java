@@ -47,7 +47,8 @@ import org.springframework.core.env.Environment;
 @Import({
   OutboxOptionalBeans.Jackson3.class,
   OutboxOptionalBeans.Jackson2.class,
-  OutboxOptionalBeans.Metrics.class
+  OutboxOptionalBeans.Metrics.class,
+  OutboxOptionalBeans.Depths.class
 })
 public final class OutboxAutoConfiguration {
 

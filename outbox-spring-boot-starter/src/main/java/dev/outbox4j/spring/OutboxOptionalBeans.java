@@ -7,6 +7,7 @@ import dev.outbox4j.metrics.MicrometerMetrics;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.metrics.OutboxDepthMetrics;
 import dev.outbox4j.spi.PayloadCodec;
+import dev.outbox4j.spring.OutboxProperties.DepthMetrics;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Duration;
 import java.util.Objects;
@@ -54,23 +55,40 @@ final class OutboxOptionalBeans {
     MicrometerMetrics outboxMetrics(MeterRegistry registry) {
       return MicrometerMetrics.on(registry);
     }
+  }
 
-    @Bean(initMethod = "start", destroyMethod = "stop")
-    @ConditionalOnMissingBean
-    @ConditionalOnSingleCandidate(MeterRegistry.class)
-    @ConditionalOnProperty(
-        prefix = "outbox4j.depth-metrics",
-        name = "enabled",
-        matchIfMissing = true)
+  /** Gives way as a whole: who declares the gauges starts them, too. */
+  @Configuration(proxyBeanMethods = false)
+  @ConditionalOnClass(MeterRegistry.class)
+  @ConditionalOnMissingBean(OutboxDepthMetrics.class)
+  @ConditionalOnSingleCandidate(MeterRegistry.class)
+  @ConditionalOnProperty(prefix = "outbox4j.depth-metrics", name = "enabled", matchIfMissing = true)
+  static class Depths {
+    @Bean
     OutboxDepthMetrics outboxDepthMetrics(
         OutboxProperties properties,
         MeterRegistry registry,
         PostgresOutbox outbox,
         OutboxSchemaInitializer tablesFirst) {
       Objects.requireNonNull(tablesFirst);
+      DepthMetrics settings = properties.depthMetrics();
       OutboxDepthMetrics.Builder builder = OutboxDepthMetrics.builder(registry, outbox);
-      Duration interval = properties.depthMetrics().interval();
-      return (interval == null ? builder : builder.interval(interval)).build();
+      Duration interval = settings.interval();
+      if (interval != null) {
+        Setting.of("outbox4j.depth-metrics.interval", () -> builder.interval(interval));
+      }
+      String tableTag = settings.tableTag();
+      if (tableTag != null) {
+        Setting.of("outbox4j.depth-metrics.table-tag", () -> builder.tableTag(tableTag));
+      }
+      return builder.build();
+    }
+
+    @Bean
+    DepthMetricsLifecycle outboxDepthMetricsLifecycle(
+        OutboxProperties properties, MeterRegistry registry, OutboxDepthMetrics metrics) {
+      return new DepthMetricsLifecycle(
+          metrics, registry, Boolean.TRUE.equals(properties.depthMetrics().enabled()));
     }
   }
 }

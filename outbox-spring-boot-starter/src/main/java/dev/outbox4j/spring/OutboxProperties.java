@@ -82,10 +82,14 @@ public record OutboxProperties(
   /**
    * Gauges of what all queues hold; of any number of processes one counts at a time.
    *
-   * @param enabled whether this process may count and show them, if there is a meter registry
+   * @param enabled whether this process may count and show them, if there is a meter registry; if
+   *     not set, unless the registry keeps all in memory, where nobody would see them
    * @param interval how often queues are counted; default 15s
+   * @param tableTag the value of the tag {@code table}, where outboxes of several databases share a
+   *     registry and a name; the table's name if not set
    */
-  public record DepthMetrics(@DefaultValue("true") boolean enabled, @Nullable Duration interval) {}
+  public record DepthMetrics(
+      @Nullable Boolean enabled, @Nullable Duration interval, @Nullable String tableTag) {}
 
   /**
    * The settings of a subscriber.

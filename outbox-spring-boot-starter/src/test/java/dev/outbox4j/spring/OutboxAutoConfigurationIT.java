@@ -343,7 +343,8 @@ class OutboxAutoConfigurationIT extends StarterFixture {
   void showsTheDepthsOfAllQueuesAlsoOfThoseThatNobodySubscribesTo() {
     shop()
         .withBean(SimpleMeterRegistry.class)
-        .withPropertyValues("outbox4j.depth-metrics.interval=1s")
+        .withPropertyValues(
+            "outbox4j.depth-metrics.enabled=true", "outbox4j.depth-metrics.interval=1s")
         .run(
             context -> {
               publish(context, OutboxMessage.to("nobody").type("t").body("x"));
