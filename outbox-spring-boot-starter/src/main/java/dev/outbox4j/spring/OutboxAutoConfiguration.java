@@ -26,7 +26,8 @@ import org.springframework.core.env.Environment;
 
 /**
  * The outbox of a Spring Boot service: what publishes, what subscribes, and the tables. Each bean
- * but the life cycle gives way to one of the service's own.
+ * of a public type but {@link ContextSubscribers} gives way to one of the service's own; what
+ * migrates, starts and stops does not.
  */
 @AutoConfiguration(
     afterName = {
@@ -104,7 +105,9 @@ public final class OutboxAutoConfiguration {
       OutboxProperties properties,
       PostgresStore store,
       SchemaValidator validator,
-      ConfigurableListableBeanFactory beans) {
+      ConfigurableListableBeanFactory beans,
+      Environment environment) {
+    SettingNames.requireKnown(environment, beans); // before a slip has tables made
     return new OutboxSchemaInitializer(
         properties, () -> FlywayOwner.of(beans, store.dataSource()), validator);
   }
@@ -146,14 +149,13 @@ public final class OutboxAutoConfiguration {
       PostgresStore store,
       OutboxSchemaInitializer tablesFirst,
       ConfigurableListableBeanFactory beans,
-      ApplicationContext context,
-      Environment environment) {
+      ApplicationContext context) {
     Objects.requireNonNull(tablesFirst);
     boolean virtualThreads =
-        environment.getProperty("spring.threads.virtual.enabled", Boolean.class, false)
+        context.getEnvironment().getProperty("spring.threads.virtual.enabled", Boolean.class, false)
             && Runtime.version().feature() >= 21;
     return new OutboxLifecycle(
-        new SubscriberFactory(beans, environment, properties, store, virtualThreads),
+        new SubscriberFactory(beans, properties, store, virtualThreads),
         context,
         properties.autoStart());
   }

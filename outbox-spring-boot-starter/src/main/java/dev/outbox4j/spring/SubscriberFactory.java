@@ -18,12 +18,10 @@ import org.springframework.aop.scope.ScopedProxyUtils;
 import org.springframework.beans.factory.BeanFactoryUtils;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
-import org.springframework.core.env.Environment;
 
 /** Makes a subscriber of each queue that has a handler. */
 final class SubscriberFactory {
   private final ConfigurableListableBeanFactory beans;
-  private final Environment environment;
   private final OutboxProperties properties;
   private final PostgresStore store;
   private final boolean virtualByDefault;
@@ -34,12 +32,10 @@ final class SubscriberFactory {
 
   SubscriberFactory(
       ConfigurableListableBeanFactory beans,
-      Environment environment,
       OutboxProperties properties,
       PostgresStore store,
       boolean virtualByDefault) {
     this.beans = beans;
-    this.environment = environment;
     this.properties = properties;
     this.store = store;
     this.virtualByDefault = virtualByDefault;
@@ -56,7 +52,6 @@ final class SubscriberFactory {
    * @throws OutboxException if a handler or a setting breaks a rule
    */
   List<OutboxSubscriber> create() {
-    QueueSettings.requireKnown(environment);
     Map<String, List<HandlerMethod>> methods = HandlerMethods.of(beans);
     Set<String> unheard = new TreeSet<>(properties.queues().keySet());
     unheard.removeAll(methods.keySet());

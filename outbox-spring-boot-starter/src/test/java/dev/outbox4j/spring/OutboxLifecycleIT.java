@@ -103,8 +103,30 @@ class OutboxLifecycleIT extends StarterFixture {
             context ->
                 assertThat(context)
                     .getFailure()
+                    .rootCause()
                     .hasMessageContaining("outbox4j.queues.mail.urgent.workers")
                     .hasMessageContaining("brackets"));
+  }
+
+  @Test
+  void refusesASettingThatDoesNotExistBeforeItMakesATable() {
+    service()
+        .withBean(Mail.class)
+        .withPropertyValues(
+            "outbox4j.tabel=mail",
+            "outbox4j.listener.url=jdbc:postgresql://db/shop",
+            "outbox4j.subscriber.handler-timout=1m")
+        .run(
+            context ->
+                assertThat(context)
+                    .getFailure()
+                    .rootCause()
+                    .hasMessageContaining("outbox4j.tabel (outbox4j.table is near)")
+                    .hasMessageContaining("outbox4j.listener.url (outbox4j.listen.url is near)")
+                    .hasMessageContaining("(outbox4j.subscriber.handler-timeout is near)"));
+    assertThat(
+            database.one(Long.class, "select count(*) from pg_namespace where nspname = ?", schema))
+        .isZero();
   }
 
   @Test
