@@ -3,7 +3,7 @@ package dev.outbox4j.spring;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
-import java.net.URI;
+import java.io.InputStream;
 import java.net.URL;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -45,11 +45,17 @@ class DocumentedPropertiesTest {
 
   /** Beside the class: the tests' own properties have metadata, too. */
   private static JsonNode metadata() throws IOException {
-    URL classes = OutboxProperties.class.getProtectionDomain().getCodeSource().getLocation();
-    return JsonMapper.shared()
-        .readTree(
-            Files.readString(
-                Path.of(URI.create(classes.toString()))
-                    .resolve("META-INF/spring-configuration-metadata.json")));
+    String place =
+        OutboxProperties.class.getProtectionDomain().getCodeSource().getLocation().toString();
+    URL beside =
+        OutboxProperties.class
+            .getClassLoader()
+            .resources("META-INF/spring-configuration-metadata.json")
+            .filter(metadata -> metadata.toString().contains(place))
+            .findFirst()
+            .orElseThrow(() -> new AssertionError("no metadata for IDEs in " + place));
+    try (InputStream json = beside.openStream()) {
+      return JsonMapper.shared().readTree(json);
+    }
   }
 }
