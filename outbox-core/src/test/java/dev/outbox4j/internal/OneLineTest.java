@@ -16,7 +16,7 @@ class OneLineTest {
   @Test
   void eachControlCharacterAndLineBreakBecomesAQuestionMark() {
     for (char c = 0; c < 0x100; c++) {
-      boolean control = c < 0x20 || c >= 0x7f && c < 0xa0;
+      boolean control = c < 0x20 || (c >= 0x7f && c < 0xa0);
       assertThat(OneLine.of("a" + c + "b")).isEqualTo("a" + (control ? '?' : c) + "b");
     }
     assertThat(OneLine.of("\r\n[INFO] forged\u2028\u2029")).isEqualTo("??[INFO] forged??");
