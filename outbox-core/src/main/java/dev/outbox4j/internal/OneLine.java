@@ -10,7 +10,7 @@ final class OneLine {
     if (text == null) {
       return "null";
     }
-    char[] clean = null; // nearly always, and for each message
+    char[] clean = null; // a copy only if needed: this is called for each message
     for (int i = 0; i < text.length(); i++) {
       if (breaks(text.charAt(i))) {
         clean = clean == null ? text.toCharArray() : clean;

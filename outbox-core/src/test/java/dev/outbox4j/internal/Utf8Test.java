@@ -30,6 +30,12 @@ class Utf8Test {
   }
 
   @Test
+  void cutsATextOfFewerCharactersThanBytes() {
+    assertThat(Utf8.bounded("漢".repeat(33), 99)).isEqualTo("漢".repeat(33));
+    assertThat(Utf8.bounded("漢".repeat(34), 99).getBytes(UTF_8)).hasSizeLessThanOrEqualTo(99);
+  }
+
+  @Test
   void replacesWhatPostgresCannotStore() {
     assertThat(Utf8.bounded("a\u0000b", 100)).isEqualTo("a\uFFFDb");
     assertThat(Utf8.bounded("a\uD83Db", 100)).isEqualTo("a\uFFFDb");

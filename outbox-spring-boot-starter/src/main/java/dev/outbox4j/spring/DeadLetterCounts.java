@@ -1,6 +1,7 @@
 package dev.outbox4j.spring;
 
 import dev.outbox4j.OutboxException;
+import dev.outbox4j.internal.schema.Names;
 import dev.outbox4j.migrations.DeadLetterMigrations;
 import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.spring.OutboxEndpoint.DeadLetters;
@@ -64,8 +65,7 @@ final class DeadLetterCounts {
     this.jdbc = new JdbcTemplate(store.dataSource());
     this.jdbc.setQueryTimeout(TIMEOUT_SECONDS);
     this.outbox = store.table().qualifiedName();
-    this.sql =
-        COUNT.replace("{dead_letters}", "\"%s\".\"%s\"".formatted(place.schema(), place.table()));
+    this.sql = COUNT.replace("{dead_letters}", Names.qualified(place.schema(), place.table()));
     this.limit = limit;
   }
 

@@ -178,11 +178,15 @@ class DeliveryIT {
       crowd.join();
     }
     assertThat(busy.get()).as("messages that kept the queue busy").isGreaterThan(10L * rounds);
-    committed.forEach(
-        (message, at) ->
-            assertThat(Duration.ofNanos(handled.get(message) - at))
-                .as("from commit to handler of %s", message)
-                .isLessThan(Duration.ofSeconds(10)));
+    List<Duration> ages =
+        committed.entrySet().stream()
+            .map(each -> Duration.ofNanos(handled.get(each.getKey()) - each.getValue()))
+            .sorted()
+            .toList();
+    assertThat(ages.get(ages.size() * 99 / 100))
+        .as("from commit to handler, of 99 in a hundred")
+        .isLessThan(Duration.ofSeconds(2));
+    assertThat(ages.get(ages.size() - 1)).as("of the slowest").isLessThan(Duration.ofSeconds(10));
   }
 
   /** Keeps a backlog of one and a half times as many messages, or some more. */

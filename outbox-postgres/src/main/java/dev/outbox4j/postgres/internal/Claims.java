@@ -42,7 +42,7 @@ final class Claims {
 
   private static final long LONGEST_PAUSE = TimeUnit.SECONDS.toNanos(30);
 
-  /** A claim that failed longer ago says nothing of the next one that fails. */
+  /** A failure longer after the last one is a new trouble. */
   private static final long REMEMBERED = TimeUnit.MINUTES.toNanos(5);
 
   private final Jdbc jdbc;
@@ -93,11 +93,11 @@ final class Claims {
   private boolean failedBefore(Kind kind) {
     long now = nanoTime.getAsLong();
     Long mayBeHalvedAt = failed.get(kind);
-    if (mayBeHalvedAt == null || now - mayBeHalvedAt > REMEMBERED) {
-      failed.put(kind, now);
+    if (mayBeHalvedAt != null && now - mayBeHalvedAt < 0) {
       return false;
     }
-    return now - mayBeHalvedAt >= 0;
+    failed.put(kind, now);
+    return mayBeHalvedAt != null && now - mayBeHalvedAt <= REMEMBERED;
   }
 
   private ClaimResult halved(ClaimRequest request, Kind kind, OutboxStoreException failure) {

@@ -271,6 +271,17 @@ class HalvedClaimsIT {
     assertThat(executionsOfAFailure()).isGreaterThan(20);
   }
 
+  @Test
+  void aRowThatIsRefusedForLongKeepsTheOthersFromBeingClaimedOnlyOnce() {
+    List<Long> ids = rows(5);
+    refuse(ids.get(0), BY_STATE);
+    assertThat(failure(claimOf(1)).sqlState()).contains(BY_STATE);
+    for (long id : ids.subList(1, 5)) {
+      pass(Duration.ofMinutes(4));
+      assertThat(ids(store.claim(claimOf(1)))).containsExactly(id);
+    }
+  }
+
   private void pass(Duration time) {
     clock.addAndGet(time.toNanos());
   }
