@@ -118,7 +118,7 @@ final class Watch implements AutoCloseable {
     running = false;
     try (connection;
         sampling;
-        Notifications counted = notifications) {
+        notifications) {
       sampler.join(1000);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();

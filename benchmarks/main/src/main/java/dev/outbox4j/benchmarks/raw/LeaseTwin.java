@@ -75,6 +75,8 @@ public final class LeaseTwin extends OutboxRows {
           + " select 'public.outbox', id, lease_token, queue, payload, headers, deliveries_count,"
           + " attempts_count, created_at, available_at, 'rejected' from deleted returning 1";
 
+  private static final String LOCK_NOT_AVAILABLE = "55P03";
+  private static final int MOST_TRIES = 100;
   private static final int PAYLOAD = 6;
   private static final int AVAILABLE_AT = 9;
 
@@ -148,10 +150,22 @@ public final class LeaseTwin extends OutboxRows {
         IntStream.range(0, verdicts.length).filter(i -> which.test(verdicts[i])).toArray());
   }
 
+  /** Another process's claim may lock the rows for longer than the lock timeout. */
   private static void write(Connection connection, String sql, Taken taken) throws SQLException {
-    if (taken.size() == 0) {
-      return;
+    for (int tries = 1; taken.size() > 0; tries++) {
+      try {
+        writeOnce(connection, sql, taken);
+        return;
+      } catch (SQLException e) {
+        if (!LOCK_NOT_AVAILABLE.equals(e.getSQLState()) || tries >= MOST_TRIES) {
+          throw e;
+        }
+      }
     }
+  }
+
+  private static void writeOnce(Connection connection, String sql, Taken taken)
+      throws SQLException {
     try (PreparedStatement statement = connection.prepareStatement(sql)) {
       statement.setObject(1, taken.ids());
       statement.setObject(2, taken.tokens());
