@@ -37,6 +37,12 @@ final class GroupWriter {
 
   private static final int MOST_HELD = 1_000;
 
+  /**
+   * A lock of less is nothing to tell of, and nothing is given up for it: a claim of another
+   * process locks rows for as long as it takes, if it comes to them just as they are leased.
+   */
+  private static final long SHORT_LOCK = TimeUnit.SECONDS.toNanos(2);
+
   /** How many statements may be refused before the search for the refused rows pauses. */
   private static final int MAX_REFUSALS = 24;
 
@@ -362,7 +368,12 @@ final class GroupWriter {
         asideDueAt = now + asideBackoff.nextNanos();
       }
     }
-    if (!hold(from, aside)) {
+    boolean isShort = now - row.busySince < SHORT_LOCK;
+    if (isShort && !row.parked && !fits(row)) {
+      aside.addLast(from.removeFirst()); // and counts against the room for claims
+      return;
+    }
+    if (!hold(from, aside) || isShort) {
       return;
     }
     health.held(
@@ -451,11 +462,11 @@ final class GroupWriter {
    */
   private boolean hold(RowQueue from, RowQueue where) {
     InFlight row = Objects.requireNonNull(from.peekFirst());
-    if (row.parked || from == aside) {
+    if (row.parked) {
       where.addLast(from.removeFirst());
       return true;
     }
-    while (!fits(row) && !aside.isEmpty()) {
+    while (!fits(row) && from != aside && firstAsideIsParked()) {
       giveUp(aside);
     }
     if (!fits(row)) {
@@ -469,6 +480,11 @@ final class GroupWriter {
     registry.parked(row);
     shared.room().mayBeFree();
     return true;
+  }
+
+  private boolean firstAsideIsParked() {
+    InFlight first = aside.peekFirst();
+    return first != null && first.parked;
   }
 
   private void giveUp(RowQueue from) {

@@ -15,13 +15,14 @@ import org.jspecify.annotations.Nullable;
 /**
  * Where in one queue the next claim looks. Confined to the fetcher.
  *
- * <p>The bound trails what was claimed by a few claims; it only spares the scan the dead index
- * entries at the head of a queue. Rows can become claimable below it, because their transaction
- * committed late, their lease ran out or they were released. So a <em>sweep</em>, a claim without
- * the bound, runs whenever the queue seems drained and about once a second, less often while it
- * costs much and finds nothing. A sweep that finds more than it may take goes on where it ended:
- * rows that were handled since cannot be removed while an old transaction is open, and each claim
- * would pass all of them again.
+ * <p>The bound only spares the scan what was claimed before: dead index entries at the head of a
+ * queue, and rows under a lease. Among rows that became due lately it trails by a few claims, since
+ * there other transactions may still commit; behind a backlog it does not. Rows can become
+ * claimable below it, because their transaction committed late, their lease ran out or they were
+ * released. So a <em>sweep</em>, a claim without the bound, runs whenever the queue seems drained
+ * and about once a second, less often while it costs much and finds nothing. A sweep that finds
+ * more than it may take goes on where it ended: rows that were handled since cannot be removed
+ * while an old transaction is open, and each claim would pass all of them again.
  *
  * <p>No sweep may keep claims above the bound waiting: the server ends it after {@link
  * #SWEEP_LIMIT}. Where that happens, the queue is looked through in slices from the bound
@@ -33,6 +34,7 @@ final class QueueScan {
   static final Duration SWEEP_LIMIT = Duration.ofSeconds(1);
 
   private static final int TRAIL = 8;
+
   private static final long SWEEP_EVERY = TimeUnit.SECONDS.toNanos(1);
   private static final long CHEAP = TimeUnit.MILLISECONDS.toNanos(5);
   private static final long LONGEST_PAUSE = TimeUnit.SECONDS.toNanos(20);
@@ -51,7 +53,7 @@ final class QueueScan {
   /** Short, so that a slice that holds too much is soon followed by a narrower one. */
   private static final Duration YOUNGEST_LIMIT = Duration.ofMillis(100);
 
-  /** What became due before that may be left to sweeps once a claim has found all there was. */
+  /** What became due before that may be left to sweeps once a claim has passed it. */
   private static final Duration RECENT = Duration.ofSeconds(10);
 
   private static final Duration LONGEST_LIMIT = Duration.ofSeconds(8);
@@ -202,11 +204,13 @@ final class QueueScan {
       }
       default -> throw new AssertionError(look);
     }
+    ScanBound aWhileAgo = new ScanBound(result.at().minus(RECENT), Long.MAX_VALUE);
     if (look == Look.CLOCK || (!full && look != Look.SLICE)) {
-      recent = later(recent, new ScanBound(result.at().minus(RECENT), Long.MAX_VALUE));
+      recent = later(recent, aWhileAgo);
     }
     if (look != Look.SLICE && last != null) {
       advance(last);
+      recent = later(recent, last.compareTo(aWhileAgo) <= 0 ? last : aWhileAgo);
     }
   }
 

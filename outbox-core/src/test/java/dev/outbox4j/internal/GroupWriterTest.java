@@ -22,6 +22,7 @@ import org.junit.jupiter.api.Test;
 /** What is said of an outcome that cannot be written and for which there is no room to wait. */
 class GroupWriterTest {
   private static final Duration LEASE = Duration.ofMinutes(1);
+  private static final Duration LONG = Duration.ofSeconds(3);
   private static final int ROOM_FOR_ONE = 1;
 
   private final EngineThreads threads =
@@ -86,11 +87,42 @@ class GroupWriterTest {
             group.contains(other)
                 ? new Written(Set.of(), Set.of(other.id()))
                 : Written.done(Set.of(waiting.id()));
+    other.busySince = System.nanoTime() - LONG.toNanos();
     writer.flush(false);
     assertThat(putOff).contains(other);
     EngineHealth.Failure failure = shared.health().lastFailure();
     assertThat(failure == null ? "" : failure.text())
         .doesNotContain("row " + other.id() + " of queue 'orders' has been locked");
+  }
+
+  @Test
+  void aRowThatHasBeenLockedForAMomentIsKeptWithoutRoomAndNothingIsSaid() {
+    answer = group -> new Written(Set.of(), Set.of(waiting.id(), other.id()));
+    int before = shared.registry().rows();
+    writer.flush(false);
+    assertThat(putOff).isEmpty();
+    assertThat(writer.waiting()).isEqualTo(2);
+    assertThat(shared.registry().rows()).as("it counts against the room").isEqualTo(before);
+    assertThat(shared.health().lastFailure())
+        .satisfies(f -> assertThat(f == null || !f.text().contains("locked")).isTrue());
+
+    answer = group -> Written.done(Set.of(waiting.id(), other.id()));
+    await().until(() -> writer.flush(false) == GroupWriter.NOTHING);
+    assertThat(writer.waiting()).isZero();
+    assertThat(shared.registry().rows()).isZero();
+  }
+
+  @Test
+  void aRowThatWasLockedForAMomentAndStaysLockedGivesWay() {
+    answer = group -> new Written(Set.of(), Set.of(waiting.id(), other.id()));
+    writer.flush(false);
+    waiting.busySince -= LONG.toNanos();
+    other.busySince -= LONG.toNanos();
+    await().until(() -> writer.flush(false) >= 0 && !putOff.isEmpty());
+    assertThat(putOff).hasSize(1);
+    assertThat(writer.waiting()).isEqualTo(1);
+    EngineHealth.Failure failure = shared.health().lastFailure();
+    assertThat(failure == null ? "" : failure.text()).contains("has been locked by another");
   }
 
   private static Written failed(Fault fault) {

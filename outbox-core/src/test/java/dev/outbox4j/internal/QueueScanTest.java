@@ -237,6 +237,28 @@ class QueueScanTest {
   }
 
   @Test
+  void behindABacklogClaimsLookAboveTheLastOne() {
+    scan = new QueueScan(Duration.ofSeconds(15));
+    for (int i = 1; i <= 12; i++) {
+      claim(CHEAP, true, later(i - 100));
+      assertThat(above()).isEqualTo(later(i - 100));
+    }
+    claim(CHEAP, true, later(-200));
+    assertThat(above()).as("not back to what committed late").isEqualTo(later(12 - 100));
+  }
+
+  @Test
+  void whatBecameDueInTheLastTenSecondsIsLookedAtAgainByTheClaimsThatFollow() {
+    scan = new QueueScan(Duration.ofSeconds(15));
+    claim(CHEAP, true, later(-100));
+    claim(CHEAP, true, later(-9));
+    ScanBound tenSecondsAgo = new ScanBound(SERVER.minusSeconds(10), Long.MAX_VALUE);
+    assertThat(above()).isEqualTo(tenSecondsAgo);
+    claim(CHEAP, true, later(-8));
+    assertThat(above()).isEqualTo(tenSecondsAgo);
+  }
+
+  @Test
   void theBoundDoesNotGoBackToARowThatCommittedLate() {
     for (int i = 1; i <= 7; i++) {
       claim(CHEAP, true, later(20));
@@ -317,6 +339,12 @@ class QueueScanTest {
     assertThat(timedOut(DEAR)).isFalse();
     assertThat(empty(CHEAP).above().availableAt()).isAfter(SERVER.plusSeconds(1_000_000));
     assertThat(empty(CHEAP).above().availableAt()).isEqualTo(SERVER.minusSeconds(10));
+  }
+
+  private ScanBound above() {
+    QueueScan.Plan plan = scan.next(now, false);
+    assertThat(plan.timeLimit()).as("no sweep").isNull();
+    return plan.range().above();
   }
 
   private static ScanBound later(int seconds) {

@@ -5,6 +5,7 @@ import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.Delivery;
+import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Payload;
 import dev.outbox4j.RetryPolicy;
@@ -17,6 +18,7 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
+import java.util.Collections;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
@@ -66,7 +68,7 @@ class LockedRowIT {
     engine.start(slow("second", lease, go));
     long id = database.one(Long.class, "select min(id) from outbox where queue = ?", queue);
     try (Connection stranger = database.plain().getConnection()) {
-      lock(stranger, id);
+      lock(stranger, "id = " + id);
       long since = System.nanoTime();
       await()
           .atMost(lease)
@@ -95,12 +97,35 @@ class LockedRowIT {
     await().until(() -> runs.size() == 20);
     long id = database.one(Long.class, "select min(id) from outbox where queue = ?", queue);
     try (Connection stranger = database.plain().getConnection()) {
-      lock(stranger, id);
+      lock(stranger, "id = " + id);
       go.countDown();
       await().atMost(Duration.ofSeconds(3)).until(() -> engine.rows(queue) == 1);
       stranger.rollback();
     }
     await().atMost(Duration.ofSeconds(5)).until(() -> engine.rows(queue) == 0);
+  }
+
+  @Test
+  void rowsThatAreLockedForAMomentAreHandledOnceHoweverManyAndNothingIsSaid() throws Exception {
+    int many = 60; // more bytes than are kept of rows that are locked for long
+    CountDownLatch go = new CountDownLatch(1);
+    try (CapturedLogs logs = new CapturedLogs()) {
+      engine.start(slow("first", Duration.ofMinutes(1), go).workers(many));
+      engine.inTransaction(
+          Collections.nCopies(
+              many, OutboxMessage.to(queue).type("slow").body("x".repeat(200_000)).build()));
+      await().until(() -> runs.size() == many);
+      try (Connection stranger = database.plain().getConnection()) {
+        lock(stranger, "queue = '" + queue + "'");
+        go.countDown();
+        long since = System.nanoTime();
+        await().until(() -> System.nanoTime() - since > Duration.ofMillis(500).toNanos());
+        stranger.rollback();
+      }
+      await().atMost(Duration.ofSeconds(10)).until(() -> engine.rows(queue) == 0);
+      assertThat(runs.values()).allSatisfy(times -> assertThat(times).hasValue(1));
+      assertThat(logs.lines()).noneMatch(line -> line.contains("row ") || line.contains("left to"));
+    }
   }
 
   @ParameterizedTest
@@ -257,10 +282,10 @@ class LockedRowIT {
             + " on outbox for each row execute function refuse()");
   }
 
-  private static void lock(Connection stranger, long id) throws SQLException {
+  private static void lock(Connection stranger, String which) throws SQLException {
     stranger.setAutoCommit(false);
     try (Statement statement = stranger.createStatement()) {
-      statement.execute("select id from outbox where id = " + id + " for update");
+      statement.execute("select id from outbox where " + which + " for update");
     }
   }
 

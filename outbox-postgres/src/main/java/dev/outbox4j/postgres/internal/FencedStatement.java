@@ -83,9 +83,10 @@ public final class FencedStatement<T> {
     List<T> sorted = youngestInOrder(updates);
     Map<String, Object> all = new HashMap<>(values.apply(sorted));
     all.put("queue", queue);
-    all.put("ids", sorted.stream().mapToLong(update -> lease.apply(update).id()).toArray());
+    long[] ids = sorted.stream().mapToLong(update -> lease.apply(update).id()).toArray();
+    all.put("ids", ids);
     all.put("tokens", sorted.stream().mapToLong(update -> lease.apply(update).token()).toArray());
-    return execute(all);
+    return execute(ids, all);
   }
 
   /** In the order of ids; they come in it, or nearly so. */
@@ -104,20 +105,20 @@ public final class FencedStatement<T> {
     return youngest;
   }
 
-  private Written execute(Map<String, Object> values) {
-    if (!hurried && !lockedRows.areExpected()) {
+  private Written execute(long[] ids, Map<String, Object> values) {
+    if (!hurried && !lockedRows.areExpectedAmong(ids)) {
       try {
         return run(waiting, values);
       } catch (OutboxStoreException e) {
         if (!isLocked(e)) {
           throw e;
         }
-        lockedRows.seen();
+        lockedRows.waitedInVain();
       }
     }
     Written written = run(passingBy, values);
-    if (!hurried && !written.busy().isEmpty()) { // a renewal meets the acks of its own store, too
-      lockedRows.seen();
+    if (!hurried) { // a renewal meets the acks of its own store, too
+      lockedRows.passedBy(ids, written.busy());
     }
     return written;
   }

@@ -85,32 +85,44 @@ class FencedStatementIT {
   }
 
   @Test
-  void lockedRowsAreWaitedForAgainThirtySecondsAfterTheyWereMetLast() throws SQLException {
+  void aRowThatIsKnownToBeLockedIsNotWaitedForAgain() throws SQLException {
     List<LeaseRef> leases = leases(1);
     try (Connection stranger = holding("select 1 from outbox for update")) {
       assertThat(executions(leases)).as("one that waits, and one that passes by").isEqualTo(2);
-      pass(29);
+      pass(60);
       assertThat(executions(leases)).isEqualTo(1);
-      pass(29);
-      assertThat(executions(leases)).as("58 s after the first").isEqualTo(1);
-      pass(30);
-      assertThat(executions(leases)).isEqualTo(2);
+      pass(60);
+      assertThat(executions(leases)).isEqualTo(1);
     }
+    assertThat(executions(leases)).isEqualTo(1);
+    assertThat(database.count("outbox")).isZero();
   }
 
   @Test
-  void aWriteThatMeetsNoLockedRowDoesNotPutOffTheNextWait() throws SQLException {
-    List<LeaseRef> leases = leases(2);
-    List<LeaseRef> locked = leases.subList(0, 1);
-    try (Connection stranger =
-        holding("select 1 from outbox where id = " + locked.get(0).id() + " for update")) {
-      assertThat(executions(locked)).isEqualTo(2);
-      pass(20);
-      assertThat(executions(leases.subList(1, 2))).isEqualTo(1);
-      pass(11);
-      assertThat(executions(locked)).isEqualTo(2);
+  void rowsThatArePassedByHaveOthersWaitedForAgainAfterASecond() throws SQLException {
+    List<LeaseRef> leases = leases(4);
+    try (Connection stranger = holding("select 1 from outbox where id % 2 = 0 for update")) {
+      List<LeaseRef> locked = leases.stream().filter(lease -> lease.id() % 2 == 0).toList();
+      List<LeaseRef> free = leases.stream().filter(lease -> lease.id() % 2 != 0).toList();
+      assertThat(executions(locked.subList(0, 1))).isEqualTo(2);
+      assertThat(executions(locked.subList(1, 2))).as("at once").isEqualTo(1);
+      pass(1);
+      assertThat(passingBy(free.subList(0, 1))).isFalse();
+      assertThat(passingBy(locked)).isTrue();
+      assertThat(passingBy(free.subList(1, 2))).as("to pass by is no new wait").isFalse();
     }
-    assertThat(database.count("outbox")).isEqualTo(1);
+    assertThat(database.count("outbox")).isEqualTo(2);
+  }
+
+  @Test
+  void aRowThatWasLockedAndIsFreeIsForgotten() {
+    LockedRows rows = new LockedRows(clock::get);
+    rows.passedBy(new long[] {1, 2, 3}, Set.of(1L, 2L));
+    assertThat(rows.areExpectedAmong(new long[] {3, 4})).isFalse();
+    assertThat(rows.areExpectedAmong(new long[] {3, 2})).isTrue();
+    rows.passedBy(new long[] {2}, Set.of());
+    assertThat(rows.areExpectedAmong(new long[] {3, 2})).isFalse();
+    assertThat(rows.areExpectedAmong(new long[] {1})).isTrue();
   }
 
   @Test
@@ -126,6 +138,12 @@ class FencedStatementIT {
     long before = counting.executions();
     ack.execute(leases, rows -> Map.of());
     return counting.executions() - before;
+  }
+
+  private boolean passingBy(List<LeaseRef> leases) {
+    long before = counting.executionsOf("skip locked");
+    assertThat(executions(leases)).isEqualTo(1);
+    return counting.executionsOf("skip locked") > before;
   }
 
   private long executionsInVain(List<LeaseRef> leases) {
