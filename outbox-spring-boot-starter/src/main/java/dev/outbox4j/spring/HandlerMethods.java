@@ -90,7 +90,11 @@ final class HandlerMethods {
               .getAnnotationMetadata()
               .hasAnnotatedMethods(OutboxHandler.class.getName());
     } catch (IOException | RuntimeException noClassFile) {
-      log.debug("The class file of {} cannot be read", beanClass.getName(), noClassFile);
+      log.warn(
+          "{} cannot be looked at for methods with @OutboxHandler; if it has one, that gets no message: {}",
+          beanClass.getName(),
+          NestedExceptionUtils.getMostSpecificCause(unknown).toString());
+      log.debug("Its class file cannot be read either", noClassFile);
       return;
     }
     if (handles) {

@@ -108,6 +108,7 @@ public final class OutboxAutoConfiguration {
       ConfigurableListableBeanFactory beans,
       Environment environment) {
     SettingNames.requireKnown(environment, beans); // before a slip has tables made
+    Tables.requireSame(properties, store.table());
     return new OutboxSchemaInitializer(
         properties, () -> FlywayOwner.of(beans, store.dataSource()), validator);
   }

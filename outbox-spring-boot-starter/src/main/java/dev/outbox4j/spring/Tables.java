@@ -1,5 +1,6 @@
 package dev.outbox4j.spring;
 
+import dev.outbox4j.OutboxException;
 import dev.outbox4j.migrations.DeadLetterMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.OutboxTable;
@@ -33,6 +34,28 @@ final class Tables {
             standard.deadLetters(
                 Objects.requireNonNullElse(properties.deadLetterSchema(), beside.schema()),
                 Objects.requireNonNullElse(properties.deadLetterTable(), beside.table())));
+  }
+
+  /**
+   * Refuses the store of another outbox, such as a parent context's: what publishes and subscribes
+   * would use that one's tables, and the service would migrate and validate its own.
+   *
+   * @throws OutboxException if it is one
+   */
+  static void requireSame(OutboxProperties properties, OutboxTable ofStore) {
+    OutboxTable set = outbox(properties);
+    boolean same =
+        set.name().equals(ofStore.name())
+            && ofStore.schema().map(set.schema().orElseThrow()::equals).orElse(true);
+    if (!same) {
+      throw new OutboxException(
+          "The PostgresStore bean is of the table "
+              + ofStore
+              + ", and outbox4j.schema and outbox4j.table say "
+              + set
+              + "; set them to the store's table, or declare a store of this context where the bean"
+              + " is one of a parent context");
+    }
   }
 
   private static OutboxMigrations standard(OutboxProperties properties) {

@@ -2,6 +2,9 @@ package dev.outbox4j.spring;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
@@ -14,6 +17,8 @@ import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 /** What the failure analyzer shows of starts that a value or a bean keeps from succeeding. */
 @ExtendWith(PostgresExtension.class)
 class StartRefusalsIT extends StarterFixture {
+  private static final String TABLES =
+      "select table_name from information_schema.tables where table_schema = ?";
 
   StartRefusalsIT(TestDatabase database) {
     super(database);
@@ -44,6 +49,42 @@ class StartRefusalsIT extends StarterFixture {
     refuses("outbox4j.network-timeout=0", "outbox4j.network-timeout: ");
     refuses("outbox4j.depth-metrics.interval=500ms", "outbox4j.depth-metrics.interval: ", "PT1S");
     refuses("outbox4j.depth-metrics.table-tag=", "outbox4j.depth-metrics.table-tag: ");
+  }
+
+  @Test
+  void refusesAStoreOfAnotherTableThanTheSettingsName() {
+    service()
+        .withPropertyValues("outbox4j.table=events")
+        .run(
+            parent -> {
+              ApplicationContextRunner child = service().withParent(parent);
+              refuses(
+                  child.withPropertyValues("outbox4j.table=outbox"),
+                  "events",
+                  "outbox4j.table say",
+                  "parent context");
+              assertThat(database.list(String.class, TABLES, schema)).doesNotContain("outbox");
+              child
+                  .withPropertyValues("outbox4j.table=events")
+                  .run(context -> assertThat(context).hasNotFailed());
+            });
+    refuses(
+        service()
+            .withBean(
+                PostgresStore.class,
+                () -> PostgresOutbox.on(database.plain(), OutboxTable.named("other")).store()),
+        "other",
+        "Set them to the store's table");
+  }
+
+  @Test
+  void takesAStoreThatLeavesTheSchemaToTheSearchPath() {
+    service()
+        .withPropertyValues("outbox4j.validate=false")
+        .withBean(
+            PostgresStore.class,
+            () -> PostgresOutbox.on(database.plain(), OutboxTable.named("outbox")).store())
+        .run(context -> assertThat(context).hasNotFailed());
   }
 
   /** Has the name of the subscriber that {@link OutboxLifecycleIT.OwnSubscriber} declares. */

@@ -37,9 +37,10 @@ final class LockedRows {
         locked.remove(id);
       }
     }
-    if (locked.size() + busy.size() <= MOST_REMEMBERED) {
-      locked.addAll(busy);
+    if (locked.size() > MOST_REMEMBERED) {
+      locked.clear(); // some were given up, and nobody asks for them any more
     }
+    locked.addAll(busy);
   }
 
   boolean areExpectedAmong(long[] ids) {

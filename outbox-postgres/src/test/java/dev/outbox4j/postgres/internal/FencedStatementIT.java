@@ -93,6 +93,7 @@ class FencedStatementIT {
       assertThat(executions(leases)).isEqualTo(1);
       pass(60);
       assertThat(executions(leases)).isEqualTo(1);
+      stranger.rollback(); // the server notices a close a while later
     }
     assertThat(executions(leases)).isEqualTo(1);
     assertThat(database.count("outbox")).isZero();
