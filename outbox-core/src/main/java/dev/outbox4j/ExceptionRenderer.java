@@ -1,9 +1,7 @@
 package dev.outbox4j;
 
 import dev.outbox4j.internal.Causes;
-import java.io.PrintWriter;
-import java.io.StringWriter;
-import java.util.List;
+import dev.outbox4j.internal.StackTraceRenderer;
 import java.util.stream.Collectors;
 
 /**
@@ -24,20 +22,11 @@ public interface ExceptionRenderer {
 
   /**
    * {@return the default: the exception and its causes, a line each, and then the stack trace}
-   * Where the text is cut short, the causes are what is left.
+   * Where the text is cut short, the causes are what is left; what would be cut off is not
+   * rendered.
    */
   static ExceptionRenderer stackTrace() {
-    return failure -> {
-      StringWriter text = new StringWriter();
-      List<Throwable> causes = Causes.of(failure);
-      if (causes.size() > 1) {
-        causes.forEach(
-            each -> text.append(each == failure ? "" : "caused by ").append(each + "\n"));
-        text.append('\n');
-      }
-      failure.printStackTrace(new PrintWriter(text, true));
-      return text.toString();
-    };
+    return new StackTraceRenderer();
   }
 
   /** {@return a renderer that keeps class names only, so that no message text is stored} */

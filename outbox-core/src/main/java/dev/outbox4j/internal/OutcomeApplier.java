@@ -1,6 +1,7 @@
 package dev.outbox4j.internal;
 
 import dev.outbox4j.AckMode;
+import dev.outbox4j.ExceptionRenderer;
 import dev.outbox4j.FailureReason;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.Outcome;
@@ -50,8 +51,7 @@ final class OutcomeApplier {
       String undecided = "the handler returned without deciding in ack mode MANUAL";
       return failed(
           delivery,
-          new Failure(
-              null, undecided, undecided + "; call delivery.decide(...) or return an outcome"),
+          Failure.said(undecided, undecided + "; call delivery.decide(...) or return an outcome"),
           null);
     }
     return outcome == null ? Settlement.Ack.INSTANCE : apply(delivery, outcome);
@@ -74,7 +74,7 @@ final class OutcomeApplier {
       return new Settlement.DeadLetter(
           FailureReason.REJECTED,
           delivery.attempt(),
-          exceptionText(reject.reason()),
+          Utf8.bounded(reject.reason(), settings.maxExceptionBytes()),
           words.of(reject.reason(), "its handler rejected it"));
     }
     throw new AssertionError(outcome);
@@ -87,7 +87,7 @@ final class OutcomeApplier {
       return new Settlement.DeadLetter(
           FailureReason.REJECTED,
           delivery.attempt(),
-          exceptionText(render(failure)),
+          rendered(failure, settings.maxExceptionBytes()),
           words.of(failure));
     }
     return failed(delivery, failureOf(failure), null);
@@ -97,8 +97,7 @@ final class OutcomeApplier {
   Settlement timedOut(InFlight delivery, TimeoutException failure) {
     return failed(
         delivery,
-        new Failure(
-            failure, render(failure), Objects.requireNonNull(failure.getMessage(), "message")),
+        new Failure(failure, null, Objects.requireNonNull(failure.getMessage(), "message")),
         null);
   }
 
@@ -112,7 +111,7 @@ final class OutcomeApplier {
     return new Settlement.DeadLetter(
         FailureReason.UNDECODABLE,
         delivery.history().attempts(),
-        exceptionText(render(failure)),
+        rendered(failure, settings.maxExceptionBytes()),
         words.of(failure));
   }
 
@@ -132,17 +131,21 @@ final class OutcomeApplier {
    * Why an attempt failed.
    *
    * @param thrown for the policy, which may look at it
-   * @param text kept with the row
+   * @param said kept with the row in place of what was thrown
    * @param words the same for the log
    */
-  private record Failure(@Nullable Throwable thrown, String text, String words) {}
+  private record Failure(@Nullable Throwable thrown, @Nullable String said, String words) {
+    static Failure said(String text, String words) {
+      return new Failure(null, text, words);
+    }
+  }
 
   private Failure failureOf(Throwable thrown) {
-    return new Failure(thrown, render(thrown), words.of(thrown));
+    return new Failure(thrown, null, words.of(thrown));
   }
 
   private Failure askedFor(String why) {
-    return new Failure(null, why, words.of(why, ASKED));
+    return Failure.said(why, words.of(why, ASKED));
   }
 
   private Settlement failed(InFlight delivery, Failure failure, @Nullable Duration delay) {
@@ -153,7 +156,10 @@ final class OutcomeApplier {
       if (policy.givesUp(
           attempt, delivery.sinceFirstAttempt(System.nanoTime()), failure.thrown())) {
         return new Settlement.DeadLetter(
-            FailureReason.RETRY_TERMINAL, attempt, exceptionText(failure.text()), failure.words());
+            FailureReason.RETRY_TERMINAL,
+            attempt,
+            textOf(failure, settings.maxExceptionBytes()),
+            failure.words());
       }
       wait = delay == null ? policy.delayAfter(attempt, failure.thrown()) : delay;
     } catch (RuntimeException | Error broken) { // a predicate or curve of the user's
@@ -167,19 +173,29 @@ final class OutcomeApplier {
     }
     return new Settlement.Retry(
         wait,
-        Utf8.bounded(failure.text(), MAX_ERROR_BYTES),
+        textOf(failure, MAX_ERROR_BYTES),
         true,
         false,
         new Settlement.FailedAttempt(policy.maxAttempts(), failure.words()));
   }
 
-  private String exceptionText(String text) {
-    return Utf8.bounded(text, settings.maxExceptionBytes());
+  private String textOf(Failure failure, int maxBytes) {
+    return failure.said() == null
+        ? rendered(Objects.requireNonNull(failure.thrown(), "thrown"), maxBytes)
+        : Utf8.bounded(failure.said(), maxBytes);
   }
 
-  private String render(Throwable failure) {
+  private String rendered(Throwable failure, int maxBytes) {
+    return Utf8.bounded(render(failure, maxBytes), maxBytes);
+  }
+
+  private String render(Throwable failure, int maxBytes) {
     try {
-      String text = settings.renderer().render(failure);
+      ExceptionRenderer renderer = settings.renderer();
+      String text =
+          renderer instanceof StackTraceRenderer ours
+              ? ours.render(failure, maxBytes + 1) // one more, so that what is cut off is marked
+              : renderer.render(failure);
       if (text != null) {
         return text;
       }

@@ -15,15 +15,19 @@ public final class Utf8 {
    * UTF-8, never inside a character, with a mark at the end of what was cut.
    */
   public static String bounded(String text, int maxBytes) {
+    if (text.length() > maxBytes) { // a character takes a byte at least, so the end is cut off
+      return cut(storable(text.substring(0, maxBytes)), maxBytes);
+    }
     String clean = storable(text);
-    if (clean.length() <= maxBytes / MOST_BYTES_PER_CHAR) {
+    if (clean.length() <= maxBytes / MOST_BYTES_PER_CHAR
+        || clean.getBytes(StandardCharsets.UTF_8).length <= maxBytes) {
       return clean;
     }
-    byte[] bytes = clean.getBytes(StandardCharsets.UTF_8);
-    if (bytes.length <= maxBytes) {
-      return clean;
-    }
-    return prefix(clean, maxBytes - MARK.getBytes(StandardCharsets.UTF_8).length) + MARK;
+    return cut(clean, maxBytes);
+  }
+
+  private static String cut(String storable, int maxBytes) {
+    return prefix(storable, maxBytes - MARK.getBytes(StandardCharsets.UTF_8).length) + MARK;
   }
 
   /** Returns the start of a storable text that fits so many bytes in UTF-8, in whole characters. */

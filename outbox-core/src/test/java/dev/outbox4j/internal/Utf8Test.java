@@ -36,6 +36,21 @@ class Utf8Test {
   }
 
   @Test
+  void cutsALongTextAsAShortOne() {
+    for (int before = 70;
+        before < 100;
+        before++) { // a pair of surrogates on either side of the cut
+      String text = "a".repeat(before) + "💥".repeat(100);
+
+      String cut = Utf8.bounded(text, 100);
+
+      int kept = Math.min(before, 100 - MARK.getBytes(UTF_8).length);
+      int pairs = (100 - MARK.getBytes(UTF_8).length - kept) / 4;
+      assertThat(cut).isEqualTo("a".repeat(kept) + "💥".repeat(pairs) + MARK);
+    }
+  }
+
+  @Test
   void replacesWhatPostgresCannotStore() {
     assertThat(Utf8.bounded("a\u0000b", 100)).isEqualTo("a\uFFFDb");
     assertThat(Utf8.bounded("a\uD83Db", 100)).isEqualTo("a\uFFFDb");
