@@ -158,8 +158,8 @@ public final class RetryPolicy {
   }
 
   /**
-   * Gives a message up at the first failure that comes this long after its first attempt began, by
-   * the server's clock.
+   * Gives a message up at a failure that comes this long after its first failure was recorded, by
+   * the server's clock. For the first failure itself, the time of its run counts.
    *
    * @param maxTotalTime more than zero; unbounded by default
    * @return the changed policy

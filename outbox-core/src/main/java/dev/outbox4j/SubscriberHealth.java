@@ -12,12 +12,14 @@ import java.util.Optional;
  * @param lastClaimAt when a claim last succeeded, if one did
  * @param lastFailureAt when the database or the engine last failed, if it did
  * @param lastFailure what failed then; names the row where one is the cause
- * @param failing true while the latest claim or write failed; after an outcome that the server
- *     refused, for two leases at most
+ * @param failing true while the latest claim or write failed, or an outcome waits to be written
+ *     again because the server refused it or its row is locked
  * @param listener what is known of the LISTEN connection
  * @param inFlight rows claimed and not settled
  * @param running handlers that run now
  * @param oldest the message that has been in flight for longest, if one is
+ * @param stuckFor how long all workers have been busy with the same messages, so that no other can
+ *     begin; zero while a worker is free. Handlers that take long do it as well as ones that hang
  * @param deadLettersWaiting terminal failures that the dead-letter table has not taken yet
  */
 public record SubscriberHealth(
@@ -31,6 +33,7 @@ public record SubscriberHealth(
     int inFlight,
     int running,
     Optional<InFlight> oldest,
+    Duration stuckFor,
     int deadLettersWaiting) {
 
   /**
@@ -55,7 +58,7 @@ public record SubscriberHealth(
 
   /**
    * Tells whether the subscriber runs, its latest statements succeeded, and its listener is up if
-   * it has one.
+   * it has one. Workers that are busy for long do not make it unhealthy: see {@link #stuckFor}.
    */
   public boolean healthy() {
     return state == SubscriberState.RUNNING

@@ -171,6 +171,7 @@ public final class DefaultSubscriber implements OutboxSubscriber {
         0,
         0,
         Optional.empty(),
+        Duration.ZERO,
         0);
   }
 }

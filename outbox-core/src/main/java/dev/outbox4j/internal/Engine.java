@@ -32,6 +32,7 @@ final class Engine implements Lifecycle.Run {
   private final WorkerPool pool;
   private final ListenState listen;
   private final Fetcher fetcher;
+  private final StuckWorkers stuck;
   private final LeaseKeeper keeper;
   private final HandlerTimeouts timeouts;
 
@@ -104,18 +105,20 @@ final class Engine implements Lifecycle.Run {
             listen,
             System::nanoTime);
     this.timeouts = new HandlerTimeouts(settings, shared, completer, outcomes);
+    this.stuck =
+        new StuckWorkers(
+            name,
+            registry,
+            permits.total(),
+            () -> pool.running() >= permits.total(),
+            System.nanoTime());
     this.keeper =
         new LeaseKeeper(
             settings,
             shared,
             List.of(new RowLeases(settings, shared, completer, prefetch)),
             timeouts,
-            new StuckWorkers(
-                name,
-                registry,
-                permits.total(),
-                () -> pool.running() >= permits.total(),
-                System.nanoTime()));
+            stuck);
   }
 
   @Override
@@ -191,6 +194,7 @@ final class Engine implements Lifecycle.Run {
         shared.registry().rows(),
         pool.running(),
         oldest(),
+        stuck.stuckFor(System.nanoTime()),
         completer.deadLettersWaiting());
   }
 

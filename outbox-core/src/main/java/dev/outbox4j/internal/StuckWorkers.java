@@ -1,6 +1,7 @@
 package dev.outbox4j.internal;
 
 import dev.outbox4j.internal.InFlight.State;
+import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
@@ -8,8 +9,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Says so when all workers have been busy with the same messages for long: nothing else goes on
- * then. Confined to the lease keeper.
+ * Tells for how long all workers have been busy with the same messages, and says so in the log when
+ * it is long: nothing else goes on then. Confined to the lease keeper, but for the question.
  */
 final class StuckWorkers {
   private static final Logger log = LoggerFactory.getLogger(StuckWorkers.class);
@@ -23,8 +24,7 @@ final class StuckWorkers {
   private final int workers;
   private final BooleanSupplier allBusy;
 
-  private boolean stuck;
-  private long stuckSince;
+  private volatile long stuckSince; // 0 while a worker is free
   private long newestStart;
   private long lookAt;
   private long sayAt;
@@ -49,7 +49,7 @@ final class StuckWorkers {
     }
     lookAt = now + LOOK_EVERY;
     if (!allBusy.getAsBoolean()) {
-      stuck = false;
+      stuckSince = 0;
       return;
     }
     InFlight oldest = null;
@@ -66,14 +66,19 @@ final class StuckWorkers {
       }
     }
     boolean begun = newest != 0 && (newestStart == 0 || newest - newestStart > 0);
-    if (!stuck || begun) {
-      stuck = true;
-      stuckSince = now;
+    if (stuckSince == 0 || begun) {
+      stuckSince = now == 0 ? 1 : now;
       newestStart = newest;
     } else if (now - stuckSince >= LONG && now - sayAt >= 0) {
       sayAt = now + SAY_EVERY;
       say(oldest, now);
     }
+  }
+
+  /** Thread-safe. */
+  Duration stuckFor(long now) {
+    long since = stuckSince;
+    return since == 0 ? Duration.ZERO : Duration.ofNanos(Math.max(0, now - since));
   }
 
   private void say(@Nullable InFlight oldest, long now) {

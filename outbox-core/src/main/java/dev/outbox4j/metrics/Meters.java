@@ -102,6 +102,11 @@ enum Meters {
       "outbox.inflight.oldest",
       Tag.SUBSCRIBER_ONLY,
       "How long the oldest row in flight has been so; 0 if there is none"),
+  STUCK(
+      Kind.TIME_GAUGE,
+      "outbox.stuck",
+      Tag.SUBSCRIBER_ONLY,
+      "How long all workers have been busy with the same messages; 0 while one is free"),
   DLQ_WAITING(
       Kind.GAUGE,
       "outbox.dlq.waiting",

@@ -83,6 +83,7 @@ final class SubscriberMeters {
     registrar.gauge(Meters.IN_FLIGHT, () -> sum(SubscriberHealth::inFlight), name);
     registrar.gauge(Meters.RUNNING, () -> sum(SubscriberHealth::running), name);
     registrar.timeGauge(Meters.OLDEST_IN_FLIGHT, this::oldestNanos, name);
+    registrar.timeGauge(Meters.STUCK, this::stuckNanos, name);
   }
 
   /** Gauges that only some subscribers have. */
@@ -193,6 +194,10 @@ final class SubscriberMeters {
         .mapToLong(oldest -> oldest.age().toNanos())
         .max()
         .orElse(0);
+  }
+
+  private long stuckNanos() {
+    return alive().mapToLong(health -> health.stuckFor().toNanos()).max().orElse(0);
   }
 
   private int healthy() {

@@ -42,8 +42,10 @@ class StuckWorkersTest {
     List<InFlight> rows = claimed(2);
     rows.get(0).start(begin - 5 * SECOND);
     rows.get(1).start(begin);
+    assertThat(stuck.stuckFor(begin)).isZero();
     lookEachSecond(0, 29);
     assertThat(logs.lines()).isEmpty();
+    assertThat(stuck.stuckFor(begin + 29 * SECOND)).isEqualTo(Duration.ofSeconds(29));
     lookEachSecond(30, 89);
     assertThat(logs.lines())
         .singleElement()
@@ -61,6 +63,7 @@ class StuckWorkersTest {
     for (int i = 0; i < rows.size(); i++) {
       rows.get(i).start(begin + i * 25L * SECOND);
       lookEachSecond(i * 25L, i * 25L + 24);
+      assertThat(stuck.stuckFor(begin + (i * 25L + 24) * SECOND)).isEqualTo(Duration.ofSeconds(24));
     }
     assertThat(logs.lines()).isEmpty();
   }
@@ -71,6 +74,7 @@ class StuckWorkersTest {
     lookEachSecond(0, 20);
     allBusy.set(false);
     lookEachSecond(21, 21);
+    assertThat(stuck.stuckFor(begin + 21 * SECOND)).isZero();
     allBusy.set(true);
     lookEachSecond(22, 51);
     assertThat(logs.lines()).isEmpty();

@@ -27,6 +27,7 @@ final class Events {
         7,
         3,
         Optional.of(new InFlight("s", 1, Optional.empty(), Duration.ofMillis(1500))),
+        Duration.ofMillis(250),
         2);
   }
 

@@ -120,6 +120,7 @@ class MicrometerMetricsTest {
     assertThat(gauge("outbox.running")).isEqualTo(3);
     assertThat(gauge("outbox.dlq.waiting")).isEqualTo(2);
     assertThat(gauge("outbox.inflight.oldest")).isEqualTo(1.5, within(1e-9));
+    assertThat(gauge("outbox.stuck")).isEqualTo(0.25, within(1e-9));
     assertThat(gauge("outbox.listener.up")).isEqualTo(1);
     assertThat(gauge("outbox.healthy")).as("dead letters are waiting").isZero();
 
@@ -139,6 +140,7 @@ class MicrometerMetricsTest {
             0,
             0,
             Optional.empty(),
+            Duration.ZERO,
             0));
     assertThat(gauge("outbox.healthy")).isEqualTo(1);
   }

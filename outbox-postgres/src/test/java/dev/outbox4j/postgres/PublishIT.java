@@ -142,7 +142,7 @@ class PublishIT {
 
   @ParameterizedTest
   @MethodSource("dev.outbox4j.postgres.PublishShape#ways")
-  void delaysByTheServersClock(PublishApi api, PublishShape shape) {
+  void addsTheDelayToTheTimeOfPublishing(PublishApi api, PublishShape shape) {
     List<Published> published =
         publish(
             api,

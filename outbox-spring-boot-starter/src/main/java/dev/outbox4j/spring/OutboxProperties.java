@@ -138,8 +138,7 @@ public record OutboxProperties(
    * @param multiplier what each delay is multiplied by to give the next; default 2
    * @param max the longest delay; default 300s
    * @param jitter the greatest share of a delay that is added or taken, 0 to 1; default 0.2
-   * @param maxTotalTime a failure this long after the first attempt is the last; unbounded if not
-   *     set
+   * @param maxTotalTime a failure this long after the first one is the last; unbounded if not set
    */
   public record Retry(
       @Nullable Integer attempts,

@@ -72,6 +72,7 @@ public final class OutboxStatusCheck {
     details.put("listener", health.listener());
     details.put("inFlight", health.inFlight());
     details.put("running", health.running());
+    details.put("stuckFor", health.stuckFor().toString());
     details.put("deadLettersWaiting", health.deadLettersWaiting());
     health.lastClaimAt().ifPresent(at -> details.put("lastClaimAt", at.toString()));
     health.lastFailureAt().ifPresent(at -> details.put("lastFailureAt", at.toString()));
