@@ -1,8 +1,11 @@
 package dev.outbox4j.internal;
 
+import dev.outbox4j.OutboxStoreException;
+import java.sql.SQLException;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.EnumMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
@@ -77,7 +80,7 @@ final class EngineHealth {
    * A statement failed. Tells health, observers, and the log if it is the first failure in a row.
    */
   void failed(Operation operation, Throwable cause) {
-    String text = words(cause);
+    String text = words(cause) + root(cause);
     boolean first = note(operation, text);
     events.storeFailed(operation.verb(), cause);
     if (first) {
@@ -122,13 +125,37 @@ final class EngineHealth {
     }
   }
 
+  /**
+   * Returns what lies at the root of a failure of the store, such as a host that is not known; what
+   * the server said is in the words already.
+   */
+  private static String root(Throwable cause) {
+    if (!(cause instanceof OutboxStoreException)) {
+      return "";
+    }
+    List<Throwable> causes = Causes.of(cause);
+    Throwable root = causes.get(causes.size() - 1);
+    String name = root.getClass().getName();
+    String said = words(root);
+    if (root instanceof SQLException || words(cause).contains(said)) {
+      return "";
+    }
+    return "; at the root: " + name + (said.equals(name) ? "" : ": " + OneLine.of(said));
+  }
+
+  /** Of what the store throws, the sentence says all; of anything else, the trace may. */
   private void warn(Operation operation, String text, Throwable cause) {
     String warning = "[{}] {} failed and will be tried again: {}";
     try {
-      log.warn(warning, subscriber, operation.verb(), text, cause);
+      if (!(cause instanceof OutboxStoreException)) {
+        log.warn(warning, subscriber, operation.verb(), text, cause);
+        return;
+      }
+      log.debug("[{}] {} failed", subscriber, operation.verb(), cause);
     } catch (RuntimeException broken) {
-      log.warn(warning, subscriber, operation.verb(), text);
+      // its own methods throw
     }
+    log.warn(warning, subscriber, operation.verb(), text);
   }
 
   /** Notes a failure that is not a statement's. */
