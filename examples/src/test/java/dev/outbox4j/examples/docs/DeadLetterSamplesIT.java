@@ -20,6 +20,7 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.List;
 import java.util.UUID;
+import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -137,6 +138,125 @@ class DeadLetterSamplesIT {
   }
 
   @Test
+  void countsWithTheTimeOfTheFirst() throws IOException {
+    for (int days : List.of(3, 5, 1)) {
+      letter(days, "order.placed", "now() - interval '%d days'".formatted(days));
+    }
+
+    assertThat(
+            database.one(
+                Boolean.class,
+                "select count = 3 and since < now() - interval '4 days' and latest > now() - interval '2 days'"
+                    + " from ("
+                    + sql("count")
+                    + ") as counted"))
+        .isTrue();
+  }
+
+  @Test
+  void manyArePutBackInBatchesThatAreDueOneAfterTheOther() throws IOException {
+    String before = "timestamptz '2026-11-25 11:00:00+00'";
+    for (int i = 1; i <= 501; i++) {
+      letter(i, "order.placed", before + " + interval '%d ms'".formatted(i));
+    }
+    letter(601, "order.placed", "timestamptz '2026-11-25 12:00:00+00'"); // failed again
+    letter(602, "order.shipped", before);
+    letter(603, "order.placed", before);
+    database.update("update outbox_dlq set timer_id = 't' where id = 603");
+
+    assertThat(database.list(Long.class, sql("redrive-batch"))).hasSize(500);
+
+    assertThat(
+            database.one(
+                Boolean.class,
+                """
+                select min(id) = 1001 and max(id) = 1500 and min(lease_token) = 5
+                  and (max(available_at) filter (where id = 1500) - min(available_at) filter (where id = 1001))
+                    between interval '49 seconds' and interval '51 seconds'
+                from outbox
+                """))
+        .isTrue();
+    assertThat(database.list(Long.class, sql("redrive-batch"))).containsExactly(1501L);
+    assertThat(database.list(Long.class, sql("redrive-batch"))).isEmpty();
+    assertThat(
+            database.list(
+                Long.class, "select id from outbox_dlq where resolved_at is null order by id"))
+        .containsExactly(601L, 602L, 603L);
+  }
+
+  @Test
+  void aBatchWithAnIdThatIsThereChangesNothing() throws IOException {
+    letter(1, "order.placed", "timestamptz '2026-11-25 11:00:00+00'");
+    letter(2, "order.placed", "timestamptz '2026-11-25 11:00:00+00'");
+    database.update("insert into outbox (id, queue, payload) values (1002, 'orders', '')");
+
+    assertThatThrownBy(() -> database.list(Long.class, sql("redrive-batch")))
+        .hasStackTraceContaining("outbox_pkey");
+    assertThat(database.count("outbox")).isEqualTo(1);
+    assertThat(database.count("outbox_dlq where resolved_at is null")).isEqualTo(2);
+  }
+
+  @Test
+  void oneIsMovedThereWhileItsHandlerHangs() throws Exception {
+    CountDownLatch begun = new CountDownLatch(1);
+    CountDownLatch over = new CountDownLatch(1);
+    database.update(
+        "insert into outbox (id, queue, type, payload) values (7, 'orders', 'order.placed', 'body')");
+    try (OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("orders")
+            .store(PostgresOutbox.on(database.pool(3), table).store())
+            .on(
+                "order.placed",
+                String.class,
+                (body, delivery) -> {
+                  begun.countDown();
+                  over.await();
+                })
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .build()) {
+      subscriber.start();
+      begun.await();
+
+      assertThat(database.update(sql("move"))).isEqualTo(1);
+
+      over.countDown();
+      await()
+          .untilAsserted(
+              () ->
+                  assertThat(subscriber.health().lastFailure().orElse(""))
+                      .contains("row 7 of queue 'orders' was not there to be written"));
+    } finally {
+      over.countDown();
+    }
+    assertThat(database.update(sql("move"))).isZero();
+    assertThat(database.count("outbox")).isZero();
+    assertThat(
+            database.one(
+                Boolean.class,
+                """
+                select original_id = 7 and lease_token = 1 and queue = 'orders' and type = 'order.placed'
+                  and payload = 'body' and deliveries_count = 1 and attempts_count = 0
+                  and outbox = 'public.outbox' and failure_reason = 'rejected' and resolved_at is null
+                from outbox_dlq
+                """))
+        .isTrue();
+  }
+
+  private void letter(int id, String type, String failedAt) {
+    database.update(
+        """
+        insert into outbox_dlq (id, outbox, original_id, lease_token, queue, type, payload, headers,
+          deliveries_count, attempts_count, created_at, available_at, failure_reason, failed_at)
+        values (?, 'public.outbox', 1000 + ?, 5, 'orders', ?, 'body', '{}', 3, 2, now(), now(),
+          'retry_terminal', %s)
+        """
+            .formatted(failedAt),
+        id,
+        id,
+        type);
+  }
+
+  @Test
   void theGrantsOfTheOperatorSufficeForThat() throws IOException, SQLException {
     String suffix = UUID.randomUUID().toString().substring(0, 8);
     List<String> roles = List.of("pub " + suffix, "sub " + suffix, "ops " + suffix);
@@ -152,9 +272,11 @@ class DeadLetterSamplesIT {
     try (Connection connection = database.plain().getConnection();
         Statement statement = connection.createStatement()) {
       statement.execute("set role \"ops " + suffix + "\"");
-      for (String name : List.of("look", "count", "redrive", "discard", "purge")) {
+      for (String name : List.of("look", "count", "redrive", "redrive-batch", "discard", "purge")) {
         statement.execute(sql(name));
       }
+      statement.execute("set role \"sub " + suffix + "\"");
+      statement.execute(sql("move"));
     } finally {
       roles.forEach(role -> database.update("drop owned by \"" + role + "\""));
       roles.forEach(role -> database.update("drop role \"" + role + "\""));
