@@ -14,7 +14,7 @@ final class DocumentedSql {
   static String of(String document, String name) throws IOException {
     String text = Files.readString(Path.of("..", "docs", document));
     Matcher block =
-        Pattern.compile("<!-- sql: " + name + " -->\\R```sql\\R(.*?)\\R```", Pattern.DOTALL)
+        Pattern.compile("<!-- sql: " + name + " -->\\R *```sql\\R(.*?)\\R *```", Pattern.DOTALL)
             .matcher(text);
     if (!block.find()) {
       throw new AssertionError("docs/" + document + " has no block <!-- sql: " + name + " -->");

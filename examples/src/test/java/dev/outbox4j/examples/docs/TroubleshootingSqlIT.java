@@ -8,6 +8,7 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import java.io.IOException;
 import java.sql.Connection;
 import java.sql.Statement;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.postgresql.PGConnection;
@@ -32,9 +33,7 @@ class TroubleshootingSqlIT {
           (4, 'orders', '', now() - interval '1 min', now() - interval '2 hours', 'dead')
         """);
 
-    assertThat(
-            database.list(Long.class, DocumentedSql.of("operations/troubleshooting.md", "stuck")))
-        .containsExactly(4L, 3L);
+    assertThat(sql(Long.class, "stuck")).containsExactly(4L, 3L);
   }
 
   @Test
@@ -50,5 +49,32 @@ class TroubleshootingSqlIT {
       person.rollback();
       assertThat(database.list(Integer.class, sql)).doesNotContain(pid);
     }
+  }
+
+  @Test
+  void findsTheMessageThatKillsItsProcess() throws IOException {
+    database.update("delete from outbox");
+    database.update(
+        """
+        insert into outbox (id, queue, payload, deliveries_count, attempts_count) values
+          (21, 'orders', 'small', 9, 0), (22, 'orders', 'the larger one', 9, 0),
+          (23, 'orders', 'failed', 10, 9), (24, 'orders', 'new', 1, 0), (25, 'mails', '', 9, 0)
+        """);
+
+    assertThat(sql(Long.class, "suspects")).containsExactly(22L, 21L);
+  }
+
+  @Test
+  void findsPreparedTransactions() throws IOException {
+    assertThat(sql(String.class, "prepared")).isEmpty(); // and that it can be run
+  }
+
+  @Test
+  void tellsWhoHasConnections() throws IOException {
+    assertThat(sql(Long.class, "connections")).isNotEmpty();
+  }
+
+  private <T> List<T> sql(Class<T> type, String name) throws IOException {
+    return database.list(type, DocumentedSql.of("operations/troubleshooting.md", name));
   }
 }
