@@ -2,6 +2,9 @@ package dev.outbox4j.examples.docs;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.SubscriberHealth;
+import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.migrations.DeadLetterMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.OutboxHealth;
@@ -146,6 +149,18 @@ class SchemaSamplesIT {
   @Test
   void answersAHealthEndpoint() {
     OutboxTable table = database.table();
+    try (OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("orders")
+            .store(PostgresOutbox.on(database.pool(3), table).store())
+            .otherwise((payload, delivery) -> {})
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .build()) {
+      subscriber.start();
+      answer(subscriber, table);
+    }
+  }
+
+  private void answer(OutboxSubscriber subscriber, OutboxTable table) {
     // tag::health
     PostgresOutbox outbox = PostgresOutbox.on(dataSource, table);
     OutboxHealthCheck check =
@@ -154,8 +169,9 @@ class SchemaSamplesIT {
             .validator(outbox.validator().deadLetters("outbox_dlq"))
             .queues("orders", "mails");
 
-    OutboxHealth health = check.check();
-    int status = health.healthy() ? 200 : 503;
+    SubscriberHealth memory = subscriber.health(); // of this process, from memory
+    OutboxHealth health = check.check(); // of the database, which it asks
+    int status = memory.healthy() && health.healthy() ? 200 : 503;
     String body =
         health.healthy()
             ? health.queues().stream().map(QueueDepth::toString).collect(Collectors.joining("\n"))
