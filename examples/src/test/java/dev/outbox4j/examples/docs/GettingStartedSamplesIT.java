@@ -4,10 +4,13 @@ import static dev.outbox4j.test.OutboxAssertions.assertThatOutbox;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import com.zaxxer.hikari.HikariConfig;
+import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.SubscriberHealth;
+import dev.outbox4j.SubscriberState;
 import dev.outbox4j.codec.jackson3.Jackson3Codec;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.metrics.MicrometerMetrics;
@@ -26,9 +29,9 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
-import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.postgresql.ds.PGSimpleDataSource;
 
 @ExtendWith(PostgresExtension.class)
 class GettingStartedSamplesIT {
@@ -40,11 +43,41 @@ class GettingStartedSamplesIT {
   void goesFromAnEmptyDatabaseToAHandledMessage(TestDatabase database) throws SQLException {
     database.update("drop schema public cascade");
     database.update("create schema public");
-    DataSource dataSource = database.pool(5);
-    DataSource unpooled = database.plain();
+    String url = database.plain().getURL();
+    String user = database.server().user();
+    String password = database.server().password();
     SimpleMeterRegistry meterRegistry = new SimpleMeterRegistry();
     Order order = new Order("o-1");
 
+    // tag::connect
+    PGSimpleDataSource unpooled = new PGSimpleDataSource(); // for LISTEN
+    unpooled.setURL(url); // such as jdbc:postgresql://db.example.org:5432/shop
+    unpooled.setUser(user);
+    unpooled.setPassword(password);
+    unpooled.setConnectTimeout(5); // seconds
+    unpooled.setTcpKeepAlive(true);
+
+    HikariConfig config = new HikariConfig();
+    config.setJdbcUrl(url);
+    config.setUsername(user);
+    config.setPassword(password);
+    config.setMaximumPoolSize(10); // two for each subscriber, the rest for your own transactions
+    config.setConnectionTimeout(5_000); // milliseconds
+    HikariDataSource dataSource = new HikariDataSource(config);
+    // end::connect
+
+    try (dataSource) {
+      goOn(database, dataSource, unpooled, meterRegistry, order);
+    }
+  }
+
+  private void goOn(
+      TestDatabase database,
+      HikariDataSource dataSource,
+      PGSimpleDataSource unpooled,
+      SimpleMeterRegistry meterRegistry,
+      Order order)
+      throws SQLException {
     // tag::migrate
     OutboxMigrations.standard().migrate(dataSource);
     // end::migrate
@@ -101,6 +134,13 @@ class GettingStartedSamplesIT {
 
       assertThat(fine).isTrue();
       assertThat(database.count("outbox_dlq")).isZero();
+
+      // tag::stop
+      subscriber.stop(); // claims no more, and gives running handlers 15 s to end
+      dataSource.close(); // only then
+      // end::stop
+
+      assertThat(subscriber.health().state()).isEqualTo(SubscriberState.STOPPED);
     } finally {
       subscriber.stop();
     }

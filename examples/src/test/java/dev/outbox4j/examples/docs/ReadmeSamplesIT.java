@@ -43,7 +43,8 @@ class ReadmeSamplesIT {
   @Test
   void goesFromTheDomainWriteToTheHandler(TestDatabase database) throws Exception {
     database.update("create table orders (id text primary key)");
-    DataSource dataSource = database.plain();
+    DataSource dataSource = database.pool(5);
+    DataSource unpooled = database.plain();
 
     // tag::embed
     OutboxTable table = OutboxTable.named("outbox");
@@ -53,7 +54,7 @@ class ReadmeSamplesIT {
     OutboxSubscriber subscriber =
         OutboxSubscriber.builder("orders")
             .store(PostgresOutbox.on(dataSource, table).store())
-            .listen(PgjdbcListen.on(dataSource)) // wakes it at once; without, it polls
+            .listen(PgjdbcListen.on(unpooled)) // wakes it at once; without, it polls
             .deadLetters(DeadLetterQueue.in("outbox_dlq"))
             .on("order.placed", String.class, this::ship)
             .build();
