@@ -17,16 +17,21 @@ class ServicePomTest {
       Pattern.compile("<!-- pom: ([\\w-]+) -->\\n```xml\\n(.*?)```", Pattern.DOTALL);
 
   private static Pom shown(String name) throws IOException {
-    Matcher block =
-        BLOCK.matcher(Files.readString(Pom.ROOT.resolve("docs").resolve("getting-started.md")));
+    return shown("getting-started.md", name);
+  }
+
+  private static Pom shown(String page, String name) throws IOException {
+    Matcher block = BLOCK.matcher(Files.readString(Pom.ROOT.resolve("docs").resolve(page)));
     while (block.find()) {
       if (block.group(1).equals(name)) {
         String text = block.group(2);
         return Pom.parse(
-            name.equals("service") ? text : "<x><dependencies>" + text + "</dependencies></x>");
+            text.startsWith("<project")
+                ? text
+                : "<x><dependencies>" + text + "</dependencies></x>");
       }
     }
-    throw new AssertionError("docs/getting-started.md has no block <!-- pom: " + name + " -->");
+    throw new AssertionError("docs/" + page + " has no block <!-- pom: " + name + " -->");
   }
 
   @Test
@@ -63,6 +68,33 @@ class ServicePomTest {
   void itCompilesForTheJavaThatTheLibraryNeeds() throws IOException {
     assertThat(shown("service").property("maven.compiler.release"))
         .isEqualTo(Pom.root().property("maven.compiler.release"));
+  }
+
+  @Test
+  void theServiceOnSpringBootIsAPartOfAnExampleThatIsBuilt() throws IOException {
+    Pom shown = shown("spring-boot.md", "spring-boot");
+    Pom example = Pom.read(Pom.ROOT.resolve("examples/spring/boot-4/pom.xml"));
+
+    assertThat(shown.managed()).isNotEmpty().isEqualTo(example.managed());
+    assertThat(shown.dependencies().stream().map(ServicePomTest::nameAndScope))
+        .isNotEmpty()
+        .isSubsetOf(example.dependencies().stream().map(ServicePomTest::nameAndScope).toList());
+    List<Pom.Dependency> ours = Pom.root().managed();
+    for (Pom.Dependency dependency : shown.dependencies()) {
+      if (!dependency.version().isEmpty()) {
+        assertThat(versionIn(ours, dependency))
+            .as("the version of %s in the root pom", dependency.name())
+            .contains(dependency.version());
+      }
+    }
+    Pom parent = Pom.read(Pom.ROOT.resolve("examples/spring/pom.xml"));
+    for (String name : List.of("maven.compiler.release", "maven.compiler.parameters")) {
+      assertThat(shown.property(name)).as(name).isEqualTo(parent.property(name));
+    }
+  }
+
+  private static String nameAndScope(Pom.Dependency dependency) {
+    return dependency.name() + " " + dependency.scope();
   }
 
   /** By its name, or by a bill of materials of its group. */

@@ -17,7 +17,9 @@ import org.springframework.core.env.Environment;
 import org.springframework.jdbc.core.JdbcTemplate;
 
 /** The service whole, from its HTTP port to its database. */
-@SpringBootTest(webEnvironment = SpringBootTest.WebEnvironment.RANDOM_PORT)
+@SpringBootTest(
+    webEnvironment = SpringBootTest.WebEnvironment.RANDOM_PORT,
+    properties = "management.prometheus.metrics.export.enabled=true") // which tests switch off
 @AutoConfigureOutboxTest(autoStart = true)
 class ShopTest {
   private final HttpClient http = HttpClient.newHttpClient();
@@ -64,6 +66,8 @@ class ShopTest {
                     .contains("order.placed"));
     assertThat(send("GET", "/actuator/outbox").body())
         .contains("\"subscribers\":{\"orders\":", "\"deadLetters\":[");
+    assertThat(send("GET", "/actuator/prometheus").body())
+        .contains("outbox_acked_total{", "outbox_healthy{subscriber=\"orders\"} 1");
   }
 
   private long outboxRows() {
