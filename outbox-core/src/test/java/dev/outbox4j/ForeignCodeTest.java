@@ -329,6 +329,34 @@ class ForeignCodeTest extends EngineFixture {
   }
 
   @Test
+  void aRendererThatReturnsNullIsWarnedAboutAndLeavesTheClassName() {
+    try (CapturedLogs logs = new CapturedLogs()) {
+      publish("t");
+      start(
+          builder()
+              .workers(1)
+              .retry(RetryPolicy.none())
+              .renderExceptions(failure -> null)
+              .on(
+                  "t",
+                  (Payload payload, Delivery delivery) -> {
+                    throw new IllegalStateException("secret");
+                  }));
+      await()
+          .untilAsserted(
+              () ->
+                  assertThat(store.deadRows())
+                      .singleElement()
+                      .extracting("exception")
+                      .isEqualTo("java.lang.IllegalStateException"));
+      assertThat(logs.lines())
+          .anyMatch(
+              line ->
+                  line.startsWith("WARN") && line.contains("the exception renderer failed; only"));
+    }
+  }
+
+  @Test
   void rendererThatThrowsErrorsKeepsNoLeaseFromBeingRenewed() {
     CountDownLatch release = new CountDownLatch(1);
     CountDownLatch enough = new CountDownLatch(1);

@@ -196,16 +196,14 @@ final class OutcomeApplier {
           renderer instanceof StackTraceRenderer ours
               ? ours.render(failure, maxBytes + 1) // one more, so that what is cut off is marked
               : renderer.render(failure);
-      if (text != null) {
-        return text;
-      }
+      return Objects.requireNonNull(text, "the renderer returned null");
     } catch (RuntimeException | Error broken) {
       log.warn(
           "[{}] the exception renderer failed; only the class name is kept",
           subscriber,
           RedactedThrowable.of(broken));
+      return failure.getClass().getName();
     }
-    return failure.getClass().getName();
   }
 
   private static Throwable unwrapped(Throwable thrown) {

@@ -83,7 +83,7 @@ class DatabaseOutageIT {
 
       database.update("alter role \"" + role + "\" connection limit 0");
       pool.getHikariPoolMXBean().softEvictConnections();
-      failure(subscriber, "[53300", "too many connections");
+      failure(subscriber, "[53300", "too many connections", "takes no more connections");
       assertThat(subscriber.health().listener()).isEqualTo(Listener.UP); // it has a connection
       assertThat(gauge("outbox.healthy")).isZero();
 

@@ -36,7 +36,7 @@ public final class Unanswered {
     if (state.equals("57014")) {
       return "no answer in time";
     }
-    if (state.startsWith("28") || state.equals("3D000")) {
+    if (Remedies.isRefusal(state) || Remedies.isFull(state)) {
       return "database refused the connection";
     }
     return state.equals("42501") ? "permission denied" : "the statement failed";
@@ -45,9 +45,9 @@ public final class Unanswered {
   private static String remedy(@Nullable String state) {
     if (state == null
         || state.startsWith("08")
-        || state.startsWith("28")
         || state.startsWith("57P")
-        || state.equals("3D000")) {
+        || Remedies.isRefusal(state)
+        || Remedies.isFull(state)) {
       return Remedies.ofNoConnection(state);
     }
     return state.equals("57014")
