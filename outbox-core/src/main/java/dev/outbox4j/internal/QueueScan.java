@@ -26,9 +26,10 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>No sweep may keep claims above the bound waiting: the server ends it after {@link
  * #SWEEP_LIMIT}. Where that happens, the queue is looked through in slices from the bound
- * downwards, with claims above the bound in between. One {@link SliceWalk} goes through all there
- * is. Another one looks again and again at the youngest of it, where most that commits late turns
- * up.
+ * downwards, with claims above the bound in between. The bound stays where it is, lest a backlog be
+ * left to slices, unless what lies above it takes too long as well. One {@link SliceWalk} goes
+ * through all there is. Another one looks again and again at the youngest of it, where most that
+ * commits late turns up.
  */
 final class QueueScan {
   static final Duration SWEEP_LIMIT = Duration.ofSeconds(1);
@@ -84,6 +85,10 @@ final class QueueScan {
   private boolean sweptAPart;
   private boolean started;
   private boolean clockUnknown;
+
+  /** Becomes the bound if a claim above the present one takes too long; null if that is known. */
+  private @Nullable ScanBound fallback;
+
   private long nextSweepAt;
   private long sweepAllowedAt;
   private long lastCost;
@@ -122,6 +127,10 @@ final class QueueScan {
     if (clockUnknown) {
       look = Look.CLOCK;
       return new Plan(new Range(NOWHERE, null), null);
+    }
+    if (fallback != null) {
+      look = Look.ABOVE;
+      return new Plan(new Range(bound, null), min(SWEEP_LIMIT, longestLimit));
     }
     if (!below) {
       look = Look.ABOVE;
@@ -180,9 +189,20 @@ final class QueueScan {
     List<ClaimedRow> rows = result.rows();
     ScanBound last =
         later(rows.isEmpty() ? null : place(rows.get(rows.size() - 1)), result.refusedUpTo());
+    ScanBound aWhileAgo = new ScanBound(result.at().minus(RECENT), Long.MAX_VALUE);
     switch (look) {
-      case CLOCK -> clockUnknown = false;
-      case ABOVE -> drained = !full;
+      case CLOCK -> {
+        clockUnknown = false;
+        if (bound() == null) {
+          recent = aWhileAgo;
+        } else {
+          fallback = aWhileAgo;
+        }
+      }
+      case ABOVE -> {
+        drained = !full;
+        fallback = null;
+      }
       case SWEEP -> {
         drained = !full;
         started = true;
@@ -204,8 +224,7 @@ final class QueueScan {
       }
       default -> throw new AssertionError(look);
     }
-    ScanBound aWhileAgo = new ScanBound(result.at().minus(RECENT), Long.MAX_VALUE);
-    if (look == Look.CLOCK || (!full && look != Look.SLICE)) {
+    if (!full && look != Look.SLICE && look != Look.CLOCK) {
       recent = later(recent, aWhileAgo);
     }
     if (look != Look.SLICE && last != null) {
@@ -269,6 +288,11 @@ final class QueueScan {
         return true;
       }
       default -> {
+        if (look == Look.ABOVE && fallback != null) {
+          recent = later(recent, fallback);
+          fallback = null;
+          return true;
+        }
         clockUnknown = look == Look.ABOVE;
         return false;
       }
@@ -295,7 +319,7 @@ final class QueueScan {
 
   /** Returns how long until a sweep is allowed, or what is to be looked at before it. */
   long untilSweep(long now) {
-    if (clockUnknown || lookedBelow) {
+    if (clockUnknown || lookedBelow || fallback != null) {
       return 0;
     }
     return Math.max(0, (sliced ? nextWalk().allowedAt() : sweepAllowedAt) - now);

@@ -89,6 +89,7 @@ class QueueScanTest {
 
   @Test
   void aSweepThatTheServerEndedIsFollowedByClaimsAboveAndByOneSliceAtATime() {
+    scan = new QueueScan(Duration.ofSeconds(15));
     QueueScan.Plan sweep = scan.next(now, false);
     assertThat(sweep).isEqualTo(new QueueScan.Plan(Range.ALL, QueueScan.SWEEP_LIMIT));
     assertThat(timedOut(QueueScan.SWEEP_LIMIT)).as("expected").isTrue();
@@ -118,6 +119,46 @@ class QueueScanTest {
   }
 
   @Test
+  void aBacklogAboveTheBoundIsNotLeftToSlicesBecauseASweepTookTooLong() {
+    ScanBound last = aBacklogOfFiveMinutesIsWorkedOff();
+    assertThat(scan.next(now, false).range()).as("a sweep").isEqualTo(Range.ALL);
+    timedOut(QueueScan.SWEEP_LIMIT);
+    empty(CHEAP); // learns the server's time
+
+    assertThat(scan.next(now, false))
+        .as("not for long, as there may be dead rows above, too")
+        .isEqualTo(new QueueScan.Plan(new Range(last, null), QueueScan.SWEEP_LIMIT));
+    ScanBound next = later(-250);
+    found(next);
+    assertThat(nextSlice().range().upTo()).isEqualTo(next);
+  }
+
+  @Test
+  void whatLiesAboveTheBoundIsLeftToSlicesIfItTakesTooLongAsWell() {
+    aBacklogOfFiveMinutesIsWorkedOff();
+    scan.next(now, false);
+    timedOut(QueueScan.SWEEP_LIMIT);
+    empty(CHEAP); // learns the server's time
+    scan.next(now, false);
+
+    assertThat(timedOut(QueueScan.SWEEP_LIMIT)).as("expected").isTrue();
+    ScanBound recent = new ScanBound(SERVER.minusSeconds(10), Long.MAX_VALUE);
+    assertThat(scan.untilSweep(now)).isZero();
+    assertThat(empty(CHEAP).upTo()).isEqualTo(recent);
+    assertThat(empty(CHEAP)).isEqualTo(new Range(recent, null));
+  }
+
+  /** Returns where the last claim ended; a sweep is due. */
+  private ScanBound aBacklogOfFiveMinutesIsWorkedOff() {
+    scan = new QueueScan(Duration.ofSeconds(15));
+    for (int i = 0; i < 20; i++) {
+      claim(CHEAP, true, later(-300 + i));
+    }
+    now += TimeUnit.SECONDS.toNanos(1);
+    return later(-281);
+  }
+
+  @Test
   void whoIsInReserveTakesASliceOnlyNowAndThen() {
     scan.next(now, true);
     timedOut(QueueScan.SWEEP_LIMIT);
@@ -133,6 +174,7 @@ class QueueScanTest {
 
   @Test
   void slicesThatTakeTooLongBecomeNarrowerAndNoneIsLeftOut() {
+    scan = new QueueScan(Duration.ofSeconds(15));
     scan.next(now, false);
     timedOut(QueueScan.SWEEP_LIMIT);
     empty(CHEAP);
@@ -171,6 +213,7 @@ class QueueScanTest {
 
   @Test
   void aSliceThatFoundMoreGoesOnWhereItEnded() {
+    scan = new QueueScan(Duration.ofSeconds(15));
     scan.next(now, false);
     timedOut(QueueScan.SWEEP_LIMIT);
     empty(CHEAP);
@@ -392,6 +435,12 @@ class QueueScanTest {
     List<ClaimedRow> rows = Arrays.stream(found).map(EngineParts::row).toList();
     scan.claimed(new ClaimResult(rows, full, null, SERVER), sentAt, now);
     return range;
+  }
+
+  private void found(ScanBound last) {
+    now += CHEAP.toNanos();
+    ClaimResult result = new ClaimResult(List.of(EngineParts.row(last)), true, null, SERVER);
+    scan.claimed(result, now - CHEAP.toNanos(), now);
   }
 
   private boolean timedOut(Duration after) {
