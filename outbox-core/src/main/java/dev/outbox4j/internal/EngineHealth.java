@@ -1,11 +1,10 @@
 package dev.outbox4j.internal;
 
 import dev.outbox4j.OutboxStoreException;
-import java.sql.SQLException;
+import java.io.IOException;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.EnumMap;
-import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
@@ -126,20 +125,22 @@ final class EngineHealth {
   }
 
   /**
-   * Returns what lies at the root of a failure of the store, such as a host that is not known; what
-   * the server said is in the words already.
+   * Returns what lies at the root of a failure of the store if that is the network, such as a host
+   * that is not known; what the server said is in the words already.
    */
   private static String root(Throwable cause) {
     if (!(cause instanceof OutboxStoreException)) {
       return "";
     }
-    List<Throwable> causes = Causes.of(cause);
-    Throwable root = causes.get(causes.size() - 1);
-    String name = root.getClass().getName();
-    String said = words(root);
-    if (root instanceof SQLException || words(cause).contains(said)) {
+    Throwable root = null;
+    for (Throwable each : Causes.of(cause)) {
+      root = each instanceof IOException ? each : root;
+    }
+    if (root == null || words(cause).contains(words(root))) {
       return "";
     }
+    String name = root.getClass().getName();
+    String said = words(root);
     return "; at the root: " + name + (said.equals(name) ? "" : ": " + OneLine.of(said));
   }
 
