@@ -186,6 +186,20 @@ class LedgerIT {
     assertThat(ledger.early()).isEqualTo(expected);
   }
 
+  @ParameterizedTest
+  @CsvSource({"30, 0", "50, 1"})
+  void aMessagePublishedDuringAJumpIsDueByTheClockOfThen(int dueAfterItsEnd, long expected)
+      throws SQLException {
+    effect(OWNER, 1);
+    database.update(
+        "insert into episodes values ('jump-clock', now() - interval '1 minute', now() - interval '1 s')");
+    database.update(
+        "update committed set due_at = now() - interval '1 s' + make_interval(secs => ?)",
+        dueAfterItsEnd);
+
+    assertThat(ledger.early()).isEqualTo(expected);
+  }
+
   @Test
   void findsLeasesAndRetriesOfAWrongLength() throws SQLException {
     as(OWNER, "update outbox set lease_until = now() + interval '605 s'");
