@@ -59,7 +59,7 @@ public final class StackTraceRenderer implements ExceptionRenderer {
 
     private void stopIfEnough() {
       if (text.length() >= enough) {
-        throw Enough.INSTANCE;
+        throw new Enough();
       }
     }
 
@@ -77,7 +77,6 @@ public final class StackTraceRenderer implements ExceptionRenderer {
   /** Not an error: the way out of a method of the user's exception. */
   private static final class Enough extends RuntimeException {
     private static final long serialVersionUID = 1L;
-    private static final Enough INSTANCE = new Enough();
 
     private Enough() {
       super(null, null, false, false);
