@@ -419,7 +419,7 @@ class DrainFaultsTest extends EngineFixture {
       assertThat(logs.lines())
           .anyMatch(
               line ->
-                  line.contains("handlers finished: true")
+                  line.contains("no row left, but not in time; handlers finished: true")
                       && line.contains("given back: true, last claim answered: false"));
       await() // behind the stop
           .untilAsserted(

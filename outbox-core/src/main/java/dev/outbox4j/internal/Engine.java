@@ -164,11 +164,15 @@ final class Engine implements Lifecycle.Run {
     boolean clean = fetched && quiet && flushed && left == 0;
     if (!clean) {
       log.warn(
-          "[{}] drain ended with {} row(s) left to the end of their lease ({}); handlers finished: {},"
-              + " outcomes written and rows given back: {}, last claim answered: {}, graceful timeout {}",
+          "[{}] drain ended with {}; handlers finished: {}, outcomes written and rows given back: {},"
+              + " last claim answered: {}, graceful timeout {}",
           settings.name(),
-          left,
-          settings.claiming().lease(),
+          left == 0
+              ? "no row left, but not in time"
+              : left
+                  + " row(s) left to the end of their lease ("
+                  + settings.claiming().lease()
+                  + ")",
           quiet,
           flushed,
           fetched,
