@@ -1,9 +1,9 @@
 package dev.outbox4j;
 
-import dev.outbox4j.internal.DefaultSubscriber;
-import dev.outbox4j.internal.HandlerTable;
-import dev.outbox4j.internal.SubscriberSettings;
 import dev.outbox4j.internal.Utf8;
+import dev.outbox4j.internal.life.DefaultSubscriber;
+import dev.outbox4j.internal.settings.HandlerTable;
+import dev.outbox4j.internal.settings.SubscriberSettings;
 import dev.outbox4j.spi.DeadLetters;
 import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.OutboxStore;

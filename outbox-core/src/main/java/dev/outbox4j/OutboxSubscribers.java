@@ -1,6 +1,6 @@
 package dev.outbox4j;
 
-import dev.outbox4j.internal.DefaultSubscriber;
+import dev.outbox4j.internal.life.DefaultSubscriber;
 import java.util.ArrayList;
 import java.util.List;
 

@@ -3,6 +3,7 @@ package dev.outbox4j;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.methods;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
+import static com.tngtech.archunit.library.Architectures.layeredArchitecture;
 
 import com.tngtech.archunit.base.DescribedPredicate;
 import com.tngtech.archunit.core.domain.JavaClass;
@@ -98,7 +99,42 @@ class ArchitectureTest {
           .should()
           .onlyBeAccessed()
           .byClassesThat()
-          .haveNameMatching("dev\\.outbox4j\\.(Outcome(\\$.*)?|internal\\.OutcomeApplier)");
+          .haveNameMatching("dev\\.outbox4j\\.(Outcome(\\$.*)?|internal\\.run\\.OutcomeApplier)");
+
+  @ArchTest
+  static final ArchRule the_engine_has_walls =
+      layeredArchitecture()
+          .consideringOnlyDependenciesInLayers()
+          .layer("common")
+          .definedBy("dev.outbox4j.internal")
+          .layer("settings")
+          .definedBy("dev.outbox4j.internal.settings")
+          .layer("state")
+          .definedBy("dev.outbox4j.internal.state")
+          .layer("settle")
+          .definedBy("dev.outbox4j.internal.settle")
+          .layer("run")
+          .definedBy("dev.outbox4j.internal.run")
+          .layer("lease")
+          .definedBy("dev.outbox4j.internal.lease")
+          .layer("claim")
+          .definedBy("dev.outbox4j.internal.claim")
+          .layer("life")
+          .definedBy("dev.outbox4j.internal.life")
+          .whereLayer("life")
+          .mayNotBeAccessedByAnyLayer()
+          .whereLayer("lease")
+          .mayOnlyBeAccessedByLayers("life")
+          .whereLayer("claim")
+          .mayOnlyBeAccessedByLayers("life")
+          .whereLayer("run")
+          .mayOnlyBeAccessedByLayers("lease", "claim", "life")
+          .whereLayer("settle")
+          .mayOnlyBeAccessedByLayers("run", "lease", "claim", "life")
+          .whereLayer("state")
+          .mayOnlyBeAccessedByLayers("settle", "run", "lease", "claim", "life")
+          .whereLayer("settings")
+          .mayOnlyBeAccessedByLayers("settle", "run", "lease", "claim", "life");
 
   private static ArchCondition<JavaMethod> showNothingOfTheInside() {
     return new ArchCondition<>("show nothing of dev.outbox4j.internal") {

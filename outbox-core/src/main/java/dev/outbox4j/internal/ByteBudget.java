@@ -1,7 +1,7 @@
 package dev.outbox4j.internal;
 
 /** How many payload bytes a subscriber may hold. */
-final class ByteBudget {
+public final class ByteBudget {
   private static final long MOST = 32L << 20;
 
   /** One part of the heap in so many. */
@@ -10,12 +10,12 @@ final class ByteBudget {
   private ByteBudget() {}
 
   /** Returns the bytes for claimed rows: 32 MiB, or a sixteenth of a small heap. */
-  static long claimed() {
+  public static long claimed() {
     return Math.min(MOST, Math.max(1, Runtime.getRuntime().maxMemory() / HEAP_SHARE));
   }
 
   /** Returns the bytes for rows that cannot be written and wait, beside the former. */
-  static long held() {
+  public static long held() {
     return claimed() / 4;
   }
 }

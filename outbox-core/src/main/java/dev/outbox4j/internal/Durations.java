@@ -3,13 +3,13 @@ package dev.outbox4j.internal;
 import java.time.Duration;
 
 /** Durations as nanoseconds. */
-final class Durations {
+public final class Durations {
   private static final Duration LONGEST = Duration.ofDays(365);
 
   private Durations() {}
 
   /** Returns at most a year, which no wait outlasts. */
-  static long saturatedNanos(Duration duration) {
+  public static long saturatedNanos(Duration duration) {
     return duration.compareTo(LONGEST) > 0 ? LONGEST.toNanos() : duration.toNanos();
   }
 }

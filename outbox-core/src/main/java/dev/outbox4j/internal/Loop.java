@@ -12,9 +12,9 @@ import java.util.function.Consumer;
  * <p>Whoever interrupts the thread means: look again. So an interrupt ends no wait for good and
  * never ends the loop.
  */
-final class Loop {
+public final class Loop {
   /** What a step returns to end the loop. */
-  static final long END = -1;
+  public static final long END = -1;
 
   private static final long LAST_DITCH = TimeUnit.MILLISECONDS.toNanos(100);
 
@@ -28,7 +28,7 @@ final class Loop {
 
   /** One step. */
   @FunctionalInterface
-  interface Step {
+  public interface Step {
     /**
      * Takes the step on the loop's thread.
      *
@@ -46,48 +46,48 @@ final class Loop {
    * @param step what to repeat
    * @param failed told what a step threw; may itself fail
    */
-  Loop(EngineThreads threads, String name, Step step, Consumer<Throwable> failed) {
+  public Loop(EngineThreads threads, String name, Step step, Consumer<Throwable> failed) {
     this.thread = threads.newThread(this::run, name);
     this.step = step;
     this.failed = failed;
   }
 
-  void start() {
+  public void start() {
     thread.start();
   }
 
   /** Tells the steps to come to an end, and ends the pause under way. */
-  void stop() {
+  public void stop() {
     stopping = true;
     signal();
     LockSupport.unpark(thread);
   }
 
   /** Stops, and interrupts the step under way. */
-  void interrupt() {
+  public void interrupt() {
     stop();
     thread.interrupt();
   }
 
   /** Ends the loop after the step under way, which is interrupted. */
-  void abandon() {
+  public void abandon() {
     abandoned = true;
     interrupt();
   }
 
-  boolean stopping() {
+  public boolean stopping() {
     return stopping;
   }
 
   /** Ends the wait under way, or the next one; from any thread. */
-  void signal() {
+  public void signal() {
     if (signalled.compareAndSet(false, true)) {
       LockSupport.unpark(thread);
     }
   }
 
   /** Waits for the loop to end; false if the deadline passed before. */
-  boolean join(long deadline) {
+  public boolean join(long deadline) {
     boolean interrupted = false;
     try {
       while (thread.isAlive()) {
@@ -110,7 +110,7 @@ final class Loop {
   }
 
   /** Waits without hearing signals, which stay pending; a stop that comes meanwhile ends it. */
-  void pause(long nanos) {
+  public void pause(long nanos) {
     boolean stoppingBefore = stopping;
     long until = System.nanoTime() + nanos;
     for (long left = nanos;

@@ -3,10 +3,10 @@ package dev.outbox4j.internal;
 import org.jspecify.annotations.Nullable;
 
 /** Replaces line breaks and control characters, so that foreign text cannot forge a log line. */
-final class OneLine {
+public final class OneLine {
   private OneLine() {}
 
-  static String of(@Nullable String text) {
+  public static String of(@Nullable String text) {
     if (text == null) {
       return "null";
     }

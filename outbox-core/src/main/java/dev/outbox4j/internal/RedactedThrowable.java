@@ -8,7 +8,7 @@ import java.util.Set;
  * A throwable without its messages, for logs: classes and stack traces of what user code threw and
  * of its causes. The messages may quote a payload, so only the exception renderer sees them.
  */
-final class RedactedThrowable extends Throwable {
+public final class RedactedThrowable extends Throwable {
   private static final long serialVersionUID = 1L;
   private static final int MOST = 100;
 
@@ -26,7 +26,7 @@ final class RedactedThrowable extends Throwable {
     }
   }
 
-  static Throwable of(Throwable thrown) {
+  public static Throwable of(Throwable thrown) {
     Set<Throwable> seen = Collections.newSetFromMap(new IdentityHashMap<>());
     seen.add(thrown);
     return new RedactedThrowable(thrown, seen);

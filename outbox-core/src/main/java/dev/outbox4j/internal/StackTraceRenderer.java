@@ -17,7 +17,7 @@ public final class StackTraceRenderer implements ExceptionRenderer {
   }
 
   /** Renders at least so many characters, if there are, and not many more. */
-  String render(Throwable failure, int enough) {
+  public String render(Throwable failure, int enough) {
     StringBuilder text = new StringBuilder();
     List<Throwable> causes = Causes.of(failure);
     if (causes.size() > 1) {

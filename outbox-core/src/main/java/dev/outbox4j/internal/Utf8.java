@@ -31,7 +31,7 @@ public final class Utf8 {
   }
 
   /** Returns the start of a storable text that fits so many bytes in UTF-8, in whole characters. */
-  static String prefix(String text, int maxBytes) {
+  public static String prefix(String text, int maxBytes) {
     byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
     int end = Math.max(0, Math.min(bytes.length, maxBytes));
     while (end > 0 && end < bytes.length && (bytes[end] & 0xC0) == 0x80) {

@@ -11,7 +11,7 @@ import org.slf4j.event.Level;
  * Rate-limited log lines: of one subject so many a minute, and then how many were left out.
  * Thread-safe.
  */
-final class Warnings {
+public final class Warnings {
   private static final int A_MINUTE = 10;
   private static final long MINUTE = TimeUnit.MINUTES.toNanos(1);
   private static final int MOST_SUBJECTS = 200;
@@ -19,7 +19,7 @@ final class Warnings {
   private final String subscriber;
   private final Map<String, Subject> subjects = new ConcurrentHashMap<>();
 
-  Warnings(String subscriber) {
+  public Warnings(String subscriber) {
     this.subscriber = subscriber;
   }
 
@@ -46,11 +46,11 @@ final class Warnings {
     }
   }
 
-  void warn(Logger log, String subject, String text, @Nullable Object... arguments) {
+  public void warn(Logger log, String subject, String text, @Nullable Object... arguments) {
     say(log, Level.WARN, subject, text, arguments);
   }
 
-  void error(Logger log, String subject, String text, @Nullable Object... arguments) {
+  public void error(Logger log, String subject, String text, @Nullable Object... arguments) {
     say(log, Level.ERROR, subject, text, arguments);
   }
 

@@ -1,4 +1,7 @@
-/** The engine. Not API: anything here may change in any release. */
+/**
+ * What the parts of the engine have in common: loops, threads, waits, texts. Not API: anything here
+ * and below may change in any release.
+ */
 @NullMarked
 package dev.outbox4j.internal;
 

@@ -1,0 +1,157 @@
+package dev.outbox4j.internal.claim;
+
+import dev.outbox4j.SubscriberHealth;
+import dev.outbox4j.internal.state.EngineHealth;
+import dev.outbox4j.internal.state.Events;
+import dev.outbox4j.spi.NotificationSource;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Passes on the notifications that concern this subscriber, and knows whether any can come. A
+ * notification for a queue concerns it only while it is on watch there. Thread-safe.
+ */
+public final class ListenState implements NotificationSource.Listener {
+  private static final Logger log = LoggerFactory.getLogger(ListenState.class);
+
+  private final String subscriber;
+  private final String byName;
+  private final @Nullable NotificationSource source;
+  private final Events events;
+  private final EngineHealth health;
+  private volatile Runnable signal = () -> {};
+
+  private final Set<String> watched = ConcurrentHashMap.newKeySet();
+  private final AtomicInteger epoch = new AtomicInteger();
+  private volatile boolean called;
+  private volatile boolean up;
+  private volatile boolean wasUp;
+  private volatile boolean reported;
+  private volatile boolean closed;
+  private NotificationSource.@Nullable Subscription subscription; // guarded by this
+
+  public ListenState(
+      String subscriber,
+      String owner,
+      @Nullable NotificationSource source,
+      Events events,
+      EngineHealth health) {
+    this.subscriber = subscriber;
+    this.byName = NotificationSource.BY_NAME + owner;
+    this.source = source;
+    this.events = events;
+    this.health = health;
+  }
+
+  /** Sets what wakes the fetcher. */
+  void signal(Runnable signal) {
+    this.signal = signal;
+  }
+
+  public void open(String channel) {
+    if (source == null) {
+      return;
+    }
+    NotificationSource.Subscription opened = source.listen(channel, this);
+    synchronized (this) {
+      if (!closed) {
+        subscription = opened;
+        return;
+      }
+    }
+    opened.close(); // stopped meanwhile
+  }
+
+  /** Says whether notifications for a queue are to be heard. */
+  void watch(String queue, boolean heard) {
+    if (heard) {
+      watched.add(queue);
+    } else {
+      watched.remove(queue);
+    }
+  }
+
+  /** Tells, once, that another subscriber has woken this one by name. */
+  boolean takeCalled() {
+    if (!called) {
+      return false;
+    }
+    called = false;
+    return true;
+  }
+
+  /** Returns how often LISTEN came into force. */
+  int epoch() {
+    return epoch.get();
+  }
+
+  boolean up() {
+    return up;
+  }
+
+  public SubscriberHealth.Listener state() {
+    if (source == null) {
+      return SubscriberHealth.Listener.NONE;
+    }
+    return up ? SubscriberHealth.Listener.UP : SubscriberHealth.Listener.DOWN;
+  }
+
+  @Override
+  public void connected() {
+    boolean again = wasUp;
+    if (reported) {
+      log.info("[{}] LISTEN is in force again", subscriber);
+    }
+    reported = false;
+    wasUp = true;
+    epoch.incrementAndGet();
+    up = true;
+    signal.run(); // what was committed while nobody listened
+    events.listenerConnected(again);
+  }
+
+  @Override
+  public void notified(String payload) {
+    if (payload.equals(byName)) {
+      called = true;
+      signal.run();
+    } else if (payload.isEmpty() || watched.contains(payload)) {
+      signal.run();
+    }
+  }
+
+  @Override
+  public void disconnected(Throwable cause) {
+    boolean lost = up; // else one more attempt to come back has failed
+    up = false;
+    if (!reported) {
+      reported = true;
+      log.warn(
+          "[{}] LISTEN is not in force, the subscriber polls meanwhile: {}",
+          subscriber,
+          EngineHealth.words(cause));
+    }
+    health.noted("listen: " + EngineHealth.words(cause));
+    if (lost) {
+      signal.run(); // a wait that counted on notifications is too long now
+    }
+    events.listenerDisconnected(cause);
+  }
+
+  public void close() {
+    NotificationSource.Subscription open;
+    synchronized (this) {
+      closed = true;
+      open = subscription;
+      subscription = null;
+    }
+    if (open != null) {
+      open.close();
+    }
+    up = false;
+  }
+}

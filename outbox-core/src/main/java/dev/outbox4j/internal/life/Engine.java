@@ -1,0 +1,225 @@
+package dev.outbox4j.internal.life;
+
+import dev.outbox4j.SubscriberHealth;
+import dev.outbox4j.SubscriberState;
+import dev.outbox4j.internal.ByteBudget;
+import dev.outbox4j.internal.EngineThreads;
+import dev.outbox4j.internal.Warnings;
+import dev.outbox4j.internal.claim.Fetcher;
+import dev.outbox4j.internal.claim.ListenState;
+import dev.outbox4j.internal.lease.LeaseKeeper;
+import dev.outbox4j.internal.lease.RowLeases;
+import dev.outbox4j.internal.run.DeliveryTask;
+import dev.outbox4j.internal.run.HandlerTimeouts;
+import dev.outbox4j.internal.run.OutcomeApplier;
+import dev.outbox4j.internal.run.Rows;
+import dev.outbox4j.internal.run.StuckWorkers;
+import dev.outbox4j.internal.run.WorkerPool;
+import dev.outbox4j.internal.settings.SubscriberSettings;
+import dev.outbox4j.internal.settle.Completer;
+import dev.outbox4j.internal.state.Buffer;
+import dev.outbox4j.internal.state.ClaimedBatch;
+import dev.outbox4j.internal.state.ConnectionBudget;
+import dev.outbox4j.internal.state.EngineHealth;
+import dev.outbox4j.internal.state.Events;
+import dev.outbox4j.internal.state.HeldRow;
+import dev.outbox4j.internal.state.HeldRows;
+import dev.outbox4j.internal.state.Permits;
+import dev.outbox4j.internal.state.Prefetch;
+import dev.outbox4j.internal.state.Room;
+import dev.outbox4j.internal.state.Shared;
+import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * One run of a subscriber, from start to stop: makes the parts, owns their loops, and drains them
+ * in order.
+ */
+public final class Engine implements Lifecycle.Run {
+  private static final Logger log = LoggerFactory.getLogger(Engine.class);
+
+  /** What writing the last outcomes and giving rows back may take beyond the graceful timeout. */
+  private static final long FLUSH_NANOS = TimeUnit.SECONDS.toNanos(2);
+
+  /** What the renewal under way may take after that. */
+  private static final long LAST_RENEWAL_NANOS = TimeUnit.SECONDS.toNanos(1);
+
+  private static final long LAST_EVENTS_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
+
+  private final SubscriberSettings settings;
+  private final Shared shared;
+  private final Buffer buffer;
+  private final Completer completer;
+  private final WorkerPool pool;
+  private final ListenState listen;
+  private final Fetcher fetcher;
+  private final StuckWorkers stuck;
+  private final LeaseKeeper keeper;
+  private final HandlerTimeouts timeouts;
+
+  Engine(SubscriberSettings settings, String owner, EngineThreads threads) {
+    this.settings = settings;
+    String name = settings.name();
+    int batchSize = settings.claiming().batchSize();
+    Permits permits = new Permits(settings.work().workers());
+    HeldRows registry = new HeldRows();
+    this.buffer = new Buffer();
+    Prefetch prefetch = new Prefetch(permits.total(), batchSize);
+    Room room = new Room(registry, buffer, permits, prefetch, batchSize, ByteBudget.claimed());
+    Events events = new Events(name, threads, settings.observers());
+    this.shared =
+        new Shared(
+            name,
+            threads,
+            new ConnectionBudget(
+                settings.claiming().lease(),
+                settings.store().networkTimeout(),
+                settings.connections()),
+            registry,
+            room,
+            new EngineHealth(name, events),
+            events,
+            new Warnings(name));
+    this.completer = new Completer(settings, shared);
+    OutcomeApplier outcomes = new OutcomeApplier(name, settings.failing());
+    DeliveryTask task = new DeliveryTask(settings, outcomes, completer, shared);
+    this.pool = new WorkerPool(settings, shared, permits, buffer, prefetch, task);
+    this.listen = new ListenState(name, owner, settings.source(), events, shared.health());
+    this.fetcher =
+        new Fetcher(
+            settings,
+            owner,
+            shared,
+            new Rows(buffer, pool, prefetch),
+            completer,
+            listen,
+            System::nanoTime);
+    this.timeouts = new HandlerTimeouts(settings, shared, completer, outcomes);
+    this.stuck =
+        new StuckWorkers(
+            name,
+            registry,
+            permits.total(),
+            () -> pool.running() >= permits.total(),
+            System.nanoTime());
+    this.keeper =
+        new LeaseKeeper(
+            settings,
+            shared,
+            List.of(new RowLeases(settings, shared, completer, prefetch)),
+            timeouts,
+            stuck);
+  }
+
+  @Override
+  public void start() {
+    listen.open(settings.store().channel()); // first: if the source refuses, nothing has begun
+    try {
+      shared.events().start();
+      completer.start();
+      keeper.start();
+      fetcher.start();
+    } catch (Error noThread) { // the machine has no more of them: end those that began
+      drain();
+      throw noThread;
+    }
+  }
+
+  /**
+   * Drains; returns true if nothing was left behind. Each wait is bounded, so that a database which
+   * does not answer cannot hold up the stop; what hangs then ends behind it.
+   */
+  @Override
+  public boolean drain() {
+    long deadline = System.nanoTime() + settings.stopping().gracefulTimeout().toNanos();
+    fetcher.stop();
+    fetcher.giveBack(buffer.close());
+    boolean quiet = pool.awaitQuiet(deadline, timeouts::deciding);
+    if (!quiet) {
+      completer.acksOnly();
+    }
+    pool.shutdown(!quiet);
+    timeouts.shutdown();
+    boolean fetched = fetcher.join(deadline + FLUSH_NANOS);
+    completer.stop();
+    boolean flushed =
+        completer.join(Math.max(deadline + FLUSH_NANOS, System.nanoTime() + FLUSH_NANOS / 8));
+    if (!flushed) {
+      completer.giveUp();
+    }
+    keeper.stop();
+    keeper.join(System.nanoTime() + LAST_RENEWAL_NANOS);
+    listen.close();
+    int left = shared.registry().rows() + completer.parked();
+    boolean clean = fetched && quiet && flushed && left == 0;
+    if (!clean) {
+      log.warn(
+          "[{}] drain ended with {}; handlers finished: {}, outcomes written and rows given back: {},"
+              + " last claim answered: {}, graceful timeout {}",
+          settings.name(),
+          left == 0
+              ? "no row left, but not in time"
+              : left
+                  + " row(s) left to the end of their lease ("
+                  + settings.claiming().lease()
+                  + ")",
+          quiet,
+          flushed,
+          fetched,
+          settings.stopping().gracefulTimeout());
+      if (!quiet || !flushed || !fetched) {
+        shared.events().drainTimedOut(left);
+      }
+    }
+    shared.events().stop(System.nanoTime() + LAST_EVENTS_NANOS);
+    return clean;
+  }
+
+  SubscriberHealth health(SubscriberState state) {
+    EngineHealth.Failure failure = shared.health().lastFailure();
+    return new SubscriberHealth(
+        settings.name(),
+        state,
+        Optional.ofNullable(shared.health().lastClaimAt()),
+        Optional.ofNullable(failure).map(EngineHealth.Failure::at),
+        Optional.ofNullable(failure).map(EngineHealth.Failure::text),
+        shared.health().failing() || shared.connections().hanging(),
+        listen.state(),
+        shared.registry().rows(),
+        pool.running(),
+        oldest(),
+        stuck.stuckFor(System.nanoTime()),
+        completer.deadLettersWaiting());
+  }
+
+  private Optional<SubscriberHealth.InFlight> oldest() {
+    HeldRow oldest = null;
+    for (ClaimedBatch batch : shared.registry().batches()) {
+      HeldRow first = batch.firstLeft();
+      if (first != null && (oldest == null || batch.claimedAt() - oldest.batch().claimedAt() < 0)) {
+        oldest = first;
+      }
+    }
+    return Optional.ofNullable(oldest)
+        .map(
+            row ->
+                new SubscriberHealth.InFlight(
+                    row.queue(),
+                    row.id(),
+                    Optional.ofNullable(row.typeOrNull()),
+                    Duration.ofNanos(System.nanoTime() - row.batch().claimedAt())));
+  }
+
+  @Override
+  public void stopped() {
+    shared.events().stopped();
+  }
+
+  Events events() {
+    return shared.events();
+  }
+}

@@ -1,0 +1,220 @@
+package dev.outbox4j.internal.run;
+
+import dev.outbox4j.SubscriberEvents;
+import dev.outbox4j.internal.RedactedThrowable;
+import dev.outbox4j.internal.settings.HandlerTable;
+import dev.outbox4j.internal.settings.SubscriberSettings;
+import dev.outbox4j.internal.settle.Completer;
+import dev.outbox4j.internal.settle.FailureLog;
+import dev.outbox4j.internal.state.Events;
+import dev.outbox4j.internal.state.HandlerRun;
+import dev.outbox4j.internal.state.HeldRow;
+import dev.outbox4j.internal.state.Settlement;
+import dev.outbox4j.internal.state.Shared;
+import dev.outbox4j.spi.UndecodableException;
+import java.time.Duration;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Runs the handler of one row and hands its outcome to the completer. Thread-safe. */
+public final class DeliveryTask {
+  private static final Logger log = LoggerFactory.getLogger(DeliveryTask.class);
+
+  private static final Settlement AFTER_TROUBLE =
+      new Settlement.Retry(Duration.ofSeconds(30), "the subscriber was in trouble");
+
+  private final SubscriberSettings settings;
+  private final String subscriber;
+  private final HandlerTable handlers;
+  private final OutcomeApplier outcomes;
+  private final Completer completer;
+  private final Events events;
+  private final FailureLog failures;
+
+  public DeliveryTask(
+      SubscriberSettings settings, OutcomeApplier outcomes, Completer completer, Shared shared) {
+    this.settings = settings;
+    this.subscriber = settings.name();
+    this.handlers = settings.handlers();
+    this.outcomes = outcomes;
+    this.completer = completer;
+    this.events = shared.events();
+    this.failures = new FailureLog(shared.warnings());
+  }
+
+  /**
+   * Runs a row on the calling thread.
+   *
+   * @param whenDone run once the handler's work has ended, if that is not yet so on return
+   * @param foreignThread whether the thread is of a user's executor, whose interrupts count
+   * @return true if the handler's work has ended, false if its stage is pending
+   */
+  boolean run(HeldRow row, Runnable whenDone, boolean foreignThread) {
+    long now = System.nanoTime();
+    if (row.leaseOver(now)) {
+      if (row.withdraw()) {
+        completer.abandon(row, SubscriberEvents.Phase.DISPATCH);
+      }
+      return true;
+    }
+    HandlerRun run = row.start(now);
+    if (run == null) {
+      return true;
+    }
+    try {
+      return HandlerThread.run(settings, () -> dispatch(run, whenDone));
+    } catch (
+        Throwable unexpected) { // such as OutOfMemoryError in our own code: the row must not hang
+      endInTrouble(run, unexpected);
+      return true;
+    } finally {
+      run.awaitInterrupt();
+      if (run.expired() || !foreignThread) {
+        Thread.interrupted(); // it was meant for this message, not for the next one
+      }
+    }
+  }
+
+  @SuppressWarnings("try") // the log context is there to be closed
+  private boolean dispatch(HandlerRun run, Runnable whenDone) {
+    HeldRow row = run.row();
+    if (row.deliveries() > settings.failing().maxDeliveries(row.typeOrNull())) {
+      end(run, outcomes.tooManyDeliveries(row));
+      return true;
+    }
+    HandlerTable.Route<?> route = handlers.route(row.typeOrNull());
+    if (route == null) {
+      end(run, outcomes.threw(row, OutcomeApplier.noHandler(row.typeOrNull())));
+      return true;
+    }
+    HandlerTable.Call call;
+    try {
+      call = route.prepare(row.delivery());
+    } catch (UndecodableException undecodable) {
+      end(run, outcomes.undecodable(row, undecodable));
+      return true;
+    } catch (Throwable failure) { // this attempt failed, the bytes may be good
+      end(run, outcomes.codecFailed(row, failure));
+      return true;
+    }
+    if (!events.isEmpty()) {
+      Duration age = row.history().age().plusNanos(System.nanoTime() - row.batch().claimedAt());
+      events.dispatched(row, age);
+    }
+    Object result;
+    try (LogContext context = LogContext.of(row)) {
+      result = call.run();
+    } catch (Throwable thrown) { // an Error is this message's failure, not the subscriber's
+      return settle(run, null, thrown);
+    }
+    if (result instanceof CompletionStage<?> stage) {
+      return settleLater(run, stage, whenDone);
+    }
+    return settle(run, result, null);
+  }
+
+  private boolean settleLater(HandlerRun run, CompletionStage<?> stage, Runnable whenDone) {
+    PendingStage pending = new PendingStage(whenDone);
+    run.goesOnWithoutThread(pending::ended);
+    if (!run.isRunning()) {
+      run.awaitInterrupt(); // it came before the stage, which nobody may ever complete
+      pending.ended();
+    }
+    try {
+      stage.whenComplete((value, thrown) -> completed(run, value, thrown, pending));
+    } catch (Throwable refused) { // a stage of the user's own
+      endInTrouble(run, refused);
+      pending.ended();
+    }
+    return pending.leaveThread();
+  }
+
+  private void completed(
+      HandlerRun run, @Nullable Object value, @Nullable Throwable thrown, PendingStage pending) {
+    try {
+      HandlerThread.run(settings, () -> settle(run, value, thrown));
+    } catch (Throwable unexpected) { // swallowed by the stage: the row must not hang
+      endInTrouble(run, unexpected);
+    } finally {
+      pending.ended();
+    }
+  }
+
+  private boolean settle(HandlerRun run, @Nullable Object value, @Nullable Throwable thrown) {
+    HeldRow row = run.row();
+    handled(run, thrown);
+    if (!run.isRunning()) { // the timeout decides, and asks the policy
+      dropped(run);
+      return true;
+    }
+    end(run, thrown == null ? outcomes.returned(row, value) : outcomes.threw(row, thrown));
+    return true;
+  }
+
+  /**
+   * Frees a permit once, when the stage has ended and the handler's thread is done with it as well:
+   * there are no more threads than permits.
+   */
+  private static final class PendingStage {
+    private enum State {
+      ON_THREAD,
+      ENDED_ON_THREAD,
+      PENDING,
+      ENDED
+    }
+
+    private final AtomicReference<State> state = new AtomicReference<>(State.ON_THREAD);
+    private final Runnable freePermit;
+
+    PendingStage(Runnable freePermit) {
+      this.freePermit = freePermit;
+    }
+
+    /** The stage is complete, or the timeout gave it up. */
+    void ended() {
+      if (!state.compareAndSet(State.ON_THREAD, State.ENDED_ON_THREAD)
+          && state.compareAndSet(State.PENDING, State.ENDED)) {
+        freePermit.run();
+      }
+    }
+
+    /** Returns true if the stage has ended, so that the thread keeps the permit. */
+    boolean leaveThread() {
+      return !state.compareAndSet(State.ON_THREAD, State.PENDING);
+    }
+  }
+
+  private void handled(HandlerRun run, @Nullable Throwable failure) {
+    HeldRow row = run.row();
+    failures.thrown(row, failure);
+    if (!events.isEmpty()) {
+      Duration took = Duration.ofNanos(System.nanoTime() - run.startedAt());
+      events.handled(row, took, failure);
+    }
+  }
+
+  private void endInTrouble(HandlerRun run, Throwable trouble) {
+    end(run, AFTER_TROUBLE); // first, since in such trouble logging may fail as well
+    log.error(
+        "[{}] {} could not be handled; it is retried",
+        subscriber,
+        run.row(),
+        RedactedThrowable.of(trouble));
+  }
+
+  private void end(HandlerRun run, Settlement settlement) {
+    if (run.end()) {
+      run.row().decide(settlement);
+      completer.complete(run.row());
+    } else {
+      dropped(run);
+    }
+  }
+
+  private void dropped(HandlerRun run) {
+    log.debug("[{}] {} ended after its timeout; its outcome is dropped", subscriber, run.row());
+  }
+}

@@ -1,0 +1,79 @@
+package dev.outbox4j.internal.run;
+
+import dev.outbox4j.OutboxException;
+import dev.outbox4j.internal.Causes;
+import dev.outbox4j.internal.OneLine;
+import dev.outbox4j.internal.Utf8;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A failure in one line, for logs: classes and places. Messages of user code may quote a payload,
+ * so they are left out unless the user wants them.
+ */
+final class FailureWords {
+  private static final int MOST_BYTES = 500;
+  private static final List<String> OURS = List.of("dev.outbox4j.internal.", "dev.outbox4j.codec.");
+
+  private final boolean withMessages;
+
+  FailureWords(boolean withMessages) {
+    this.withMessages = withMessages;
+  }
+
+  /** The failure, and what is at its root; its class alone if it cannot be asked. */
+  String of(Throwable failure) {
+    try {
+      return wordsOf(failure);
+    } catch (Throwable broken) { // a class of the user's
+      return failure.getClass().getName();
+    }
+  }
+
+  private String wordsOf(Throwable failure) {
+    if (isOurs(failure)) {
+      return bounded(failure.getMessage());
+    }
+    List<Throwable> causes = Causes.of(failure);
+    Throwable root = causes.get(causes.size() - 1);
+    return root == failure ? one(failure) : one(failure) + ", caused by " + one(root);
+  }
+
+  /** A text that user code gave, or what may be said in its place. */
+  String of(String text, String instead) {
+    return withMessages ? bounded(text) : instead;
+  }
+
+  private String one(Throwable failure) {
+    StackTraceElement[] trace = failure.getStackTrace();
+    String place =
+        trace.length == 0
+            ? ""
+            : " at " + trace[0].getClassName() + "." + trace[0].getMethodName() + line(trace[0]);
+    return failure.getClass().getName() + message(failure) + place;
+  }
+
+  private static String line(StackTraceElement frame) {
+    return frame.getLineNumber() < 0 ? "" : ":" + frame.getLineNumber();
+  }
+
+  private String message(Throwable failure) {
+    if (!withMessages) {
+      return "";
+    }
+    String message = failure.getMessage();
+    return message == null ? "" : " (" + bounded(message) + ")";
+  }
+
+  /** Whether the library made it: user code may throw the same classes with any text. */
+  private static boolean isOurs(Throwable failure) {
+    StackTraceElement[] trace = failure.getStackTrace();
+    return failure instanceof OutboxException
+        && trace.length > 0
+        && OURS.stream().anyMatch(trace[0].getClassName()::startsWith);
+  }
+
+  private static String bounded(@Nullable String text) {
+    return Utf8.bounded(OneLine.of(text), MOST_BYTES);
+  }
+}

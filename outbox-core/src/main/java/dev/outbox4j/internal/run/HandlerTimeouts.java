@@ -1,0 +1,135 @@
+package dev.outbox4j.internal.run;
+
+import dev.outbox4j.internal.RedactedThrowable;
+import dev.outbox4j.internal.settings.SubscriberSettings;
+import dev.outbox4j.internal.settle.Completer;
+import dev.outbox4j.internal.state.ClaimedBatch;
+import dev.outbox4j.internal.state.HandlerRun;
+import dev.outbox4j.internal.state.HeldRow;
+import dev.outbox4j.internal.state.Settlement;
+import dev.outbox4j.internal.state.Shared;
+import java.time.Duration;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Ends handlers that run past their timeout. The lease keeper finds and interrupts them; what comes
+ * of the message is decided on other threads, since the retry policy and the exception renderer are
+ * user code and may block.
+ */
+public final class HandlerTimeouts {
+  private static final Logger log = LoggerFactory.getLogger(HandlerTimeouts.class);
+
+  private static final int MOST_THREADS = 32;
+  private static final Settlement WITHOUT_POLICY =
+      new Settlement.Retry(Duration.ofSeconds(30), "the handler ran longer than handlerTimeout");
+
+  private final Shared shared;
+  private final Completer completer;
+  private final OutcomeApplier outcomes;
+  private final @Nullable Duration timeout;
+  private final AtomicInteger deciding = new AtomicInteger();
+  private final ExecutorService deciders;
+
+  public HandlerTimeouts(
+      SubscriberSettings settings, Shared shared, Completer completer, OutcomeApplier outcomes) {
+    this.shared = shared;
+    this.completer = completer;
+    this.outcomes = outcomes;
+    this.timeout = settings.work().handlerTimeout();
+    int threads = Math.min(MOST_THREADS, settings.work().workers());
+    this.deciders =
+        Executors.newFixedThreadPool(
+            threads, task -> shared.threads().newDaemon(task, "handler-timeout"));
+  }
+
+  /** Returns how fine the timeout is to be watched, or a day if there is none. */
+  public long finest() {
+    return timeout == null ? TimeUnit.DAYS.toNanos(1) : timeout.toNanos() / 8;
+  }
+
+  /** Returns how many runs were taken away and are not decided yet. */
+  public int deciding() {
+    return deciding.get();
+  }
+
+  public void endOverdue(long now) {
+    if (timeout == null) {
+      return;
+    }
+    for (ClaimedBatch batch : shared.registry().batches()) {
+      for (int i = 0; i < batch.size(); i++) {
+        HeldRow row = batch.at(i);
+        HandlerRun run = row == null ? null : row.running();
+        if (run != null && now - run.startedAt() > timeout.toNanos()) {
+          expire(run);
+        }
+      }
+    }
+  }
+
+  private void expire(HandlerRun run) {
+    deciding.incrementAndGet(); // before the handler's permit can be free
+    boolean handedOn = false;
+    try {
+      if (run.expire()) {
+        try {
+          deciders.execute(() -> decide(run));
+        } catch (RuntimeException | Error noThread) { // the machine has no more of them
+          end(run, WITHOUT_POLICY);
+        }
+        handedOn = true;
+      }
+    } finally {
+      if (!handedOn) {
+        deciding.decrementAndGet();
+      }
+    }
+  }
+
+  private void decide(HandlerRun run) {
+    Settlement settlement = WITHOUT_POLICY;
+    try {
+      settlement =
+          outcomes.timedOut(
+              run.row(),
+              new TimeoutException(
+                  "the handler ran longer than handlerTimeout "
+                      + timeout
+                      + " and was interrupted; look at what it waits for, or set a longer handlerTimeout"));
+    } catch (Throwable broken) { // the row must not hang
+      log.error(
+          "[{}] the outcome of {} could not be decided; it is retried",
+          shared.subscriber(),
+          run.row(),
+          RedactedThrowable.of(broken));
+    }
+    try {
+      shared.events().handlerTimedOut(run.row()); // before what comes of it
+    } finally {
+      end(run, settlement);
+    }
+  }
+
+  /** Hands the outcome on, and only then frees the permit: a drain takes that for a sign. */
+  private void end(HandlerRun run, Settlement settlement) {
+    try {
+      run.row().decide(settlement);
+      completer.complete(run.row());
+    } finally {
+      deciding.decrementAndGet();
+      run.freePermit();
+    }
+  }
+
+  /** Ends the threads that decide; what a blocked one holds is left to the end of its lease. */
+  public void shutdown() {
+    deciders.shutdown();
+  }
+}

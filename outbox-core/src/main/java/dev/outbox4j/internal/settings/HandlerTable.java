@@ -1,0 +1,224 @@
+package dev.outbox4j.internal.settings;
+
+import dev.outbox4j.Delivery;
+import dev.outbox4j.OutboxException;
+import dev.outbox4j.Outcome;
+import dev.outbox4j.Payload;
+import dev.outbox4j.ResultHandler;
+import dev.outbox4j.TypeRef;
+import dev.outbox4j.TypedHandler;
+import dev.outbox4j.spi.PayloadCodec;
+import dev.outbox4j.spi.UndecodableException;
+import java.nio.charset.CharacterCodingException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.CompletionStage;
+import org.jspecify.annotations.Nullable;
+
+/** Which handler serves which message type. Immutable. */
+public final class HandlerTable {
+  private final Map<String, Route<?>> routes;
+  private final @Nullable Route<?> fallback;
+
+  private HandlerTable(Map<String, Route<?>> routes, @Nullable Route<?> fallback) {
+    this.routes = Map.copyOf(routes);
+    this.fallback = fallback;
+  }
+
+  /** A handler of any kind; gives an {@code Outcome}, a {@code CompletionStage} or null. */
+  @FunctionalInterface
+  interface Invocation<T> {
+    @Nullable Object call(T body, Delivery delivery) throws Exception;
+  }
+
+  /** A body type with its handler. */
+  public record Route<T>(
+      BodyType bodyType, @Nullable PayloadCodec codec, Invocation<T> invocation) {
+
+    /**
+     * Decodes.
+     *
+     * @throws UndecodableException if the bytes are at fault
+     * @throws Exception if anything else is
+     */
+    public Call prepare(Delivery delivery) throws Exception {
+      T body = cast(decode(delivery));
+      return () -> invocation.call(body, delivery);
+    }
+
+    private @Nullable Object decode(Delivery delivery) throws Exception {
+      Payload payload = delivery.payload();
+      if (bodyType.raw() == Payload.class) {
+        return payload;
+      }
+      if (bodyType.raw() == byte[].class) {
+        return payload.bytes();
+      }
+      if (bodyType.raw() == String.class) {
+        return text(payload);
+      }
+      return Objects.requireNonNull(codec, "codec")
+          .decode(payload, delivery.headers(), bodyType.type());
+    }
+
+    private static String text(Payload payload) {
+      try {
+        return payload.text();
+      } catch (CharacterCodingException notUtf8) {
+        throw new UndecodableException(
+            "payload of " + payload.size() + " bytes is not text in UTF-8", notUtf8);
+      }
+    }
+
+    @SuppressWarnings("unchecked") // checked but for type arguments, which are the codec's part
+    private T cast(@Nullable Object body) {
+      if (body == null) {
+        throw new OutboxException(
+            "The codec decoded the payload to null; it must throw UndecodableException instead");
+      }
+      if (!bodyType.raw().isInstance(body)) {
+        throw new OutboxException(
+            "The codec decoded the payload to "
+                + body.getClass().getName()
+                + " where "
+                + bodyType.name()
+                + " is expected");
+      }
+      return (T) body;
+    }
+  }
+
+  /** A handler with its body, ready to run. */
+  @FunctionalInterface
+  public interface Call {
+    @Nullable Object run() throws Exception;
+  }
+
+  /** {@return the route of a type, the fallback, or null if there is neither} */
+  public @Nullable Route<?> route(@Nullable String type) {
+    Route<?> own = type == null ? null : routes.get(type);
+    return own == null ? fallback : own;
+  }
+
+  /** Collects handlers; the codec may be set before or after them. */
+  public static final class Builder {
+    private final Map<String, Route<?>> routes = new HashMap<>();
+    private @Nullable Route<?> fallback;
+    private @Nullable PayloadCodec codec;
+
+    /** Sets the codec of all handlers. */
+    public void codec(PayloadCodec codec) {
+      this.codec = Objects.requireNonNull(codec, "codec");
+    }
+
+    /** Adds a handler that returns nothing. */
+    public <T> void add(String type, Class<T> bodyType, TypedHandler<T> handler) {
+      put(type, BodyType.of(bodyType), nothing(handler));
+    }
+
+    /** Adds a handler that returns nothing, of a body with type arguments. */
+    public <T> void add(String type, TypeRef<T> bodyType, TypedHandler<T> handler) {
+      put(type, BodyType.of(bodyType), nothing(handler));
+    }
+
+    /** Adds a handler that returns an outcome or a stage. */
+    public <T> void addReturning(String type, Class<T> bodyType, ResultHandler<T, ?> handler) {
+      put(type, BodyType.of(bodyType), result(handler));
+    }
+
+    /** Adds a handler that returns an outcome or a stage, of a body with type arguments. */
+    public <T> void addReturning(String type, TypeRef<T> bodyType, ResultHandler<T, ?> handler) {
+      put(type, BodyType.of(bodyType), result(handler));
+    }
+
+    /** Sets the handler of all other types, which returns nothing. */
+    public void fallback(TypedHandler<Payload> handler) {
+      putFallback(nothing(handler));
+    }
+
+    /** Sets the handler of all other types, which returns an outcome or a stage. */
+    public void fallbackReturning(ResultHandler<Payload, ?> handler) {
+      putFallback(result(handler));
+    }
+
+    private void putFallback(Invocation<Payload> invocation) {
+      if (fallback != null) {
+        throw new IllegalArgumentException("otherwise(...) is set already; set it once");
+      }
+      fallback = new Route<>(BodyType.of(Payload.class), null, invocation);
+    }
+
+    private <T> void put(String type, BodyType bodyType, Invocation<T> invocation) {
+      if (routes.putIfAbsent(type, new Route<>(bodyType, null, invocation)) != null) {
+        throw new IllegalArgumentException(
+            "Type '" + type + "' has a handler already; a type has one handler: call both from it");
+      }
+    }
+
+    private static <T> Invocation<T> nothing(TypedHandler<T> handler) {
+      Objects.requireNonNull(handler, "handler");
+      return (body, delivery) -> {
+        handler.handle(body, delivery);
+        return null;
+      };
+    }
+
+    private static <T> Invocation<T> result(ResultHandler<T, ?> handler) {
+      Objects.requireNonNull(handler, "handler");
+      return (body, delivery) -> settling(handler.handle(body, delivery));
+    }
+
+    /** Anything else is no decision, or work that nobody waits for: it must not pass for an ack. */
+    private static Object settling(@Nullable Object result) {
+      if (result instanceof Outcome || result instanceof CompletionStage<?>) {
+        return result;
+      }
+      throw new OutboxException(
+          "The handler returned "
+              + (result == null ? "null" : "a value of " + result.getClass().getName())
+              + "; it must return an Outcome, a CompletionStage or nothing."
+              + " If the value does not matter, write braces: { handle(body); }");
+    }
+
+    /** Tells whether a handler serves messages of this type. */
+    public boolean serves(String type) {
+      return fallback != null || routes.containsKey(type);
+    }
+
+    /** {@return what is missing, in words for the user} */
+    public List<String> faults() {
+      List<String> faults = new ArrayList<>();
+      if (routes.isEmpty() && fallback == null) {
+        faults.add("there is no handler; add on(...) or otherwise(...)");
+      }
+      if (codec == null) {
+        routes.forEach(
+            (type, route) -> {
+              if (route.bodyType().needsCodec()) {
+                faults.add(
+                    "type '"
+                        + type
+                        + "' is decoded to "
+                        + route.bodyType().name()
+                        + " but there is no codec(...); set one, or take byte[], Payload or String");
+              }
+            });
+      }
+      return faults;
+    }
+
+    /** {@return the table} */
+    public HandlerTable build() {
+      Map<String, Route<?>> bound = new HashMap<>();
+      routes.forEach((type, route) -> bound.put(type, bind(route)));
+      return new HandlerTable(bound, fallback);
+    }
+
+    private <T> Route<T> bind(Route<T> route) {
+      return new Route<>(route.bodyType(), codec, route.invocation());
+    }
+  }
+}

@@ -1,0 +1,99 @@
+package dev.outbox4j.internal.settings;
+
+import dev.outbox4j.AckMode;
+import dev.outbox4j.ExceptionRenderer;
+import dev.outbox4j.RetryPolicy;
+import dev.outbox4j.SubscriberEvents;
+import dev.outbox4j.spi.DeadLetterWriter;
+import dev.outbox4j.spi.NotificationSource;
+import dev.outbox4j.spi.OutboxStore;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Executor;
+import org.jspecify.annotations.Nullable;
+
+/** All settings of a subscriber, checked. */
+public record SubscriberSettings(
+    String name,
+    List<String> queues,
+    OutboxStore store,
+    @Nullable NotificationSource source,
+    @Nullable DeadLetterWriter deadLetters,
+    HandlerTable handlers,
+    List<SubscriberEvents> observers,
+    Work work,
+    Claiming claiming,
+    Failing failing,
+    Stopping stopping) {
+
+  /** {@return the pooled connections a subscriber holds at the peak: to claim, and to settle} */
+  public int connections() {
+    return 2;
+  }
+
+  /** {@return what observers may hear of} */
+  public SubscriberEvents.Setup setup() {
+    return new SubscriberEvents.Setup(
+        source != null,
+        deadLetters != null,
+        work.handlerTimeout() != null,
+        !failing.deliveries().equals(Deliveries.UNLIMITED));
+  }
+
+  /** How handlers run. */
+  public record Work(
+      int workers,
+      @Nullable Executor executor,
+      boolean virtualThreads,
+      @Nullable Duration handlerTimeout) {}
+
+  /** How rows are claimed and held. */
+  public record Claiming(
+      int batchSize, Duration lease, Duration minPoll, Duration maxPoll, Duration maxPollUnheard) {}
+
+  /** What happens on failure. */
+  public record Failing(
+      RetryPolicy retry,
+      Map<String, RetryPolicy> retryOfTypes,
+      boolean retryChosen,
+      AckMode ackMode,
+      Deliveries deliveries,
+      ExceptionRenderer renderer,
+      int maxExceptionBytes,
+      boolean logsMessages) {
+
+    /** Copies what may change. */
+    public Failing {
+      retryOfTypes = Map.copyOf(retryOfTypes);
+    }
+
+    /** {@return the policy for messages of a type} */
+    public RetryPolicy retry(@Nullable String type) {
+      return type == null ? retry : retryOfTypes.getOrDefault(type, retry);
+    }
+
+    /** {@return how often a row of a type may be claimed} */
+    public long maxDeliveries(@Nullable String type) {
+      return deliveries.most(retry(type).maxAttempts());
+    }
+  }
+
+  /**
+   * How often a row may be claimed.
+   *
+   * @param most so often; null for the attempts of its policy and the spare ones
+   * @param spare claims that are no attempts
+   */
+  public record Deliveries(@Nullable Integer most, int spare) {
+    /** As often as it takes. */
+    public static final Deliveries UNLIMITED = new Deliveries(Integer.MAX_VALUE, 0);
+
+    long most(int attempts) {
+      return most == null ? (long) attempts + spare : most;
+    }
+  }
+
+  /** How the subscriber stops. */
+  public record Stopping(Duration gracefulTimeout, boolean onShutdown) {}
+}

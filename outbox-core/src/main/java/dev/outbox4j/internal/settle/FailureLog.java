@@ -1,0 +1,90 @@
+package dev.outbox4j.internal.settle;
+
+import dev.outbox4j.internal.OneLine;
+import dev.outbox4j.internal.RedactedThrowable;
+import dev.outbox4j.internal.Warnings;
+import dev.outbox4j.internal.state.HeldRow;
+import dev.outbox4j.internal.state.Settlement;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Says in the log what a failure means for its message, in one line: which message, which attempt,
+ * why, and what comes next. A line for each attempt, but of one type so many a minute. Thread-safe.
+ */
+public final class FailureLog {
+  private static final Logger log = LoggerFactory.getLogger(FailureLog.class);
+
+  private final Warnings warnings;
+
+  public FailureLog(Warnings warnings) {
+    this.warnings = warnings;
+  }
+
+  /** The attempt failed, and the message comes again: it has been written so. */
+  void retried(HeldRow row, Settlement.Retry retry) {
+    Settlement.FailedAttempt attempt = retry.attempt();
+    if (attempt == null) {
+      return;
+    }
+    warnings.warn(
+        log,
+        "attempt " + row.typeOrNull(),
+        "message {} of queue '{}', {}: attempt {} of {} failed, the next comes in {} ms: {}",
+        row.id(),
+        OneLine.of(row.queue()),
+        row.typeInWords(),
+        row.attempt(),
+        attempt.most() == Integer.MAX_VALUE ? "any number" : attempt.most(),
+        retry.delay().toMillis(),
+        attempt.why());
+  }
+
+  /** The message has left the outbox for the dead letters. */
+  void moved(HeldRow row, Settlement.DeadLetter terminal, String place) {
+    terminal(row, terminal, "and is in " + place);
+  }
+
+  /** The message has left the outbox, and there are no dead letters. */
+  void deleted(HeldRow row, Settlement.DeadLetter terminal) {
+    terminal(
+        row,
+        terminal,
+        "and was DELETED with its " + row.bytes() + " bytes, as deleteTerminalFailures() says");
+  }
+
+  /** Whatever was to be written most likely was, by a statement whose answer was lost. */
+  void unanswered(HeldRow row) {
+    if (row.settlement() instanceof Settlement.DeadLetter terminal) {
+      terminal(row, terminal, "and has left the outbox, by a statement whose answer was lost");
+    }
+  }
+
+  private void terminal(HeldRow row, Settlement.DeadLetter terminal, String where) {
+    warnings.error(
+        log,
+        "terminal " + terminal.reason().code() + " " + row.typeOrNull(),
+        "message {} of queue '{}', {}, failed for good {} ({}, {} attempt(s), {} deliveries): {}",
+        row.id(),
+        OneLine.of(row.queue()),
+        row.typeInWords(),
+        where,
+        terminal.reason().code(),
+        terminal.attempts(),
+        row.deliveries(),
+        terminal.why());
+  }
+
+  /** What the attempt threw, for those who look closer. */
+  public void thrown(HeldRow row, @Nullable Throwable failure) {
+    if (failure == null || !log.isDebugEnabled()) {
+      return;
+    }
+    try {
+      log.debug("{} failed", row, RedactedThrowable.of(failure));
+    } catch (RuntimeException | Error unreadable) { // a class of the user's must not decide
+      log.debug("{} failed with {}", row, failure.getClass().getName());
+    }
+  }
+}

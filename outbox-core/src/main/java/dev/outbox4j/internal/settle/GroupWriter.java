@@ -1,0 +1,514 @@
+package dev.outbox4j.internal.settle;
+
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
+import dev.outbox4j.SubscriberEvents.Phase;
+import dev.outbox4j.internal.Backoff;
+import dev.outbox4j.internal.state.EngineHealth;
+import dev.outbox4j.internal.state.EngineHealth.Operation;
+import dev.outbox4j.internal.state.HeldRow;
+import dev.outbox4j.internal.state.HeldRows;
+import dev.outbox4j.internal.state.Shared;
+import dev.outbox4j.spi.Written;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Predicate;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Writes the settlements of one kind and one queue in groups. Confined to the completer's thread,
+ * but for {@link #waiting()} and {@link #parked()}.
+ *
+ * <p>One row must hold back no other. A row that another session has locked waits aside and is
+ * tried again. A group that the server refuses is halved until what is refused stands alone and
+ * waits aside, too; the search takes a bounded share of the thread's time and goes on a while later
+ * with the rows that are still untried. Rows that wait, but for those given back, stay under
+ * renewed leases; none of them counts against the room for claims; what exceeds the room for
+ * waiting is given to {@link Kind#tooMany}.
+ *
+ * <p>A failure that seems to concern the server and not a row is taken for one of a row when the
+ * same group has failed by it twice while others succeed.
+ */
+final class GroupWriter {
+  private static final Logger log = LoggerFactory.getLogger(GroupWriter.class);
+
+  /** What {@link #flush} returns if nothing is left to be tried. */
+  static final long NOTHING = TimeUnit.HOURS.toNanos(1);
+
+  private static final int MOST_HELD = 1_000;
+
+  /**
+   * A lock of less is nothing to tell of, and nothing is given up for it: a claim of another
+   * process locks rows for as long as it takes, if it comes to them just as they are leased.
+   */
+  private static final long SHORT_LOCK = TimeUnit.SECONDS.toNanos(2);
+
+  /** How many statements may be refused before the search for the refused rows pauses. */
+  private static final int MAX_REFUSALS = 24;
+
+  /** How long a search lasts, however fast or slow the server. */
+  private static final long LONGEST_SEARCH = TimeUnit.MILLISECONDS.toNanos(50);
+
+  /** Searching takes one part in so many of the thread's time, unless a statement takes long. */
+  private static final int COST_SHARE = 10;
+
+  private static final long SHORTEST_PAUSE = TimeUnit.MILLISECONDS.toNanos(10);
+  private static final long LONGEST_PAUSE = TimeUnit.SECONDS.toNanos(2);
+  private static final long LONGEST_ASIDE = TimeUnit.MINUTES.toNanos(2);
+
+  /** Answers lost in a row, while other statements succeed, that are taken for a row's fault. */
+  private static final int LOST_ANSWERS = 3;
+
+  private final Kind kind;
+  private final String queue;
+  private final Shared shared;
+  private final HeldRows registry;
+  private final EngineHealth health;
+  private final long mostHeldBytes;
+
+  /** To be tried now. A row leaves it only when it is settled or waits elsewhere. */
+  private final RowQueue fresh = new RowQueue();
+
+  /** Waiting for the search to go on; not refused alone. */
+  private final RowQueue untried = new RowQueue();
+
+  /** Waiting: refused alone, or locked by another session. */
+  private final RowQueue aside = new RowQueue();
+
+  /**
+   * Taken from one of these and not yet put into another, or settled: refused alone, but perhaps
+   * not by its own fault; or left by an Error.
+   */
+  private final RowQueue between = new RowQueue();
+
+  private final Backoff blockedBackoff = new Backoff();
+  private final Backoff asideBackoff = new Backoff();
+  private boolean blocked;
+  private long blockedUntil;
+  private long untriedDueAt;
+  private long asideDueAt;
+  private int searchSize;
+  private int failuresInRow;
+  private int lostInRow;
+  private long lostSince;
+  private boolean troubled;
+  private boolean triedWhileStopping;
+  private int parked;
+  private long heldBytes;
+  private volatile int waitingCount;
+  private volatile int parkedCount;
+
+  /** What is written, and what becomes of it. */
+  interface Kind {
+    Operation operation();
+
+    Phase phase();
+
+    int maxGroup();
+
+    /** Sends one statement. */
+    Written write(List<HeldRow> rows);
+
+    /** Rows were written. */
+    void written(List<HeldRow> rows);
+
+    /** There is no room for one more row to wait: takes the first of a queue out of it. */
+    void tooMany(RowQueue from);
+  }
+
+  GroupWriter(Kind kind, String queue, Shared shared, long mostHeldBytes) {
+    this.kind = kind;
+    this.queue = queue;
+    this.shared = shared;
+    this.registry = shared.registry();
+    this.health = shared.health();
+    this.mostHeldBytes = mostHeldBytes;
+    this.searchSize = kind.maxGroup();
+  }
+
+  void add(HeldRow row) {
+    fresh.addLast(row);
+  }
+
+  Operation operation() {
+    return kind.operation();
+  }
+
+  /** Returns how many rows wait because they could not be written. Thread-safe. */
+  int waiting() {
+    return waitingCount;
+  }
+
+  /** Returns how many of them do not count in the registry. */
+  int parked() {
+    return parkedCount;
+  }
+
+  /** Tells whether something could not be written and is still to be. */
+  boolean troubled() {
+    return troubled;
+  }
+
+  /**
+   * Tells whether nothing is left to write; when stopping, one more try of what waits is enough.
+   */
+  boolean idle(boolean stopping) {
+    return fresh.isEmpty()
+        && between.isEmpty()
+        && (held() == 0 || (stopping && triedWhileStopping && untried.isEmpty()));
+  }
+
+  private int held() {
+    return untried.size() + aside.size();
+  }
+
+  int fresh() {
+    return fresh.size();
+  }
+
+  /** Writes what there is and returns how long until it wants to try again. */
+  long flush(boolean stopping) {
+    fresh.addAll(between);
+    if (fresh.isEmpty() && held() == 0) {
+      return NOTHING;
+    }
+    long now = System.nanoTime();
+    boolean lastTry = stopping && !triedWhileStopping;
+    if (!blocked || now - blockedUntil >= 0 || lastTry) {
+      triedWhileStopping |= stopping;
+      attempt(now, lastTry);
+    }
+    if (blocked && kind.phase() == Phase.DEAD_LETTER) {
+      holdFresh(); // claims go on while the dead-letter table is broken
+    }
+    troubled = blocked || held() > 0;
+    parkedCount = parked;
+    waitingCount = held() + (blocked ? fresh.size() : 0);
+    return untilNext(System.nanoTime());
+  }
+
+  private long untilNext(long now) {
+    long wait = NOTHING;
+    if (blocked) {
+      return Math.max(1, blockedUntil - now);
+    }
+    if (!fresh.isEmpty()) {
+      wait = 0;
+    }
+    if (!untried.isEmpty()) {
+      wait = Math.min(wait, Math.max(1, untriedDueAt - now));
+    }
+    if (!aside.isEmpty()) {
+      wait = Math.min(wait, Math.max(1, asideDueAt - now));
+    }
+    return wait;
+  }
+
+  /** Rows tried by as many statements as may be refused in one go. */
+  private static final class Attempt {
+    final long begunAt;
+    boolean trouble;
+    boolean succeeded;
+    int refusals;
+
+    Attempt(long begunAt) {
+      this.begunAt = begunAt;
+    }
+
+    boolean stopped() {
+      return trouble
+          || refusals >= MAX_REFUSALS
+          || (refusals > 0 && System.nanoTime() - begunAt > LONGEST_SEARCH);
+    }
+  }
+
+  private void attempt(long now, boolean lastTry) {
+    Attempt attempt = new Attempt(now);
+    int asideBefore = aside.size();
+    boolean asideDue = asideBefore > 0 && (lastTry || now - asideDueAt >= 0);
+    boolean untriedDue = lastTry || blocked || now - untriedDueAt >= 0;
+    boolean searching = !untried.isEmpty();
+    writeFresh(attempt);
+    if (untriedDue || !searching) {
+      long searchBegunAt = System.nanoTime();
+      search(attempt);
+      if (!untried.isEmpty()) {
+        long cost = System.nanoTime() - searchBegunAt;
+        untriedDueAt =
+            searchBegunAt + Math.max(SHORTEST_PAUSE, Math.min(COST_SHARE * cost, LONGEST_PAUSE));
+      }
+    }
+    if (asideDue && !attempt.trouble) {
+      long begunAt = System.nanoTime();
+      writeAside(attempt, Math.min(asideBefore, aside.size()));
+      long cost = System.nanoTime() - begunAt;
+      asideDueAt =
+          System.nanoTime()
+              + Math.max(asideBackoff.nextNanos(), Math.min(COST_SHARE * cost, LONGEST_ASIDE));
+    }
+    end(attempt);
+  }
+
+  private void end(Attempt attempt) {
+    long now = System.nanoTime();
+    blocked = attempt.trouble;
+    if (attempt.succeeded) {
+      failuresInRow = 0;
+      if (untried.isEmpty()) { // else the search goes on by what is known
+        lostInRow = 0;
+      }
+      while (!between.isEmpty()) {
+        hold(between, aside);
+      }
+    } else if (!between.isEmpty()) { // nothing succeeds, so it is not the rows
+      fresh.addAll(between);
+      blocked = true;
+    }
+    if (blocked) {
+      blockedUntil = now + blockedBackoff.nextNanos();
+    } else {
+      blockedBackoff.reset();
+    }
+    if (untried.isEmpty()) {
+      searchSize = kind.maxGroup();
+    }
+    if (aside.isEmpty()) {
+      asideBackoff.reset();
+    }
+  }
+
+  private void writeFresh(Attempt attempt) {
+    while (!fresh.isEmpty() && !attempt.trouble) {
+      List<HeldRow> group = fresh.first(kind.maxGroup());
+      if (!attempt.stopped() && write(group, fresh, attempt)) {
+        continue;
+      }
+      if (attempt.trouble) {
+        return;
+      }
+      if (!fresh.isEmpty() && fresh.peekFirst() == group.get(0)) { // else it stood alone
+        searchSize = Math.max(1, Math.min(searchSize, group.size() / 2));
+        for (int i = 0; i < group.size(); i++) {
+          leaveUntried();
+        }
+      }
+    }
+  }
+
+  /** Halves what was refused as a group until what is refused stands alone. */
+  private void search(Attempt attempt) {
+    while (!untried.isEmpty() && !attempt.stopped()) {
+      List<HeldRow> group = untried.first(searchSize);
+      if (write(group, untried, attempt)) {
+        searchSize = Math.min(2 * searchSize, kind.maxGroup());
+      } else if (!attempt.trouble) {
+        searchSize = Math.max(1, group.size() / 2);
+      }
+    }
+  }
+
+  /** They are known to be refused or locked: tried together and, if that fails, one by one. */
+  private void writeAside(Attempt attempt, int count) {
+    int size = kind.maxGroup();
+    for (int left = count; left > 0 && !attempt.stopped(); ) {
+      List<HeldRow> group = aside.first(Math.min(size, left));
+      if (write(group, aside, attempt)) {
+        left -= group.size();
+        size = Math.min(2 * size, kind.maxGroup());
+      } else if (group.size() == 1) {
+        aside.addLast(aside.removeFirst());
+        left--;
+      } else {
+        size = 1;
+      }
+    }
+  }
+
+  /** Sends one statement for rows at the head of a queue; false if it failed. */
+  private boolean write(List<HeldRow> group, RowQueue from, Attempt attempt) {
+    Written written;
+    try {
+      written = shared.connections().spend(() -> kind.write(group));
+    } catch (RuntimeException | Error thrown) {
+      failed(group, from, thrown, attempt);
+      return false;
+    }
+    attempt.succeeded |= !written.done().isEmpty();
+    Predicate<HeldRow> isDone = Fence.among(group, written.done());
+    Predicate<HeldRow> isBusy = Fence.among(group, written.busy());
+    List<HeldRow> done = new ArrayList<>(written.done().size());
+    List<HeldRow> missing = new ArrayList<>();
+    List<HeldRow> settled = new ArrayList<>(group.size());
+    for (HeldRow row : group) {
+      if (!isBusy.test(row)) {
+        (isDone.test(row) ? done : missing).add(row);
+        settled.add(row);
+      }
+    }
+    registry.settle(settled); // first what must be: to tell of it may fail
+    for (HeldRow row : group) {
+      if (isBusy.test(row)) {
+        busy(row, from);
+      } else {
+        taken(from.removeFirst());
+      }
+    }
+    missing.forEach(row -> Fence.reportMissing(shared, row, kind.phase()));
+    kind.written(done);
+    shared.room().mayBeFree();
+    return true;
+  }
+
+  private void busy(HeldRow row, RowQueue from) {
+    long now = System.nanoTime();
+    if (row.busySince == 0) {
+      row.busySince = now;
+      asideBackoff.reset(); // a lock may be short
+      if (aside.isEmpty()) {
+        asideDueAt = now + asideBackoff.nextNanos();
+      }
+    }
+    boolean isShort = now - row.busySince < SHORT_LOCK;
+    if (isShort && !row.parked && !fits(row)) {
+      aside.addLast(from.removeFirst()); // and counts against the room for claims
+      return;
+    }
+    if (!hold(from, aside) || isShort) {
+      return;
+    }
+    health.held(
+        kind.operation(),
+        "row "
+            + row.id()
+            + " of queue '"
+            + queue
+            + "' has been locked by another session since "
+            + Instant.now().minusNanos(now - row.busySince).truncatedTo(ChronoUnit.SECONDS)
+            + "; it is written once the lock is gone: look for an open transaction that locked it");
+  }
+
+  private void failed(List<HeldRow> group, RowQueue from, Throwable thrown, Attempt attempt) {
+    health.failed(kind.operation(), thrown);
+    OutboxStoreException failure = Fence.asStoreException(thrown);
+    if (failure.outcomeUnknown()) {
+      group.forEach(row -> row.outcomeUnknown = true);
+    }
+    if (!concernsRows(failure, from)) {
+      attempt.trouble = true;
+      return;
+    }
+    attempt.refusals++;
+    if (group.size() == 1 && from != aside) {
+      HeldRow row = group.get(0);
+      if (failure.fault() == Fault.ROW) {
+        refused(row, failure, hold(from, aside));
+      } else {
+        taken(from.removeFirst());
+        between.addLast(row);
+      }
+    }
+  }
+
+  /** Tells whether a smaller group may succeed. */
+  private boolean concernsRows(OutboxStoreException failure, RowQueue from) {
+    Fault fault = failure.fault();
+    if (fault == Fault.ROW || fault == Fault.TIMEOUT || from == aside) {
+      return true; // what waits aside is known to be at fault itself
+    }
+    boolean answered = !failure.outcomeUnknown() && fault != Fault.CONNECTION;
+    if (!answered) {
+      if (lostInRow++ == 0) {
+        lostSince = System.nanoTime();
+      }
+      return lostInRow >= LOST_ANSWERS && shared.connections().succeededSince(lostSince);
+    }
+    if (from == fresh) {
+      failuresInRow++;
+    }
+    return failuresInRow > 1 || from != fresh;
+  }
+
+  private void refused(HeldRow row, OutboxStoreException failure, boolean kept) {
+    shared
+        .warnings()
+        .error(
+            log,
+            kind.operation().verb(),
+            "the {} of {} cannot be written{}: {}",
+            kind.operation().verb(),
+            row,
+            kept ? "; it is kept and tried again" : "", // else that has its own line
+            failure.getMessage());
+  }
+
+  private void holdFresh() {
+    while (!fresh.isEmpty()) {
+      leaveUntried();
+    }
+  }
+
+  /** Only dead letters make way for claims before it is known which of them are refused. */
+  private void leaveUntried() {
+    if (kind.phase() == Phase.DEAD_LETTER) {
+      hold(fresh, untried);
+    } else {
+      untried.addLast(fresh.removeFirst());
+    }
+  }
+
+  /**
+   * Keeps the first row of a queue for a later try. If there is no room, the one that has been
+   * waiting aside for longest makes way; false if there is no room even so.
+   */
+  private boolean hold(RowQueue from, RowQueue where) {
+    HeldRow row = Objects.requireNonNull(from.peekFirst());
+    if (row.parked) {
+      where.addLast(from.removeFirst());
+      return true;
+    }
+    while (!fits(row) && from != aside && firstAsideIsParked()) {
+      giveUp(aside);
+    }
+    if (!fits(row)) {
+      giveUp(from);
+      return false;
+    }
+    where.addLast(from.removeFirst());
+    row.parked = true;
+    parked++;
+    heldBytes += row.bytes();
+    registry.parked(row);
+    shared.room().mayBeFree();
+    return true;
+  }
+
+  private boolean firstAsideIsParked() {
+    HeldRow first = aside.peekFirst();
+    return first != null && first.parked;
+  }
+
+  private void giveUp(RowQueue from) {
+    taken(Objects.requireNonNull(from.peekFirst()));
+    kind.tooMany(from);
+  }
+
+  private boolean fits(HeldRow row) {
+    return parked < MOST_HELD && (parked == 0 || heldBytes + row.bytes() <= mostHeldBytes);
+  }
+
+  /** The row is no longer among those that wait. */
+  private void taken(HeldRow row) {
+    if (!row.parked) {
+      return;
+    }
+    row.parked = false;
+    parked--;
+    heldBytes -= row.bytes();
+    registry.unparked(row);
+  }
+}

@@ -1,0 +1,67 @@
+package dev.outbox4j.internal.settle;
+
+import dev.outbox4j.internal.state.HeldRow;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Rows in order, linked through the rows themselves: to move one needs no memory, so that none is
+ * lost where there is none left. A row is in one queue at most.
+ */
+final class RowQueue {
+  private @Nullable HeldRow first;
+  private @Nullable HeldRow last;
+  private int size;
+
+  void addLast(HeldRow row) {
+    HeldRow before = last;
+    last = row;
+    if (before == null) {
+      first = row;
+    } else {
+      before.nextInQueue = row;
+    }
+    size++;
+  }
+
+  HeldRow removeFirst() {
+    HeldRow row = Objects.requireNonNull(first);
+    first = row.nextInQueue;
+    row.nextInQueue = null;
+    if (first == null) {
+      last = null;
+    }
+    size--;
+    return row;
+  }
+
+  /** Moves all rows of another queue behind those of this one. */
+  void addAll(RowQueue other) {
+    while (!other.isEmpty()) {
+      addLast(other.removeFirst());
+    }
+  }
+
+  @Nullable HeldRow peekFirst() {
+    return first;
+  }
+
+  /** Returns the first rows, at most so many; they stay in the queue. */
+  List<HeldRow> first(int count) {
+    List<HeldRow> rows = new ArrayList<>(Math.min(size, count));
+    for (HeldRow row = first; row != null && rows.size() < count; row = row.nextInQueue) {
+      rows.add(row);
+    }
+    return rows;
+  }
+
+  boolean isEmpty() {
+    return size == 0;
+  }
+
+  int size() {
+    return size;
+  }
+}

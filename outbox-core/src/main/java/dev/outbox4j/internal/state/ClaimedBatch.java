@@ -1,0 +1,104 @@
+package dev.outbox4j.internal.state;
+
+import dev.outbox4j.spi.ClaimedRow;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReferenceArray;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The rows of one claim: they share a lease, are dispatched from here and are renewed together.
+ * Thread-safe.
+ */
+public final class ClaimedBatch {
+  private final AtomicReferenceArray<@Nullable HeldRow> rows;
+  private final AtomicInteger dispatched = new AtomicInteger();
+  private final AtomicInteger unsettled;
+  private final String queue;
+  private final long claimedAt;
+  private final long bytes;
+  private final Lease lease;
+
+  public ClaimedBatch(String queue, List<ClaimedRow> claimed, long claimedAt, long leaseNanos) {
+    this.queue = queue;
+    this.claimedAt = claimedAt;
+    this.lease = new Lease(claimedAt, leaseNanos);
+    this.unsettled = new AtomicInteger(claimed.size());
+    this.rows = new AtomicReferenceArray<>(claimed.size());
+    long sum = 0;
+    for (int i = 0; i < claimed.size(); i++) {
+      HeldRow row = new HeldRow(claimed.get(i), this, i);
+      rows.set(i, row);
+      sum += row.bytes();
+    }
+    this.bytes = sum;
+  }
+
+  /** Takes the next row that no worker has, or null if all are taken. */
+  @Nullable HeldRow next() {
+    while (dispatched.get() < rows.length()) {
+      int index = dispatched.getAndIncrement();
+      if (index >= rows.length()) {
+        return null;
+      }
+      HeldRow row = rows.get(index);
+      if (row != null) {
+        return row;
+      }
+    }
+    return null;
+  }
+
+  int waiting() {
+    return Math.max(0, rows.length() - dispatched.get());
+  }
+
+  public int size() {
+    return rows.length();
+  }
+
+  public @Nullable HeldRow at(int index) {
+    return rows.get(index);
+  }
+
+  public String queue() {
+    return queue;
+  }
+
+  /** Returns the first row that is not settled, or null if all are. */
+  public @Nullable HeldRow firstLeft() {
+    for (int i = 0; i < size(); i++) {
+      HeldRow row = at(i);
+      if (row != null) {
+        return row;
+      }
+    }
+    return null;
+  }
+
+  public long claimedAt() {
+    return claimedAt;
+  }
+
+  /** Returns the payload bytes that the claim brought. */
+  public long bytes() {
+    return bytes;
+  }
+
+  public Lease lease() {
+    return lease;
+  }
+
+  /** Lets go of a row, payload and all; false if that was done before. */
+  boolean settle(int index) {
+    if (rows.getAndSet(index, null) == null) {
+      return false;
+    }
+    unsettled.decrementAndGet();
+    return true;
+  }
+
+  boolean settled() {
+    return unsettled.get() == 0;
+  }
+}

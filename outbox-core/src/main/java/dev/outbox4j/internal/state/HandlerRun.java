@@ -1,0 +1,100 @@
+package dev.outbox4j.internal.state;
+
+import java.util.Objects;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One run of a handler, for a row. It ends once: by the handler, or by the timeout, which takes it
+ * away.
+ *
+ * <pre>
+ * RUNNING -> ENDED
+ *    \__ EXPIRING -> EXPIRED
+ * </pre>
+ */
+public final class HandlerRun {
+  private enum State {
+    /** The handler runs, or its stage is pending. */
+    RUNNING,
+    /** The timeout has taken the run away and interrupts the handler. */
+    EXPIRING,
+    /** The timeout decides the outcome; the handler's end changes nothing. */
+    EXPIRED,
+    /** The handler's end decides the outcome. */
+    ENDED
+  }
+
+  private final AtomicReference<State> state = new AtomicReference<>(State.RUNNING);
+  private final HeldRow row;
+  private final long startedAt;
+  private volatile @Nullable Thread thread;
+  private volatile boolean expired;
+  private volatile @Nullable Runnable whenExpired;
+
+  /** A run on the calling thread. */
+  HandlerRun(HeldRow row, long now) {
+    this.row = row;
+    this.startedAt = now;
+    this.thread = Thread.currentThread();
+  }
+
+  public HeldRow row() {
+    return row;
+  }
+
+  public long startedAt() {
+    return startedAt;
+  }
+
+  public boolean isRunning() {
+    return Objects.requireNonNull(state.get()) == State.RUNNING;
+  }
+
+  /** The handler returned a pending stage: no thread is to be interrupted for it. */
+  public void goesOnWithoutThread(Runnable whenExpired) {
+    thread = null;
+    this.whenExpired = whenExpired;
+  }
+
+  /** The handler has ended; false if the timeout came first. */
+  public boolean end() {
+    return state.compareAndSet(State.RUNNING, State.ENDED);
+  }
+
+  /** Takes the run away from its handler, and interrupts it; false if the handler was faster. */
+  public boolean expire() {
+    if (!state.compareAndSet(State.RUNNING, State.EXPIRING)) {
+      return false;
+    }
+    expired = true; // before the interrupt, so that whoever is woken by it finds it so
+    Thread running = thread;
+    if (running != null) {
+      running.interrupt();
+    }
+    state.set(State.EXPIRED);
+    return true;
+  }
+
+  public boolean expired() {
+    return expired;
+  }
+
+  /** Frees the permit of a pending stage, if the run has one; once only, whoever calls. */
+  public void freePermit() {
+    Runnable free = whenExpired;
+    if (free != null) {
+      free.run();
+    }
+  }
+
+  /**
+   * Waits until the timeout's interrupt, if one is on its way, has come: it then hits no later
+   * message.
+   */
+  public void awaitInterrupt() {
+    while (state.get() == State.EXPIRING) {
+      Thread.onSpinWait();
+    }
+  }
+}

@@ -1,0 +1,80 @@
+package dev.outbox4j.internal.state;
+
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+
+/** The rows this subscriber holds leases on. Thread-safe. */
+public final class HeldRows {
+  private final Set<ClaimedBatch> batches = ConcurrentHashMap.newKeySet();
+  private final AtomicInteger rows = new AtomicInteger();
+  private final AtomicLong bytes = new AtomicLong();
+
+  public void add(ClaimedBatch batch) {
+    batches.add(batch);
+    rows.addAndGet(batch.size());
+    bytes.addAndGet(batch.bytes());
+  }
+
+  /** Takes those rows of a batch out again that no worker has. */
+  public void withdraw(ClaimedBatch batch) {
+    for (int i = 0; i < batch.size(); i++) {
+      HeldRow row = batch.at(i);
+      if (row != null && row.withdraw()) {
+        settle(row);
+      }
+    }
+  }
+
+  /**
+   * Ends a row's time in the engine. A second time changes nothing: counted twice, it would let its
+   * batch be forgotten, and with it the leases of the batch's other rows.
+   */
+  public void settle(HeldRow row) {
+    settle(List.of(row));
+  }
+
+  /** Ends the time of several rows. */
+  public void settle(List<HeldRow> settled) {
+    int rowsLess = 0;
+    long bytesLess = 0;
+    for (HeldRow row : settled) {
+      if (row.settle()) {
+        rowsLess++;
+        bytesLess += row.bytes();
+        if (row.batch().settled()) {
+          batches.remove(row.batch());
+        }
+      }
+    }
+    rows.addAndGet(-rowsLess);
+    bytes.addAndGet(-bytesLess);
+  }
+
+  /** Discounts a row that stays leased but is not to stand in the way of further claims. */
+  public void parked(HeldRow row) {
+    rows.decrementAndGet();
+    bytes.addAndGet(-row.bytes());
+  }
+
+  /** Counts a parked row again. */
+  public void unparked(HeldRow row) {
+    rows.incrementAndGet();
+    bytes.addAndGet(row.bytes());
+  }
+
+  public Iterable<ClaimedBatch> batches() {
+    return batches;
+  }
+
+  public int rows() {
+    return rows.get();
+  }
+
+  /** Returns the payload bytes held. */
+  long bytes() {
+    return bytes.get();
+  }
+}

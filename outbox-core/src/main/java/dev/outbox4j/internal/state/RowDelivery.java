@@ -1,0 +1,100 @@
+package dev.outbox4j.internal.state;
+
+import dev.outbox4j.Delivery;
+import dev.outbox4j.Outcome;
+import dev.outbox4j.Payload;
+import java.time.Instant;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/** What users see of a row. */
+public final class RowDelivery implements Delivery {
+  private final HeldRow row;
+  private volatile @Nullable Outcome decision;
+
+  RowDelivery(HeldRow row) {
+    this.row = row;
+  }
+
+  /** Returns what the handler has decided by the delivery, or null. */
+  public @Nullable Outcome decision() {
+    return decision;
+  }
+
+  @Override
+  public void decide(Outcome outcome) {
+    decision = Objects.requireNonNull(outcome, "outcome");
+  }
+
+  @Override
+  public boolean leaseLost() {
+    return row.endedEarly(System.nanoTime());
+  }
+
+  @Override
+  public long id() {
+    return row.id();
+  }
+
+  @Override
+  public String queue() {
+    return row.queue();
+  }
+
+  @Override
+  public Optional<String> type() {
+    return Optional.ofNullable(row.typeOrNull());
+  }
+
+  @Override
+  public Optional<String> orderingKey() {
+    return Optional.ofNullable(row.message().orderingKey());
+  }
+
+  @Override
+  public Optional<String> timerId() {
+    return Optional.ofNullable(row.message().timerId());
+  }
+
+  @Override
+  public Payload payload() {
+    return row.message().payload();
+  }
+
+  @Override
+  public Map<String, String> headers() {
+    return row.message().headers();
+  }
+
+  @Override
+  public Instant createdAt() {
+    return row.message().createdAt();
+  }
+
+  @Override
+  public Instant availableAt() {
+    return row.message().availableAt();
+  }
+
+  @Override
+  public int attempt() {
+    return row.attempt();
+  }
+
+  @Override
+  public int deliveries() {
+    return row.deliveries();
+  }
+
+  @Override
+  public long leaseToken() {
+    return row.leaseToken();
+  }
+
+  @Override
+  public String toString() {
+    return row.toString();
+  }
+}
