@@ -18,6 +18,7 @@ export const PAGES = [
       { file: 'docs/jpa.md', text: 'With JPA' },
       { file: 'docs/publishing.md', text: 'Publishing' },
       { file: 'docs/subscribing.md', text: 'Subscribing' },
+      { file: 'docs/exactly-once.md', text: 'Exactly-once effects' },
       { file: 'docs/dead-letters.md', text: 'Dead letters' },
       { file: 'docs/testing.md', text: 'Testing your service' },
       { file: 'docs/schema-and-validation.md', text: 'Schema and validation' },

@@ -316,6 +316,50 @@ public interface OutboxSubscriber extends AutoCloseable {
     }
 
     /**
+     * Handles messages of a type, decoded, in the transaction that also acks them: {@code
+     * on("order.placed", Order.class, outbox.transactional((order, delivery, connection) -> ...))}.
+     *
+     * @param type the message type; not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes
+     *     in UTF-8
+     * @param bodyType what to decode the payload to
+     * @param handler the handler and its transactions, of the outbox that is this subscriber's
+     *     store
+     * @param <T> the same as {@code bodyType}
+     * @return this builder
+     * @throws IllegalArgumentException if the type has a handler already
+     */
+    public <T> Builder on(String type, Class<T> bodyType, Transactional<T> handler) {
+      handlers.addTransactional(
+          OutboxMessage.requireName("type", type),
+          bodyType,
+          handler.transactions(),
+          handler.invocation());
+      return this;
+    }
+
+    /**
+     * Handles messages of a type, decoded to a type with type arguments, in the transaction that
+     * also acks them. See {@link #on(String, Class, Transactional)}.
+     *
+     * @param type the message type; not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes
+     *     in UTF-8
+     * @param bodyType what to decode the payload to
+     * @param handler the handler and its transactions, of the outbox that is this subscriber's
+     *     store
+     * @param <T> the same as {@code bodyType}
+     * @return this builder
+     * @throws IllegalArgumentException if the type has a handler already
+     */
+    public <T> Builder on(String type, TypeRef<T> bodyType, Transactional<T> handler) {
+      handlers.addTransactional(
+          OutboxMessage.requireName("type", type),
+          bodyType,
+          handler.transactions(),
+          handler.invocation());
+      return this;
+    }
+
+    /**
      * Handles messages of a type as they are, with a handler that returns nothing. If the compiler
      * says that {@code on} is ambiguous, write braces: see {@link #on(String, Class,
      * TypedHandler)}.
@@ -687,7 +731,7 @@ public interface OutboxSubscriber extends AutoCloseable {
         faults.add(
             "gracefulTimeout is zero while handlerTimeout is set; give handlers time to end");
       }
-      faults.addAll(handlers.faults());
+      faults.addAll(handlers.faults(store));
       if (store == null || !faults.isEmpty()) {
         throw new IllegalStateException(
             "Subscriber '"

@@ -1,6 +1,7 @@
 package dev.outbox4j;
 
 import dev.outbox4j.internal.life.DefaultSubscriber;
+import dev.outbox4j.internal.settings.PoolCheck;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -51,7 +52,11 @@ public final class OutboxSubscribers implements AutoCloseable {
    *     or one refuses
    */
   public void start() {
-    ConnectionNeeds.check(subscribers);
+    PoolCheck.check(
+        subscribers.stream()
+            .filter(DefaultSubscriber.class::isInstance)
+            .map(each -> ((DefaultSubscriber) each).settings())
+            .toList());
     List<OutboxSubscriber> started = new ArrayList<>();
     try {
       for (OutboxSubscriber subscriber : subscribers) {

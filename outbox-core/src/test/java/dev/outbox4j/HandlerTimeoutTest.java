@@ -65,6 +65,20 @@ class HandlerTimeoutTest {
     await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
   }
 
+  @Test
+  void aPendingStageIsCancelled() {
+    CompletableFuture<Void> pending = new CompletableFuture<>();
+    start(
+        builder()
+            .retry(RetryPolicy.constant(Duration.ofMillis(10)))
+            .on(
+                "t",
+                (payload, delivery) ->
+                    delivery.attempt() == 1 ? pending : CompletableFuture.completedFuture(null)));
+    await().until(pending::isCancelled);
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+  }
+
   /** The completer ends as soon as no handler runs: what comes after that would be lost. */
   @ParameterizedTest
   @ValueSource(booleans = {false, true})

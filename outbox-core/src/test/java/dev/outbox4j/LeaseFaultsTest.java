@@ -10,6 +10,7 @@ import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
@@ -146,6 +147,47 @@ class LeaseFaultsTest extends EngineFixture {
     assertThat(acked).hasValue(1);
     assertThat(firstKnows).isTrue();
     assertThat(lost.get()).isPositive();
+  }
+
+  @Test
+  void aPendingStageIsCancelledWhenAnotherOwnerHasTheRow() {
+    AtomicBoolean broken = new AtomicBoolean(true);
+    CompletableFuture<Void> pending = new CompletableFuture<>();
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("renew") && broken.get()) {
+            throw new OutboxStoreException(
+                "down", OutboxStoreException.Fault.TRANSIENT, false, null);
+          }
+        });
+    publish("t");
+    start(
+        builder()
+            .lease(Duration.ofMillis(300))
+            .poll(Duration.ofMinutes(1), Duration.ofMinutes(1))
+            .on("t", (payload, delivery) -> pending));
+    await().until(() -> subscriber.health().running() == 1);
+    await()
+        .until(
+            () ->
+                !store
+                    .claim(
+                        new ClaimRequest(
+                            "orders",
+                            ClaimRequest.Range.ALL,
+                            1,
+                            1 << 20,
+                            Duration.ofMinutes(1),
+                            "another",
+                            ClaimRequest.Idle.UNCHANGED,
+                            null))
+                    .rows()
+                    .isEmpty());
+    assertThat(pending).isNotDone();
+    broken.set(false);
+    await().until(pending::isCancelled);
+    await().until(() -> subscriber.health().running() == 0);
+    assertThat(store.rows()).as("the other owner's").hasSize(1);
   }
 
   @Test

@@ -1,12 +1,18 @@
 package dev.outbox4j.postgres;
 
 import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.Transactional;
+import dev.outbox4j.TransactionalHandler;
+import dev.outbox4j.TransactionalOutcomeHandler;
 import dev.outbox4j.postgres.internal.JdbcStore;
 import dev.outbox4j.postgres.internal.QueueDepths;
 import dev.outbox4j.postgres.internal.publish.JdbcOutboxPublisher;
 import dev.outbox4j.postgres.internal.publish.PublisherSettings;
 import dev.outbox4j.postgres.internal.publish.R2dbcOutboxPublisher;
+import dev.outbox4j.postgres.internal.transactions.JdbcTransactions;
+import dev.outbox4j.spi.HandlerTransactions;
 import dev.outbox4j.spi.PayloadCodec;
+import java.sql.Connection;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.List;
@@ -85,6 +91,43 @@ public final class PostgresOutbox {
    */
   public PostgresStore store(Duration networkTimeout) {
     return new JdbcStore(dataSource, table, networkTimeout);
+  }
+
+  /**
+   * Returns the transactions of handlers that write to this database: each ends with the write that
+   * settles its message. The connections must be pgjdbc's; handlers run at READ COMMITTED. Does no
+   * I/O.
+   *
+   * @return the transactions
+   */
+  public HandlerTransactions<Connection> transactions() {
+    return new JdbcTransactions(dataSource, table, DEFAULT_NETWORK_TIMEOUT);
+  }
+
+  /**
+   * Returns a handler that runs in the transaction of its message's ack. {@link Transactional} has
+   * the rules.
+   *
+   * @param handler the handler; the connection it gets can neither commit nor roll back
+   * @param <T> what the payload is decoded to
+   * @return for {@link dev.outbox4j.OutboxSubscriber.Builder#on(String, Class, Transactional)}
+   */
+  @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
+  public <T> Transactional<T> transactional(TransactionalHandler<T, Connection> handler) {
+    return Transactional.of(transactions(), handler);
+  }
+
+  /**
+   * Returns a handler that runs in the transaction of its message's ack, and says what becomes of
+   * the message. {@link Transactional} has the rules.
+   *
+   * @param handler the handler; the connection it gets can neither commit nor roll back
+   * @param <T> what the payload is decoded to
+   * @return for {@link dev.outbox4j.OutboxSubscriber.Builder#on(String, Class, Transactional)}
+   */
+  @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
+  public <T> Transactional<T> transactional(TransactionalOutcomeHandler<T, Connection> handler) {
+    return Transactional.of(transactions(), handler);
   }
 
   /**

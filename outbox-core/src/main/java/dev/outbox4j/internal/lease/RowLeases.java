@@ -151,7 +151,7 @@ public final class RowLeases implements Renewable {
     for (ClaimedBatch batch : due) {
       for (int i = 0; i < batch.size(); i++) {
         HeldRow row = batch.at(i);
-        if (row != null && wanted(row) && !givenBack(row)) {
+        if (row != null && wanted(row) && !leftToItsTransaction(row) && !givenBack(row)) {
           rows.computeIfAbsent(batch.queue(), queue -> new ArrayList<>()).add(row);
         }
       }
@@ -225,6 +225,18 @@ public final class RowLeases implements Renewable {
 
   private static boolean wanted(HeldRow row) {
     return row.state() != State.SETTLED && !row.knownLost() && !row.isApart();
+  }
+
+  /**
+   * A row that its handler's transaction has locked, or is about to: nobody else can claim it, and
+   * a renewal would wait for it. If that transaction fails, the lease ends when it would have.
+   */
+  private static boolean leftToItsTransaction(HeldRow row) {
+    if (!row.isCommitting()) {
+      return false;
+    }
+    row.setApart(row.batch().lease().expiresAt());
+    return true;
   }
 
   private boolean givenBack(HeldRow row) {
@@ -320,7 +332,9 @@ public final class RowLeases implements Renewable {
                   longestWait,
                   () -> {
                     // asked again after the wait: a row given back meanwhile must stay given back
-                    rows.stream().filter(row -> row.state() != State.SETTLED).forEach(sent::add);
+                    rows.stream()
+                        .filter(row -> row.state() != State.SETTLED && !leftToItsTransaction(row))
+                        .forEach(sent::add);
                     List<LeaseRef> leases = sent.stream().map(HeldRow::lease).toList();
                     return leases.isEmpty() ? null : store.renew(leases, lease);
                   });
@@ -413,7 +427,8 @@ public final class RowLeases implements Renewable {
     State state = row.state();
     long now = clock.getAsLong();
     long since = hold(row, next);
-    if (state != State.SETTLED && state != State.DECIDED) { // else we may just be writing it
+    // else we may just be writing it
+    if (state != State.SETTLED && state != State.DECIDED && !row.isCommitting()) {
       shared
           .health()
           .held(

@@ -8,11 +8,11 @@ import dev.outbox4j.SubscriberState;
 import dev.outbox4j.internal.EngineThreads;
 import dev.outbox4j.internal.Utf8;
 import dev.outbox4j.internal.run.HandlerThread;
+import dev.outbox4j.internal.settings.PoolCheck;
 import dev.outbox4j.internal.settings.SubscriberSettings;
-import dev.outbox4j.spi.OutboxStore;
 import java.time.Duration;
+import java.util.List;
 import java.util.Optional;
-import java.util.OptionalInt;
 import java.util.UUID;
 import java.util.function.Supplier;
 import org.slf4j.Logger;
@@ -42,28 +42,9 @@ public final class DefaultSubscriber implements OutboxSubscriber {
     warnOfDoubtfulSettings();
   }
 
-  /** Returns the store, to count who shares its pool. */
-  public OutboxStore store() {
-    return settings.store();
-  }
-
-  /** Returns how many pooled connections it holds at the peak. */
-  public int connections() {
-    return settings.connections();
-  }
-
-  /** Says why a pool cannot serve its subscribers. */
-  public static OutboxException poolTooSmall(int limit, int subscribers, int needed) {
-    return new OutboxException(
-        "The pool has "
-            + limit
-            + " connection(s), too few for "
-            + subscribers
-            + " subscriber(s): each needs "
-            + needed / subscribers
-            + " (one to claim, one to settle), whatever its workers; give the pool "
-            + needed
-            + " or more, plus what the service itself uses");
+  /** Returns what it was built with. */
+  public SubscriberSettings settings() {
+    return settings;
   }
 
   private void warnOfDoubtfulSettings() {
@@ -103,10 +84,7 @@ public final class DefaultSubscriber implements OutboxSubscriber {
 
   @Override
   public void start() {
-    OptionalInt limit = settings.store().connectionLimit();
-    if (limit.isPresent() && limit.getAsInt() < settings.connections()) {
-      throw poolTooSmall(limit.getAsInt(), 1, settings.connections());
-    }
+    PoolCheck.check(List.of(settings));
     String owner = ownerName();
     boolean begun =
         life.start(

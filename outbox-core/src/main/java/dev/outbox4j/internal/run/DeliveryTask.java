@@ -33,6 +33,7 @@ public final class DeliveryTask {
   private final Completer completer;
   private final Events events;
   private final FailureLog failures;
+  private final TransactionalTask transactional;
 
   public DeliveryTask(
       SubscriberSettings settings, OutcomeApplier outcomes, Completer completer, Shared shared) {
@@ -43,6 +44,7 @@ public final class DeliveryTask {
     this.completer = completer;
     this.events = shared.events();
     this.failures = new FailureLog(shared.warnings());
+    this.transactional = new TransactionalTask(outcomes, completer, shared.health(), this);
   }
 
   /**
@@ -78,7 +80,14 @@ public final class DeliveryTask {
     }
   }
 
+  /** Runs a handler with all that goes around it. */
   @SuppressWarnings("try") // the log context is there to be closed
+  @Nullable Object inContext(HeldRow row, HandlerTable.Direct handler) throws Exception {
+    try (LogContext context = LogContext.of(row)) {
+      return handler.run();
+    }
+  }
+
   private boolean dispatch(HandlerRun run, Runnable whenDone) {
     HeldRow row = run.row();
     if (row.deliveries() > settings.failing().maxDeliveries(row.typeOrNull())) {
@@ -104,9 +113,13 @@ public final class DeliveryTask {
       Duration age = row.history().age().plusNanos(System.nanoTime() - row.batch().claimedAt());
       events.dispatched(row, age);
     }
+    if (call instanceof HandlerTable.InTransaction<?> inTransaction) {
+      transactional.run(run, inTransaction);
+      return true;
+    }
     Object result;
-    try (LogContext context = LogContext.of(row)) {
-      result = call.run();
+    try {
+      result = inContext(row, (HandlerTable.Direct) call);
     } catch (Throwable thrown) { // an Error is this message's failure, not the subscriber's
       return settle(run, null, thrown);
     }
@@ -119,9 +132,11 @@ public final class DeliveryTask {
   private boolean settleLater(HandlerRun run, CompletionStage<?> stage, Runnable whenDone) {
     PendingStage pending = new PendingStage(whenDone);
     run.goesOnWithoutThread(pending::ended);
+    run.onAbort(() -> cancel(stage));
     if (!run.isRunning()) {
       run.awaitInterrupt(); // it came before the stage, which nobody may ever complete
       pending.ended();
+      cancel(stage);
     }
     try {
       stage.whenComplete((value, thrown) -> completed(run, value, thrown, pending));
@@ -130,6 +145,15 @@ public final class DeliveryTask {
       pending.ended();
     }
     return pending.leaveThread();
+  }
+
+  /** Its outcome changes nothing any more, so whatever works for it may end. */
+  private void cancel(CompletionStage<?> stage) {
+    try {
+      stage.toCompletableFuture().cancel(true);
+    } catch (RuntimeException | Error broken) { // a stage of the user's own
+      log.debug("[{}] a stage could not be cancelled", subscriber, RedactedThrowable.of(broken));
+    }
   }
 
   private void completed(
@@ -187,7 +211,7 @@ public final class DeliveryTask {
     }
   }
 
-  private void handled(HandlerRun run, @Nullable Throwable failure) {
+  void handled(HandlerRun run, @Nullable Throwable failure) {
     HeldRow row = run.row();
     failures.thrown(row, failure);
     if (!events.isEmpty()) {
@@ -205,7 +229,7 @@ public final class DeliveryTask {
         RedactedThrowable.of(trouble));
   }
 
-  private void end(HandlerRun run, Settlement settlement) {
+  void end(HandlerRun run, Settlement settlement) {
     if (run.end()) {
       run.row().decide(settlement);
       completer.complete(run.row());

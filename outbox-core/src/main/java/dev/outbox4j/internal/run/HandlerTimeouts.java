@@ -19,9 +19,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Ends handlers that run past their timeout. The lease keeper finds and interrupts them; what comes
- * of the message is decided on other threads, since the retry policy and the exception renderer are
- * user code and may block.
+ * Ends handlers that run past their timeout, and breaks off what those wait for that have lost
+ * their lease. The lease keeper finds them; the rest is done on other threads, since the retry
+ * policy, the exception renderer and what depends on a stage are user code and may block.
  */
 public final class HandlerTimeouts {
   private static final Logger log = LoggerFactory.getLogger(HandlerTimeouts.class);
@@ -60,15 +60,18 @@ public final class HandlerTimeouts {
   }
 
   public void endOverdue(long now) {
-    if (timeout == null) {
-      return;
-    }
     for (ClaimedBatch batch : shared.registry().batches()) {
       for (int i = 0; i < batch.size(); i++) {
         HeldRow row = batch.at(i);
         HandlerRun run = row == null ? null : row.running();
-        if (run != null && now - run.startedAt() > timeout.toNanos()) {
+        if (run == null) {
+          continue;
+        }
+        if (timeout != null && now - run.startedAt() > timeout.toNanos()) {
           expire(run);
+        } else if (run.row().knownLost() && !run.givenUp) {
+          run.givenUp = true;
+          deciders.execute(() -> breakOff(run));
         }
       }
     }
@@ -114,6 +117,7 @@ public final class HandlerTimeouts {
       shared.events().handlerTimedOut(run.row()); // before what comes of it
     } finally {
       end(run, settlement);
+      breakOff(run);
     }
   }
 
@@ -125,6 +129,15 @@ public final class HandlerTimeouts {
     } finally {
       deciding.decrementAndGet();
       run.freePermit();
+    }
+  }
+
+  /** Last, as what depends on a stage runs now. */
+  private void breakOff(HandlerRun run) {
+    try {
+      run.abort();
+    } catch (RuntimeException | Error broken) {
+      log.debug("[{}] {} could not be broken off", shared.subscriber(), run.row(), broken);
     }
   }
 

@@ -7,14 +7,18 @@ import dev.outbox4j.Payload;
 import dev.outbox4j.ResultHandler;
 import dev.outbox4j.TypeRef;
 import dev.outbox4j.TypedHandler;
+import dev.outbox4j.spi.HandlerTransactions;
+import dev.outbox4j.spi.OutboxStore;
 import dev.outbox4j.spi.PayloadCodec;
 import dev.outbox4j.spi.UndecodableException;
 import java.nio.charset.CharacterCodingException;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.concurrent.CompletionStage;
 import org.jspecify.annotations.Nullable;
 
@@ -22,16 +26,45 @@ import org.jspecify.annotations.Nullable;
 public final class HandlerTable {
   private final Map<String, Route<?>> routes;
   private final @Nullable Route<?> fallback;
+  private final Set<HandlerTransactions<?>> transactions;
 
-  private HandlerTable(Map<String, Route<?>> routes, @Nullable Route<?> fallback) {
+  private HandlerTable(
+      Map<String, Route<?>> routes,
+      @Nullable Route<?> fallback,
+      Set<HandlerTransactions<?>> transactions) {
     this.routes = Map.copyOf(routes);
     this.fallback = fallback;
+    this.transactions = Set.copyOf(transactions);
   }
 
-  /** A handler of any kind; gives an {@code Outcome}, a {@code CompletionStage} or null. */
+  /** Returns where transactional handlers run. */
+  public Set<HandlerTransactions<?>> transactions() {
+    return transactions;
+  }
+
+  /** A handler of any kind. */
   @FunctionalInterface
-  interface Invocation<T> {
-    @Nullable Object call(T body, Delivery delivery) throws Exception;
+  public interface Invocation<T> {
+    Call of(T body, Delivery delivery);
+  }
+
+  /** A handler with its body, ready to run in its way. */
+  public sealed interface Call {}
+
+  /** Runs as it is; gives an {@code Outcome}, a {@code CompletionStage} or null. */
+  @FunctionalInterface
+  public non-sealed interface Direct extends Call {
+    @Nullable Object run() throws Exception;
+  }
+
+  /** Runs in the transaction that settles its row; gives an {@code Outcome} or null. */
+  public record InTransaction<C>(HandlerTransactions<C> transactions, TransactionalWork<C> work)
+      implements Call {}
+
+  /** What a handler does in a transaction. */
+  @FunctionalInterface
+  public interface TransactionalWork<C> {
+    @Nullable Object run(C connection) throws Exception;
   }
 
   /** A body type with its handler. */
@@ -45,8 +78,7 @@ public final class HandlerTable {
      * @throws Exception if anything else is
      */
     public Call prepare(Delivery delivery) throws Exception {
-      T body = cast(decode(delivery));
-      return () -> invocation.call(body, delivery);
+      return invocation.of(cast(decode(delivery)), delivery);
     }
 
     private @Nullable Object decode(Delivery delivery) throws Exception {
@@ -91,10 +123,12 @@ public final class HandlerTable {
     }
   }
 
-  /** A handler with its body, ready to run. */
-  @FunctionalInterface
-  public interface Call {
-    @Nullable Object run() throws Exception;
+  /** A handler that says what becomes of its message must say it. */
+  public static Outcome requireOutcome(@Nullable Outcome outcome) {
+    if (outcome == null) {
+      throw new OutboxException("The handler returned null; it must return an Outcome");
+    }
+    return outcome;
   }
 
   /** {@return the route of a type, the fallback, or null if there is neither} */
@@ -106,6 +140,7 @@ public final class HandlerTable {
   /** Collects handlers; the codec may be set before or after them. */
   public static final class Builder {
     private final Map<String, Route<?>> routes = new HashMap<>();
+    private final Set<HandlerTransactions<?>> transactions = new LinkedHashSet<>();
     private @Nullable Route<?> fallback;
     private @Nullable PayloadCodec codec;
 
@@ -134,6 +169,20 @@ public final class HandlerTable {
       put(type, BodyType.of(bodyType), result(handler));
     }
 
+    /** Adds a handler that runs in the transaction that settles its row. */
+    public <T> void addTransactional(
+        String type, Class<T> bodyType, HandlerTransactions<?> of, Invocation<T> invocation) {
+      put(type, BodyType.of(bodyType), invocation);
+      transactions.add(of);
+    }
+
+    /** Adds a handler that runs in the transaction that settles its row, of a generic body. */
+    public <T> void addTransactional(
+        String type, TypeRef<T> bodyType, HandlerTransactions<?> of, Invocation<T> invocation) {
+      put(type, BodyType.of(bodyType), invocation);
+      transactions.add(of);
+    }
+
     /** Sets the handler of all other types, which returns nothing. */
     public void fallback(TypedHandler<Payload> handler) {
       putFallback(nothing(handler));
@@ -160,15 +209,17 @@ public final class HandlerTable {
 
     private static <T> Invocation<T> nothing(TypedHandler<T> handler) {
       Objects.requireNonNull(handler, "handler");
-      return (body, delivery) -> {
-        handler.handle(body, delivery);
-        return null;
-      };
+      return (body, delivery) ->
+          (Direct)
+              () -> {
+                handler.handle(body, delivery);
+                return null;
+              };
     }
 
     private static <T> Invocation<T> result(ResultHandler<T, ?> handler) {
       Objects.requireNonNull(handler, "handler");
-      return (body, delivery) -> settling(handler.handle(body, delivery));
+      return (body, delivery) -> (Direct) () -> settling(handler.handle(body, delivery));
     }
 
     /** Anything else is no decision, or work that nobody waits for: it must not pass for an ack. */
@@ -188,9 +239,19 @@ public final class HandlerTable {
       return fallback != null || routes.containsKey(type);
     }
 
-    /** {@return what is missing, in words for the user} */
-    public List<String> faults() {
+    /** {@return what is missing or wrong, in words for the user} */
+    public List<String> faults(@Nullable OutboxStore store) {
       List<String> faults = new ArrayList<>();
+      for (HandlerTransactions<?> each : transactions) {
+        if (store != null && !each.settlesRowsOf(store)) {
+          faults.add(
+              "a transactional handler is of "
+                  + each
+                  + " and store(...) is "
+                  + store
+                  + "; take both from the same PostgresOutbox");
+        }
+      }
       if (routes.isEmpty() && fallback == null) {
         faults.add("there is no handler; add on(...) or otherwise(...)");
       }
@@ -214,7 +275,7 @@ public final class HandlerTable {
     public HandlerTable build() {
       Map<String, Route<?>> bound = new HashMap<>();
       routes.forEach((type, route) -> bound.put(type, bind(route)));
-      return new HandlerTable(bound, fallback);
+      return new HandlerTable(bound, fallback, transactions);
     }
 
     private <T> Route<T> bind(Route<T> route) {

@@ -27,9 +27,21 @@ public record SubscriberSettings(
     Failing failing,
     Stopping stopping) {
 
-  /** {@return the pooled connections a subscriber holds at the peak: to claim, and to settle} */
+  /** {@return the pooled connections that the engine holds at the peak: to claim, and to settle} */
   public int connections() {
     return 2;
+  }
+
+  /** {@return those of them that are of a pool} */
+  int connectionsForItself(Object pool) {
+    return store.connectionSource() == pool ? connections() : 0;
+  }
+
+  /** {@return the connections of a pool that handlers hold at the peak, in transactions} */
+  int connectionsForHandlers(Object pool) {
+    return handlers.transactions().stream().anyMatch(of -> of.connectionSource() == pool)
+        ? work.workers()
+        : 0;
   }
 
   /** {@return what observers may hear of} */

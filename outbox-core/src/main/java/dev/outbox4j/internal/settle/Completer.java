@@ -123,6 +123,25 @@ public final class Completer {
     }
   }
 
+  /** Takes note of a row that its handler's transaction has settled; from any thread. */
+  public void committed(HeldRow row, Settlement settlement) {
+    shared.registry().settle(row);
+    if (settlement instanceof Settlement.Reschedule reschedule) {
+      shared.room().dueAgainIn(Durations.saturatedNanos(reschedule.delay()));
+      shared.events().rescheduled(row, reschedule.delay());
+    } else {
+      shared.events().acked(List.of(row));
+    }
+    shared.room().mayBeFree();
+  }
+
+  /** Lets go of a row that its handler's transaction did not find; from any thread. */
+  public void missed(HeldRow row, Phase phase) {
+    shared.registry().settle(row);
+    Fence.reportMissing(shared, row, phase);
+    shared.room().mayBeFree();
+  }
+
   /** Lets go of a row that was withdrawn because its lease is over; from any thread. */
   public void abandon(HeldRow row, Phase phase) {
     shared.registry().settle(row);

@@ -10,13 +10,16 @@ import org.jspecify.annotations.Nullable;
  *
  * <pre>
  * RUNNING -> ENDED
- *    \__ EXPIRING -> EXPIRED
+ *    |\__ COMMITTING -> ENDED     in a transaction
+ *     \__ EXPIRING -> EXPIRED     it ran too long
  * </pre>
  */
 public final class HandlerRun {
   private enum State {
     /** The handler runs, or its stage is pending. */
     RUNNING,
+    /** The transaction that settles the row is being ended, and no timeout can take it away. */
+    COMMITTING,
     /** The timeout has taken the run away and interrupts the handler. */
     EXPIRING,
     /** The timeout decides the outcome; the handler's end changes nothing. */
@@ -31,6 +34,10 @@ public final class HandlerRun {
   private volatile @Nullable Thread thread;
   private volatile boolean expired;
   private volatile @Nullable Runnable whenExpired;
+  private volatile @Nullable Runnable abort;
+
+  /** Its lease was lost, and what it waits for is broken off; confined to the lease keeper. */
+  public boolean givenUp;
 
   /** A run on the calling thread. */
   HandlerRun(HeldRow row, long now) {
@@ -57,9 +64,32 @@ public final class HandlerRun {
     this.whenExpired = whenExpired;
   }
 
-  /** The handler has ended; false if the timeout came first. */
+  /** The handler has ended, or its transaction has; false if the timeout came first. */
   public boolean end() {
-    return state.compareAndSet(State.RUNNING, State.ENDED);
+    return state.compareAndSet(State.RUNNING, State.ENDED)
+        || state.compareAndSet(State.COMMITTING, State.ENDED);
+  }
+
+  /** The transaction that settles the row is about to end; false if the timeout came first. */
+  public boolean commits() {
+    return state.compareAndSet(State.RUNNING, State.COMMITTING);
+  }
+
+  boolean isCommitting() {
+    return state.get() == State.COMMITTING;
+  }
+
+  /** Says how another thread can break off what the handler's thread waits for. */
+  public void onAbort(Runnable abort) {
+    this.abort = abort;
+  }
+
+  /** Breaks off what the handler's thread waits for, if it can be. */
+  public void abort() {
+    Runnable known = abort;
+    if (known != null) {
+      known.run();
+    }
   }
 
   /** Takes the run away from its handler, and interrupts it; false if the handler was faster. */

@@ -128,6 +128,15 @@ public final class HeldRow {
     return known != null && known.isRunning() ? known : null;
   }
 
+  /**
+   * Tells whether the handler's transaction is settling the row: it may have locked it, and so
+   * nobody else can claim it.
+   */
+  public boolean isCommitting() {
+    HandlerRun known = run;
+    return known != null && known.isCommitting();
+  }
+
   /** Decides what is to be written, once the run has ended. */
   public void decide(Settlement settlement) {
     this.settlement = settlement;

@@ -14,6 +14,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.List;
+import java.util.Objects;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
@@ -44,6 +45,21 @@ class RowLeasesRoundTest extends RowLeasesFixture {
     assertThat(leaseLeft(rows.get(0))).isEqualTo(LEASE);
     assertThat(rows.get(0).leaseOver(over)).isFalse();
     assertThat(rows.get(1).leaseOver(over)).isTrue();
+  }
+
+  @Test
+  void aRowThatItsTransactionSettlesIsNotRenewedAndTheOthersAre() {
+    List<HeldRow> rows = running("orders", 2);
+    HeldRow committing = rows.get(0);
+    assertThat(Objects.requireNonNull(committing.run()).commits()).isTrue();
+    long over = committing.batch().lease().expiresAt();
+    pass(HALF);
+    leases.renewDue();
+    assertThat(leaseLeft(committing)).isEqualTo(HALF);
+    assertThat(leaseLeft(rows.get(1))).isEqualTo(LEASE);
+    assertThat(committing.leaseOver(over)).isTrue();
+    assertThat(rows.get(1).leaseOver(over)).isFalse();
+    assertThat(shared.health().failing()).isFalse();
   }
 
   @Test

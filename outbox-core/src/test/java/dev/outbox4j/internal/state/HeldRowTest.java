@@ -64,6 +64,33 @@ class HeldRowTest {
   }
 
   @Test
+  void aRunThatCommitsIsNotTakenAwayAndEnds() {
+    HandlerRun run = started(row, 0);
+    assertThat(row.isCommitting()).isFalse();
+    assertThat(run.commits()).isTrue();
+    assertThat(row.isCommitting()).isTrue();
+    assertThat(row.running()).isNull();
+    assertThat(run.commits()).isFalse();
+    assertThat(run.expire()).isFalse();
+    assertThat(run.end()).isTrue();
+    assertThat(row.isCommitting()).isFalse();
+    assertThat(run.end()).isFalse();
+  }
+
+  @Test
+  void aRunThatWasTakenAwayDoesNotCommit() {
+    HandlerRun run = started(row, 0);
+    AtomicInteger aborted = new AtomicInteger();
+    run.abort(); // there is nothing to break off
+    run.onAbort(aborted::incrementAndGet);
+    run.expire();
+    assertThat(Thread.interrupted()).isTrue();
+    run.abort();
+    assertThat(aborted).hasValue(1);
+    assertThat(run.commits()).isFalse();
+  }
+
+  @Test
   void isGivenBackOrWithdrawnOnlyBeforeItsStart() {
     assertThat(row.giveBack()).isTrue();
     assertThat(row.state()).isEqualTo(State.DECIDED);

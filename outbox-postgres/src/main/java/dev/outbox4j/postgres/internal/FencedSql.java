@@ -174,7 +174,21 @@ public final class FencedSql {
     return render(PASSING_BY, table);
   }
 
+  /**
+   * Renders the form that waits for locked rows, to be sent without the preamble of the store.
+   *
+   * @param table the outbox
+   * @return the text
+   */
+  Sql alone(OutboxTable table) {
+    return Sql.of(text(WAITING), table);
+  }
+
   private Sql render(String form, OutboxTable table) {
+    return Preamble.before(text(form), table);
+  }
+
+  private String text(String form) {
     String text =
         form.replace("{effect}", effect.statement())
             .replace("{lock}", effect.statement().startsWith("delete") ? "update" : "no key update")
@@ -184,6 +198,6 @@ public final class FencedSql {
             .replace("{more}", effect.more())
             .replace("{checked}", NO_TWINS + "\n" + effect.conditions())
             .replace("{held}", HELD);
-    return Preamble.before(text.replaceAll("\n\n+", "\n"), table);
+    return text.replaceAll("\n\n+", "\n");
   }
 }

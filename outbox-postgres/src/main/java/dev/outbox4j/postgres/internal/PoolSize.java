@@ -6,12 +6,18 @@ import java.util.OptionalInt;
 import javax.sql.DataSource;
 
 /** The size of a pool, if it is HikariCP's. */
-final class PoolSize {
+public final class PoolSize {
   private static final boolean HIKARI = hikari();
 
   private PoolSize() {}
 
-  static OptionalInt of(DataSource dataSource) {
+  /**
+   * Returns how many connections a pool has at most.
+   *
+   * @param dataSource a pool, or not
+   * @return the number, if it can be seen
+   */
+  public static OptionalInt of(DataSource dataSource) {
     return HIKARI ? Hikari.size(dataSource) : OptionalInt.empty();
   }
 

@@ -37,19 +37,42 @@ public final class SqlFaults {
    * @return what to throw
    */
   public static OutboxStoreException explain(String operation, OutboxTable table, SQLException e) {
+    return explain(operation, table, e, true);
+  }
+
+  /**
+   * Explains why a statement of a transaction failed that was not committed. A handler that goes on
+   * after one of its own statements has failed is at fault itself.
+   *
+   * @param operation what was attempted, by its verb
+   * @param table the outbox it was attempted on
+   * @param e what the driver or the pool threw
+   * @return what to throw; its outcome is known
+   */
+  public static OutboxStoreException explainRolledBack(
+      String operation, OutboxTable table, SQLException e) {
+    return explain(operation, table, e, false);
+  }
+
+  private static OutboxStoreException explain(
+      String operation, OutboxTable table, SQLException e, boolean mayBeCommitted) {
     String state = state(e);
     OutboxStoreException refusal = Refusal.of(operation, table, e);
     if (refusal != null) {
       return refusal;
     }
-    boolean unknown =
+    boolean lost =
         state == null
             || state.startsWith("08")
             || SERVER_GONE.contains(state)
             || SqlChain.any(e, SQLTimeoutException.class)
             || SqlChain.any(
                 e, OutOfMemoryError.class); // the driver's own, while it read the answer
-    return exception(operation, table, e, state, unknown);
+    Fault fault = lost ? Fault.CONNECTION : fault(state);
+    if (!mayBeCommitted && FAILED_TRANSACTION.equals(state)) {
+      fault = Fault.ROW;
+    }
+    return exception(operation, table, e, state, fault, lost && mayBeCommitted);
   }
 
   /**
@@ -105,8 +128,8 @@ public final class SqlFaults {
       OutboxTable table,
       SQLException e,
       @Nullable String state,
+      Fault fault,
       boolean unknown) {
-    Fault fault = unknown ? Fault.CONNECTION : fault(state);
     return new OutboxStoreException(
         operation + " on " + table + " failed: " + advice(table, state, fault) + words(e, state),
         fault,

@@ -1,0 +1,84 @@
+package dev.outbox4j.examples.docs;
+
+import static dev.outbox4j.test.OutboxAssertions.assertThatOutbox;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.dlq.DeadLetterQueue;
+import dev.outbox4j.postgres.OutboxPublisher;
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.SQLException;
+import java.time.Duration;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+@ExtendWith(PostgresExtension.class)
+class TransactionalSamplesIT {
+  private final TestDatabase database;
+  private final HikariDataSource dataSource;
+  private final OutboxTable table = OutboxTable.named("outbox");
+  private final OutboxPublisher publisher = PostgresOutbox.publisher(table).build();
+
+  TransactionalSamplesIT(TestDatabase database) {
+    this.database = database;
+    this.dataSource = database.pool(20);
+  }
+
+  @BeforeEach
+  void empty() {
+    database.update("truncate outbox, outbox_dlq");
+  }
+
+  @Test
+  void commitsWhatTheHandlerWritesWithTheEndOfTheMessage() throws SQLException {
+    database.update("create table reservation (order_id text)");
+    // tag::transactional
+    PostgresOutbox outbox = PostgresOutbox.on(dataSource, table);
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("orders")
+            .store(outbox.store())
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .on(
+                "order.placed",
+                String.class,
+                outbox.transactional(
+                    (order, delivery, connection) -> {
+                      reserve(connection, order); // your SQL
+                      publisher.publish(
+                          connection,
+                          OutboxMessage.to("invoices").type("invoice.due").body(order).build());
+                    }))
+            .build();
+    // end::transactional
+
+    try (Connection tx = database.plain().getConnection()) {
+      tx.setAutoCommit(false);
+      publisher.publish(tx, OutboxMessage.to("orders").type("order.placed").body("o-1").build());
+      tx.commit();
+    }
+    try (subscriber) {
+      subscriber.start();
+      assertThatOutbox(dataSource, table)
+          .awaitDrained("orders", Duration.ofSeconds(30))
+          .hasPublished("invoices", "invoice.due");
+    }
+    assertThat(database.list(String.class, "select order_id from reservation"))
+        .containsExactly("o-1");
+  }
+
+  private static void reserve(Connection connection, String order) throws SQLException {
+    try (PreparedStatement insert =
+        connection.prepareStatement("insert into reservation values (?)")) {
+      insert.setString(1, order);
+      insert.executeUpdate();
+    }
+  }
+}

@@ -1,0 +1,129 @@
+package dev.outbox4j.internal.run;
+
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
+import dev.outbox4j.SubscriberEvents.Phase;
+import dev.outbox4j.internal.settings.HandlerTable.InTransaction;
+import dev.outbox4j.internal.settle.Completer;
+import dev.outbox4j.internal.state.EngineHealth;
+import dev.outbox4j.internal.state.EngineHealth.Operation;
+import dev.outbox4j.internal.state.HandlerRun;
+import dev.outbox4j.internal.state.HeldRow;
+import dev.outbox4j.internal.state.Settlement;
+import dev.outbox4j.spi.HandlerTransactions.Decision;
+import dev.outbox4j.spi.HandlerTransactions.End;
+import java.time.Duration;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Runs a handler in the transaction that settles its row. The engine's own writes come after the
+ * transaction has ended, and only where it settled nothing. Thread-safe.
+ */
+final class TransactionalTask {
+  /** After a failure that is no attempt's: the handler did not fail, or did not even run. */
+  private static final Duration AGAIN = Duration.ofSeconds(1);
+
+  private final OutcomeApplier outcomes;
+  private final Completer completer;
+  private final EngineHealth health;
+  private final DeliveryTask task;
+
+  TransactionalTask(
+      OutcomeApplier outcomes, Completer completer, EngineHealth health, DeliveryTask task) {
+    this.outcomes = outcomes;
+    this.completer = completer;
+    this.health = health;
+    this.task = task;
+  }
+
+  /** What the handler came to, before its transaction ends. Confined to the handler's thread. */
+  private static final class Handled {
+    private boolean called;
+    private @Nullable Settlement settlement;
+  }
+
+  /** Runs the handler; when it returns, the transaction has ended and its connection is free. */
+  <C> void run(HandlerRun run, InTransaction<C> call) {
+    HeldRow row = run.row();
+    Handled handled = new Handled();
+    End end;
+    try {
+      end =
+          call.transactions()
+              .run(row.lease(), connection -> handle(run, call, connection, handled), run::onAbort);
+    } catch (OutboxStoreException failure) {
+      if (handled.called && handled.settlement == null) { // the handler itself threw it
+        task.end(run, outcomes.threw(row, failure));
+      } else {
+        failed(run, failure, handled);
+      }
+      return;
+    } catch (Throwable thrown) { // an Error is this message's failure, not the subscriber's
+      health.succeeded(Operation.TRANSACTION);
+      task.end(run, outcomes.threw(row, thrown));
+      return;
+    }
+    health.succeeded(Operation.TRANSACTION);
+    Settlement settlement = handled.settlement;
+    if (settlement == null) { // it was not called
+      return;
+    }
+    switch (end) {
+      case COMMITTED -> {
+        run.end();
+        completer.committed(row, settlement);
+      }
+      case LEASE_LOST -> {
+        run.end();
+        completer.missed(
+            row, settlement instanceof Settlement.Reschedule ? Phase.RESCHEDULE : Phase.ACK);
+      }
+      case ROLLED_BACK -> task.end(run, settlement);
+      default -> throw new AssertionError(end);
+    }
+  }
+
+  private <C> Decision handle(HandlerRun run, InTransaction<C> call, C connection, Handled handled)
+      throws Exception {
+    if (!run.isRunning()) { // while it waited for a connection, and the timeout decides
+      return Decision.rollBack();
+    }
+    HeldRow row = run.row();
+    handled.called = true;
+    Object result;
+    try {
+      result = task.inContext(row, () -> call.work().run(connection));
+    } catch (Throwable thrown) {
+      task.handled(run, thrown);
+      throw thrown;
+    }
+    task.handled(run, null);
+    Settlement settlement = outcomes.returned(row, result);
+    handled.settlement = settlement;
+    boolean commits =
+        settlement == Settlement.Ack.INSTANCE || settlement instanceof Settlement.Reschedule;
+    if (!commits || !run.commits()) { // or the timeout decides
+      return Decision.rollBack();
+    }
+    return settlement instanceof Settlement.Reschedule reschedule
+        ? Decision.reschedule(reschedule.delay())
+        : Decision.ack();
+  }
+
+  /** The transaction could not be begun, or not be ended as its handler said. */
+  private void failed(HandlerRun run, OutboxStoreException failure, Handled handled) {
+    HeldRow row = run.row();
+    if (failure.fault() == Fault.ROW && handled.called) { // such as a constraint that is deferred
+      task.end(run, outcomes.threw(row, failure));
+      return;
+    }
+    health.failed(Operation.TRANSACTION, failure);
+    row.outcomeUnknown |= failure.outcomeUnknown(); // handed over with the row
+    String error =
+        (handled.called
+                ? "the handler's transaction could not be ended: "
+                : "no transaction could be begun for the handler: ")
+            + failure.getMessage();
+    task.end(run, new Settlement.Retry(AGAIN, error, false, !handled.called, null));
+  }
+}

@@ -1,0 +1,127 @@
+package dev.outbox4j.spi;
+
+import dev.outbox4j.OutboxStoreException;
+import java.time.Duration;
+import java.util.OptionalInt;
+
+/**
+ * Runs handlers in transactions whose last statement settles their row. Thread-safe.
+ *
+ * @param <C> what a handler writes with, such as a connection
+ */
+public interface HandlerTransactions<C> {
+
+  /**
+   * Runs work in a new transaction on the calling thread. If the work says so, the row is settled
+   * by the transaction's last statement, fenced by the lease, and it commits; else, and if the work
+   * throws or the lease is not held any more, it rolls back. Nothing of the store's own settings is
+   * in force while the work runs.
+   *
+   * @param lease the row
+   * @param work runs the handler; called at most once
+   * @param abort told how another thread can break the transaction off while the work runs; that
+   *     may take as long as a connection to the server, and does nothing once the work has ended
+   * @return how it ended
+   * @throws OutboxStoreException if the transaction could not be begun, or not be ended as the work
+   *     said; {@link OutboxStoreException#outcomeUnknown()} tells whether it may have been
+   *     committed. Nothing was committed otherwise
+   * @throws Exception whatever the work threw
+   */
+  End run(LeaseRef lease, Work<C> work, AbortRegistration abort) throws Exception;
+
+  /**
+   * Tells whether it settles rows of that store.
+   *
+   * @param store a store
+   * @return true if both are of the same table
+   */
+  boolean settlesRowsOf(OutboxStore store);
+
+  /** {@return how many transactions can be open at once, if it can see that} */
+  OptionalInt connectionLimit();
+
+  /**
+   * {@return the object that stands for the pool, as {@link OutboxStore#connectionSource()} does}
+   */
+  Object connectionSource();
+
+  /**
+   * What runs in a transaction.
+   *
+   * @param <C> what a handler writes with
+   */
+  @FunctionalInterface
+  interface Work<C> {
+    /**
+     * Runs the handler.
+     *
+     * @param connection in the open transaction
+     * @return how the transaction is to end
+     * @throws Exception to roll back
+     */
+    Decision run(C connection) throws Exception;
+  }
+
+  /** Takes what breaks a transaction off. */
+  @FunctionalInterface
+  interface AbortRegistration {
+    /**
+     * Takes it over.
+     *
+     * @param abort what breaks the transaction off
+     */
+    void onAbort(Runnable abort);
+  }
+
+  /** How a transaction is to end. */
+  sealed interface Decision {
+    /** {@return to delete the row and commit} */
+    static Decision ack() {
+      return Ack.INSTANCE;
+    }
+
+    /**
+     * Returns the decision to make the row due again and commit.
+     *
+     * @param delay from the end of the transaction's work on
+     * @return the decision
+     */
+    static Decision reschedule(Duration delay) {
+      return new Reschedule(delay);
+    }
+
+    /** {@return to roll back} */
+    static Decision rollBack() {
+      return RollBack.INSTANCE;
+    }
+
+    /** To delete the row and commit. */
+    enum Ack implements Decision {
+      /** The only value. */
+      INSTANCE
+    }
+
+    /**
+     * To make the row due again and commit.
+     *
+     * @param delay how long from then
+     */
+    record Reschedule(Duration delay) implements Decision {}
+
+    /** To roll back. */
+    enum RollBack implements Decision {
+      /** The only value. */
+      INSTANCE
+    }
+  }
+
+  /** How a transaction ended. */
+  enum End {
+    /** The row is settled, and what the work wrote is there. */
+    COMMITTED,
+    /** As the work said. */
+    ROLLED_BACK,
+    /** Rolled back: the row was not held under the lease any more. */
+    LEASE_LOST
+  }
+}

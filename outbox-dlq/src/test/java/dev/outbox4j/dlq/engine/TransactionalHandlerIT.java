@@ -1,0 +1,686 @@
+package dev.outbox4j.dlq.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.OutboxException;
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.Outcome;
+import dev.outbox4j.SubscriberEvents.Phase;
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.postgresql.ds.PGSimpleDataSource;
+
+/** What a handler writes is there together with its message's end, or not at all. */
+@ExtendWith(PostgresExtension.class)
+class TransactionalHandlerIT {
+  private static final AtomicInteger QUEUES = new AtomicInteger();
+
+  private final TestDatabase database;
+  private final AtomicInteger runs = new AtomicInteger();
+  private EngineFixture engine;
+  private PostgresOutbox outbox;
+  private String queue;
+
+  TransactionalHandlerIT(TestDatabase database) {
+    this.database = database;
+  }
+
+  @BeforeEach
+  void setUp() {
+    database.update("create table if not exists effect (queue text, what text)");
+    engine = new EngineFixture(database, 8);
+    outbox = PostgresOutbox.on(engine.pool, database.table());
+    queue = "transactional-" + QUEUES.incrementAndGet();
+  }
+
+  @AfterEach
+  void tearDown() {
+    engine.close();
+  }
+
+  private OutboxSubscriber.Builder subscriber() {
+    return engine.subscriber(queue).workers(4);
+  }
+
+  private void write(Connection connection, String what) throws SQLException {
+    try (PreparedStatement insert =
+        connection.prepareStatement("insert into effect (queue, what) values (?, ?)")) {
+      insert.setString(1, queue);
+      insert.setString(2, what);
+      insert.executeUpdate();
+    }
+  }
+
+  private List<String> effects() {
+    return database.list(String.class, "select what from effect where queue = ?", queue);
+  }
+
+  @Test
+  void effectsCommitWithTheAck() {
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      runs.incrementAndGet();
+                      write(connection, text);
+                      assertThat(effects()).as("seen by others before the commit").isEmpty();
+                    })));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(effects()).containsExactly("one");
+    assertThat(engine.rows(queue)).isZero();
+    assertThat(runs).hasValue(1);
+    assertThat(engine.events.leaseLost).isEmpty();
+  }
+
+  @Test
+  void anExceptionRollsBackAndIsRetriedByThePolicy() {
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      write(connection, "attempt " + delivery.attempt());
+                      if (delivery.attempt() < 3) {
+                        throw new IllegalStateException("not yet");
+                      }
+                    })));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(effects()).containsExactly("attempt 3");
+    assertThat(engine.events.retried).hasSize(2);
+  }
+
+  @Test
+  void whatARejectedMessageWroteIsRolledBackAndItIsDeadLettered() {
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      write(connection, text);
+                      return Outcome.reject("bad");
+                    })));
+    long id = engine.publish(queue, "t", "one");
+    await().until(() -> engine.deadLetters(queue) == 1);
+    assertThat(engine.deadLetter(String.class, "failure_reason", id)).isEqualTo("rejected");
+    assertThat(effects()).isEmpty();
+  }
+
+  @Test
+  void aRescheduleCommitsWhatWasWritten() {
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      write(connection, text);
+                      return runs.incrementAndGet() < 3
+                          ? Outcome.reschedule(Duration.ofMillis(20))
+                          : Outcome.ack();
+                    })));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(effects()).hasSize(3);
+    assertThat(engine.events.rescheduled).hasSize(2);
+  }
+
+  @Test
+  void ifTheLeaseWasLostEverythingIsRolledBack() {
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      write(connection, "run " + runs.incrementAndGet());
+                      if (runs.get() == 1) { // as if another owner had claimed it
+                        database.update(
+                            "update outbox set lease_token = lease_token + 1, lease_until = now()"
+                                + " where id = ?",
+                            delivery.id());
+                      }
+                    })));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(effects()).containsExactly("run 2");
+    assertThat(engine.events.leaseLost).containsExactly(Phase.ACK);
+  }
+
+  @Test
+  void aHandlerThatRunsForManyLeasesKeepsItsRow() {
+    engine.start(
+        subscriber()
+            .lease(Duration.ofMillis(400))
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      runs.incrementAndGet();
+                      write(connection, text);
+                      sleep(connection, 2);
+                    })));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(runs).hasValue(1);
+    assertThat(effects()).containsExactly("one");
+    assertThat(engine.events.renewed.get()).isGreaterThan(3);
+  }
+
+  @Test
+  void aHandlerThatWaitsForTheServerPastItsTimeoutIsBrokenOffAndRolledBack() {
+    engine.start(
+        subscriber()
+            .handlerTimeout(Duration.ofMillis(300))
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      write(connection, "run " + runs.incrementAndGet());
+                      if (runs.get() == 1) {
+                        sleep(connection, 60);
+                      }
+                    })));
+    engine.publish(queue, "t", "one");
+    await()
+        .atMost(Duration.ofSeconds(20))
+        .untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(effects()).containsExactly("run 2");
+    assertThat(engine.events.handlerTimeouts).hasValue(1);
+    assertThat(sleeping()).as("statements that go on without a client").isZero();
+  }
+
+  @Test
+  void whatEndsTheTransactionIsRefusedAndClosingDoesNothing() {
+    List<Throwable> refused = new CopyOnWriteArrayList<>();
+    AtomicReference<Connection> kept = new AtomicReference<>();
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      kept.set(connection);
+                      refused.add(catchThrowable(connection::commit));
+                      refused.add(catchThrowable(connection::rollback));
+                      refused.add(catchThrowable(() -> connection.setAutoCommit(true)));
+                      refused.add(catchThrowable(() -> connection.abort(Runnable::run)));
+                      connection.setAutoCommit(false);
+                      connection.close();
+                      assertThat(connection.isClosed()).isFalse();
+                      write(connection, text);
+                      connection.rollback(connection.setSavepoint());
+                    })));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(refused)
+        .hasSize(4)
+        .allSatisfy(
+            each ->
+                assertThat(each)
+                    .isInstanceOf(SQLException.class)
+                    .hasMessageContaining("return to commit it, throw"));
+    assertThat(effects()).containsExactly("one");
+    assertThatThrownBy(() -> kept.get().createStatement())
+        .isInstanceOf(SQLException.class)
+        .hasMessageContaining("its transaction is over");
+  }
+
+  @Test
+  void aHandlerPublishesInItsTransaction() {
+    String next = queue + "-next";
+    AtomicInteger arrived = new AtomicInteger();
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      engine.publisher.publish(
+                          connection, OutboxMessage.to(next).type("t").body(text).build());
+                      if (runs.incrementAndGet() == 1) {
+                        throw new IllegalStateException("after it had published");
+                      }
+                    })));
+    engine.start(
+        engine
+            .subscriber(next)
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  arrived.incrementAndGet();
+                }));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(2));
+    assertThat(arrived).hasValue(1);
+    assertThat(engine.rows(next)).isZero();
+  }
+
+  @Test
+  void theStoresOwnSettingsAreNotInForce() {
+    AtomicReference<String> seen = new AtomicReference<>();
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      seen.set(
+                          setting(connection, "enable_seqscan")
+                              + setting(connection, "statement_timeout")
+                              + setting(connection, "lock_timeout"));
+                    })));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(seen).hasValue("on00");
+  }
+
+  @Test
+  void inADatabaseOfAnotherIsolationHandlersRunAtReadCommitted() {
+    List<String> seen = new CopyOnWriteArrayList<>();
+    PGSimpleDataSource plain = database.plain();
+    plain.setOptions("-c default_transaction_isolation=serializable");
+    PostgresOutbox serializable = PostgresOutbox.on(plain, database.table());
+    engine.start(
+        subscriber()
+            .lease(Duration.ofMillis(400))
+            .on(
+                "t",
+                String.class,
+                serializable.transactional(
+                    (text, delivery, connection) -> {
+                      seen.add(setting(connection, "transaction_isolation"));
+                      write(connection, text);
+                      sleep(connection, 1); // and its lease is renewed meanwhile
+                    })));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    engine.publish(queue, "t", "two");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(2));
+    assertThat(seen).containsExactly("read committed", "read committed");
+    assertThat(effects()).containsExactly("one", "two");
+  }
+
+  @Test
+  void aConstraintThatFailsAtTheCommitIsAFailureOfTheMessage() {
+    database.update(
+        "create table if not exists once (what text unique deferrable initially deferred)");
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      write(connection, text);
+                      try (Statement statement = connection.createStatement()) {
+                        statement.execute("insert into once values ('same'), ('same')");
+                      }
+                    })));
+    long id = engine.publish(queue, "t", "one");
+    await().until(() -> engine.deadLetters(queue) == 1);
+    assertThat(engine.deadLetter(Integer.class, "attempts_count", id)).isEqualTo(3);
+    assertThat(engine.deadLetter(String.class, "last_exception", id)).contains("23505");
+    assertThat(effects()).isEmpty();
+  }
+
+  @Test
+  void aHandlerThatGoesOnAfterAFailedStatementHasFailed() {
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      write(connection, text);
+                      assertThat(catchThrowable(() -> setting(connection, "no.such.thing")))
+                          .isInstanceOf(SQLException.class);
+                    })));
+    long id = engine.publish(queue, "t", "one");
+    await().until(() -> engine.deadLetters(queue) == 1);
+    assertThat(engine.deadLetter(Integer.class, "attempts_count", id)).isEqualTo(3);
+    assertThat(engine.deadLetter(String.class, "last_exception", id)).contains("25P02");
+    assertThat(effects()).isEmpty();
+  }
+
+  /**
+   * What the commit did is found out by the next write of the row, and the effect is there once.
+   */
+  @Test
+  void aCommitWhoseAnswerIsLostIsNotRepeatedIfItTookEffect() {
+    AtomicInteger commits = new AtomicInteger();
+    PostgresOutbox losing =
+        PostgresOutbox.on(
+            wrapping(
+                engine.pool,
+                connection -> {
+                  connection.commit();
+                  if (commits.incrementAndGet() == 1) {
+                    connection.abort(Runnable::run);
+                    throw new SQLException("the answer was lost", "08006");
+                  }
+                }),
+            database.table());
+    engine.start(subscriber().on("t", String.class, losing.transactional(this::writeText)));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.outcomeUnknown).hasSize(1));
+    engine.publish(queue, "t", "two");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(effects()).containsExactly("one", "two");
+    assertThat(engine.rows(queue)).isZero();
+    assertThat(runs).hasValue(2);
+  }
+
+  @Test
+  void aCommitThatNeverReachedTheServerIsRepeatedWithItsHandlerAndCountsNoAttempt() {
+    AtomicInteger commits = new AtomicInteger();
+    List<Integer> attempts = new CopyOnWriteArrayList<>();
+    PostgresOutbox losing =
+        PostgresOutbox.on(
+            wrapping(
+                engine.pool,
+                connection -> {
+                  if (commits.incrementAndGet() == 1) {
+                    connection.abort(Runnable::run);
+                    throw new SQLException("the connection was lost", "08006");
+                  }
+                  connection.commit();
+                }),
+            database.table());
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                losing.transactional(
+                    (text, delivery, connection) -> {
+                      attempts.add(delivery.attempt());
+                      write(connection, text);
+                    })));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(effects()).containsExactly("one");
+    assertThat(attempts).containsExactly(1, 1);
+  }
+
+  @Test
+  void withoutAConnectionNoHandlerIsCalledAndNoAttemptCounted() {
+    AtomicInteger refused = new AtomicInteger();
+    PostgresOutbox broken =
+        PostgresOutbox.on(
+            (DataSource)
+                Proxy.newProxyInstance(
+                    getClass().getClassLoader(),
+                    new Class<?>[] {DataSource.class},
+                    (proxy, method, args) -> {
+                      if (method.getName().equals("getConnection")
+                          && refused.incrementAndGet() <= 4) {
+                        throw new SQLException("there is none", "08001");
+                      }
+                      return invoke(engine.pool, method, args);
+                    }),
+            database.table());
+    List<Integer> attempts = new CopyOnWriteArrayList<>();
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                broken.transactional(
+                    (text, delivery, connection) -> {
+                      attempts.add(delivery.attempt());
+                      write(connection, text);
+                    })));
+    engine.publish(queue, "t", "one");
+    await()
+        .atMost(Duration.ofSeconds(20))
+        .untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(attempts).containsExactly(1);
+    assertThat(engine.events.storeFailed).anyMatch(each -> each.startsWith("transaction: "));
+    assertThat(effects()).containsExactly("one");
+  }
+
+  @Test
+  void aHandlerWhoseTimeIsOverBeforeThereIsAConnectionIsNotCalled() throws Exception {
+    CountDownLatch asked = new CountDownLatch(1);
+    CountDownLatch answer = new CountDownLatch(1);
+    PostgresOutbox slow =
+        PostgresOutbox.on(
+            (DataSource)
+                Proxy.newProxyInstance(
+                    getClass().getClassLoader(),
+                    new Class<?>[] {DataSource.class},
+                    (proxy, method, args) -> {
+                      if (method.getName().equals("getConnection") && asked.getCount() == 1) {
+                        asked.countDown();
+                        Connection connection = database.plain().getConnection();
+                        awaitUninterruptibly(answer);
+                        return connection;
+                      }
+                      return invoke(engine.pool, method, args);
+                    }),
+            database.table());
+    List<Integer> attempts = new CopyOnWriteArrayList<>();
+    engine.start(
+        subscriber()
+            .handlerTimeout(Duration.ofMillis(200))
+            .on(
+                "t",
+                String.class,
+                slow.transactional(
+                    (text, delivery, connection) -> {
+                      attempts.add(delivery.attempt());
+                      write(connection, text);
+                    })));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.handlerTimeouts).hasValue(1));
+    answer.countDown();
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(attempts).containsExactly(2);
+    assertThat(effects()).containsExactly("one");
+  }
+
+  private static void awaitUninterruptibly(CountDownLatch latch) {
+    while (latch.getCount() > 0) {
+      try {
+        latch.await();
+      } catch (InterruptedException e) {
+        // as a driver does
+      }
+    }
+  }
+
+  @Test
+  void aRowThatAStrangerHasLockedIsAckedWhenTheLockIsGone() throws Exception {
+    CountDownLatch locked = new CountDownLatch(1);
+    try (Connection stranger = database.plain().getConnection()) {
+      stranger.setAutoCommit(false);
+      engine.start(
+          subscriber()
+              .on(
+                  "t",
+                  String.class,
+                  outbox.transactional(
+                      (text, delivery, connection) -> {
+                        locked.await();
+                        writeText(text, delivery, connection);
+                      })));
+      long id = engine.publish(queue, "t", "one");
+      await().until(() -> engine.column(Integer.class, "deliveries_count", id) == 1);
+      try (Statement statement = stranger.createStatement()) {
+        statement.execute("select from outbox where id = " + id + " for update");
+      }
+      locked.countDown();
+      await().until(() -> waitingForLocks() == 1);
+      assertThat(engine.events.acked).hasValue(0);
+      stranger.commit();
+    }
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(effects()).containsExactly("one");
+    assertThat(runs).hasValue(1);
+  }
+
+  @Test
+  void aStopRollsBackWhatGoesOnPastItsTimeout() {
+    CountDownLatch running = new CountDownLatch(1);
+    OutboxSubscriber subscriber =
+        engine.start(
+            subscriber()
+                .gracefulTimeout(Duration.ofMillis(200))
+                .on(
+                    "t",
+                    String.class,
+                    outbox.transactional(
+                        (text, delivery, connection) -> {
+                          write(connection, text);
+                          running.countDown();
+                          new CountDownLatch(1).await();
+                        })));
+    engine.publish(queue, "t", "one");
+    await().until(() -> running.getCount() == 0);
+    subscriber.stop();
+    await().until(() -> engine.pool.getHikariPoolMXBean().getActiveConnections() == 0);
+    assertThat(effects()).isEmpty();
+    assertThat(engine.rows(queue)).isEqualTo(1);
+    assertThat(engine.events.acked).hasValue(0);
+  }
+
+  @Test
+  void aPoolWithoutAConnectionForEachWorkerIsRefusedAtTheStart() {
+    OutboxSubscriber subscriber =
+        engine
+            .subscriber(queue)
+            .workers(7)
+            .on("t", String.class, outbox.transactional(this::writeText))
+            .build();
+    assertThatThrownBy(subscriber::start)
+        .isInstanceOf(OutboxException.class)
+        .hasMessageContaining("The pool has 8 connection(s)")
+        .hasMessageContaining("one for each worker that may run a transactional handler, 7 in all")
+        .hasMessageContaining("give the pool 9 or more");
+  }
+
+  @Test
+  void transactionsOfAnotherTableAreRefusedWhenTheSubscriberIsBuilt() {
+    PostgresOutbox other = PostgresOutbox.on(engine.pool, OutboxTable.named("other"));
+    assertThatThrownBy(
+            () -> subscriber().on("t", String.class, other.transactional(this::writeText)).build())
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("take both from the same PostgresOutbox");
+  }
+
+  private void writeText(String text, dev.outbox4j.Delivery delivery, Connection connection)
+      throws SQLException {
+    runs.incrementAndGet();
+    write(connection, text);
+  }
+
+  private long sleeping() {
+    return database.one(
+        Long.class,
+        "select count(*) from pg_stat_activity where datname = current_database()"
+            + " and query like '%pg_sleep%' and state = 'active' and pid <> pg_backend_pid()");
+  }
+
+  private long waitingForLocks() {
+    return database.one(
+        Long.class,
+        "select count(*) from pg_stat_activity where datname = current_database()"
+            + " and wait_event_type = 'Lock' and query like '%delete from%outbox%'");
+  }
+
+  private static void sleep(Connection connection, int seconds) throws SQLException {
+    try (Statement statement = connection.createStatement()) {
+      statement.execute("select pg_sleep(" + seconds + ")");
+    }
+  }
+
+  private static String setting(Connection connection, String name) throws SQLException {
+    try (PreparedStatement select = connection.prepareStatement("select current_setting(?)")) {
+      select.setString(1, name);
+      try (ResultSet row = select.executeQuery()) {
+        row.next();
+        return row.getString(1);
+      }
+    }
+  }
+
+  private interface Commit {
+    void of(Connection connection) throws SQLException;
+  }
+
+  /** The pool, with another way to commit. */
+  private DataSource wrapping(DataSource pool, Commit commit) {
+    return (DataSource)
+        Proxy.newProxyInstance(
+            getClass().getClassLoader(),
+            new Class<?>[] {DataSource.class},
+            (proxy, method, args) ->
+                method.getName().equals("getConnection")
+                    ? wrapping(pool.getConnection(), commit)
+                    : invoke(pool, method, args));
+  }
+
+  private Connection wrapping(Connection connection, Commit commit) {
+    return (Connection)
+        Proxy.newProxyInstance(
+            getClass().getClassLoader(),
+            new Class<?>[] {Connection.class},
+            (proxy, method, args) -> {
+              if (method.getName().equals("commit")) {
+                commit.of(connection);
+                return null;
+              }
+              return invoke(connection, method, args);
+            });
+  }
+
+  private static Object invoke(Object target, java.lang.reflect.Method method, Object[] args)
+      throws Throwable {
+    try {
+      return method.invoke(target, args);
+    } catch (InvocationTargetException e) {
+      throw e.getCause();
+    }
+  }
+}

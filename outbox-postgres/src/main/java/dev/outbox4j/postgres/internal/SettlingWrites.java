@@ -1,0 +1,86 @@
+package dev.outbox4j.postgres.internal;
+
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.spi.LeaseRef;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * The last write of a handler's transaction: the same as the store's, of one row, and without what
+ * the store sets for its own statements. Immutable.
+ */
+public final class SettlingWrites {
+  private final OutboxTable table;
+  private final Sql ack;
+  private final Sql reschedule;
+
+  /**
+   * Renders them.
+   *
+   * @param table the outbox
+   */
+  public SettlingWrites(OutboxTable table) {
+    this.table = table;
+    this.ack = new FencedSql(FencedSql.ACK).alone(table);
+    this.reschedule = new FencedSql(FencedSql.RESCHEDULE).alone(table);
+  }
+
+  /**
+   * Deletes a row.
+   *
+   * @param connection in the handler's transaction
+   * @param lease the row
+   * @param timeoutMillis for how long it may take
+   * @return false if it is not held under the lease any more
+   * @throws SQLException if it failed
+   */
+  public boolean ack(Connection connection, LeaseRef lease, int timeoutMillis) throws SQLException {
+    return run(connection, ack, values(lease), timeoutMillis);
+  }
+
+  /**
+   * Makes a row due again.
+   *
+   * @param connection in the handler's transaction
+   * @param lease the row
+   * @param delay how long from the begin of the transaction
+   * @param timeoutMillis for how long it may take
+   * @return false if it is not held under the lease any more
+   * @throws SQLException if it failed
+   */
+  public boolean reschedule(
+      Connection connection, LeaseRef lease, Duration delay, int timeoutMillis)
+      throws SQLException {
+    Map<String, Object> values = values(lease);
+    values.put("delays", new double[] {ServerTime.seconds(delay)});
+    values.put("channel", table.channel());
+    return run(connection, reschedule, values, timeoutMillis);
+  }
+
+  private static Map<String, Object> values(LeaseRef lease) {
+    Map<String, Object> values = new HashMap<>();
+    values.put("queue", lease.queue());
+    values.put("ids", new long[] {lease.id()});
+    values.put("tokens", new long[] {lease.token()});
+    return values;
+  }
+
+  private static boolean run(
+      Connection connection, Sql sql, Map<String, Object> values, int timeoutMillis)
+      throws SQLException {
+    try (PreparedStatement statement = connection.prepareStatement(sql.text())) {
+      // somebody may have locked the row
+      statement.setQueryTimeout((int) Math.max(1, TimeUnit.MILLISECONDS.toSeconds(timeoutMillis)));
+      sql.bind(statement, values);
+      try (ResultSet done = statement.executeQuery()) {
+        return done.next();
+      }
+    }
+  }
+}

@@ -1,0 +1,119 @@
+package dev.outbox4j.postgres.internal.transactions;
+
+import dev.outbox4j.postgres.internal.Redaction;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.util.concurrent.Executor;
+import org.postgresql.PGConnection;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * A borrowed connection with a transaction of a handler's. Confined to the handler's thread, but
+ * for {@link #abort}.
+ */
+final class HandlerSession {
+  private static final Logger log = LoggerFactory.getLogger(HandlerSession.class);
+  private static final Executor SAME_THREAD = Runnable::run;
+
+  private final Connection connection;
+  private boolean setsAutoCommit;
+  private int timeout = -1; // of the network, if it is to be set back
+  private boolean over; // guarded by this
+
+  HandlerSession(Connection connection) {
+    this.connection = connection;
+  }
+
+  /** What a handler does. */
+  @FunctionalInterface
+  interface Work<R> {
+    R run(Connection connection) throws Exception;
+  }
+
+  Connection connection() {
+    return connection;
+  }
+
+  /** The next statement begins a transaction. */
+  void begin() throws SQLException {
+    if (connection.getAutoCommit()) {
+      connection.setAutoCommit(false);
+      setsAutoCommit = true;
+    }
+  }
+
+  /** Hands the connection to a handler, for as long as it runs. */
+  <R> R run(Work<R> work) throws Exception {
+    HandlerConnection.Handed handed = HandlerConnection.handOut(connection);
+    try {
+      return work.run(handed.seen());
+    } finally {
+      handed.guard().takeBack();
+      handlerIsDone();
+    }
+  }
+
+  private synchronized void handlerIsDone() {
+    over = true;
+  }
+
+  /** Breaks off what the handler waits for; from another thread. */
+  synchronized void abort() {
+    if (!over) {
+      // else the server would go on with it
+      quietly(() -> connection.unwrap(PGConnection.class).cancelQuery());
+      quietly(() -> connection.abort(SAME_THREAD));
+    }
+  }
+
+  /** Bounds the waits for answers from now on. */
+  void shortenTimeout(int millis) throws SQLException {
+    int known = connection.getNetworkTimeout();
+    if (known == 0 || known > millis) {
+      connection.setNetworkTimeout(SAME_THREAD, millis);
+      timeout = known;
+    }
+  }
+
+  /** What cannot be rolled back is closed: the server rolls it back then. */
+  void rollBack() {
+    try {
+      if (!connection.isClosed()) {
+        connection.rollback();
+      }
+    } catch (SQLException | RuntimeException e) {
+      log.debug("a transaction could not be rolled back", Redaction.redact(e));
+      quietly(() -> connection.abort(SAME_THREAD));
+    }
+  }
+
+  /** Gives the connection back as it was. */
+  void giveBack() {
+    quietly(
+        () -> {
+          if (!connection.isClosed()) {
+            if (timeout >= 0) {
+              connection.setNetworkTimeout(SAME_THREAD, timeout);
+            }
+            if (setsAutoCommit) {
+              connection.setAutoCommit(true);
+            }
+          }
+        });
+    quietly(connection::close);
+  }
+
+  private interface Action {
+    void run() throws SQLException;
+  }
+
+  /** What fails here cannot be helped: the connection is given up. */
+  private static void quietly(Action action) {
+    try {
+      action.run();
+    } catch (SQLException | RuntimeException e) {
+      log.debug("a connection was given up", Redaction.redact(e));
+    }
+  }
+}

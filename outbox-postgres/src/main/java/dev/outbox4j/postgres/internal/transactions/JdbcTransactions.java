@@ -1,0 +1,144 @@
+package dev.outbox4j.postgres.internal.transactions;
+
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresStore;
+import dev.outbox4j.postgres.internal.PoolSize;
+import dev.outbox4j.postgres.internal.SettlingWrites;
+import dev.outbox4j.postgres.internal.SqlFaults;
+import dev.outbox4j.spi.HandlerTransactions;
+import dev.outbox4j.spi.LeaseRef;
+import dev.outbox4j.spi.OutboxStore;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Duration;
+import java.util.Objects;
+import java.util.OptionalInt;
+import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Handlers' transactions over JDBC, at READ COMMITTED: at a higher level a renewal of the lease
+ * would make the last write fail. Thread-safe.
+ */
+public final class JdbcTransactions implements HandlerTransactions<Connection> {
+  private static final String OPERATION = "transaction";
+  private static final String READ_COMMITTED = "set transaction isolation level read committed";
+
+  private final DataSource dataSource;
+  private final OutboxTable table;
+  private final int timeoutMillis;
+  private final SettlingWrites writes;
+
+  /** Whether the pool's connections have another isolation; null until one was asked. */
+  private volatile @Nullable Boolean setsReadCommitted;
+
+  /**
+   * Creates them; does no I/O.
+   *
+   * @param dataSource where to borrow connections
+   * @param table the outbox
+   * @param networkTimeout how long the last write and the commit may take each
+   */
+  public JdbcTransactions(DataSource dataSource, OutboxTable table, Duration networkTimeout) {
+    this.dataSource = Objects.requireNonNull(dataSource, "dataSource");
+    this.table = Objects.requireNonNull(table, "table");
+    this.timeoutMillis = (int) networkTimeout.toMillis();
+    this.writes = new SettlingWrites(table);
+  }
+
+  @Override
+  public End run(LeaseRef lease, Work<Connection> work, AbortRegistration abort) throws Exception {
+    HandlerSession session = new HandlerSession(borrow());
+    try {
+      begin(session);
+      abort.onAbort(session::abort);
+      Decision decision = session.run(work::run);
+      if (decision instanceof Decision.RollBack) {
+        session.rollBack();
+        return End.ROLLED_BACK;
+      }
+      if (!settled(session, lease, decision)) {
+        session.rollBack();
+        return End.LEASE_LOST;
+      }
+      commit(session);
+      return End.COMMITTED;
+    } catch (Throwable failure) {
+      session.rollBack();
+      throw failure;
+    } finally {
+      session.giveBack();
+    }
+  }
+
+  private Connection borrow() {
+    try {
+      return dataSource.getConnection();
+    } catch (SQLException e) {
+      throw SqlFaults.notSent(OPERATION, table, e);
+    } catch (RuntimeException e) { // pools have unchecked exceptions for a server that is down
+      throw SqlFaults.notSent(OPERATION, table, new SQLException(e));
+    }
+  }
+
+  private void begin(HandlerSession session) {
+    try {
+      session.begin();
+      Boolean known = setsReadCommitted;
+      if (known == null ? isolationDiffers(session.connection()) : known) {
+        try (Statement statement = session.connection().createStatement()) {
+          statement.execute(READ_COMMITTED);
+        }
+      }
+    } catch (SQLException e) {
+      throw SqlFaults.explainRolledBack(OPERATION, table, e);
+    }
+  }
+
+  private boolean isolationDiffers(Connection connection) throws SQLException {
+    boolean differs = connection.getTransactionIsolation() != Connection.TRANSACTION_READ_COMMITTED;
+    connection.rollback(); // asking has begun a transaction, at that level
+    setsReadCommitted = differs;
+    return differs;
+  }
+
+  private boolean settled(HandlerSession session, LeaseRef lease, Decision decision) {
+    try {
+      session.shortenTimeout(timeoutMillis);
+      return decision instanceof Decision.Reschedule reschedule
+          ? writes.reschedule(session.connection(), lease, reschedule.delay(), timeoutMillis)
+          : writes.ack(session.connection(), lease, timeoutMillis);
+    } catch (SQLException e) {
+      throw SqlFaults.explainRolledBack(OPERATION, table, e);
+    }
+  }
+
+  private void commit(HandlerSession session) {
+    try {
+      session.connection().commit();
+    } catch (SQLException e) {
+      throw SqlFaults.explain(OPERATION, table, e);
+    }
+  }
+
+  @Override
+  public boolean settlesRowsOf(OutboxStore store) {
+    return store instanceof PostgresStore own && own.table().equals(table);
+  }
+
+  @Override
+  public OptionalInt connectionLimit() {
+    return PoolSize.of(dataSource);
+  }
+
+  @Override
+  public Object connectionSource() {
+    return dataSource;
+  }
+
+  @Override
+  public String toString() {
+    return "transactions on " + table;
+  }
+}
