@@ -88,7 +88,7 @@ final class Grants {
     sql.append("grant ").append(what).append(" on ").append(on).append(to).append(";\n");
   }
 
-  private static String to(String what, String role) {
+  static String to(String what, String role) {
     Objects.requireNonNull(role, what);
     if (role.isBlank() || role.chars().anyMatch(Character::isISOControl)) {
       throw new IllegalArgumentException(

@@ -23,6 +23,8 @@ record Scripts(String folder, List<String> files) {
   static final Scripts OUTBOX = new Scripts("outbox", List.of("V1__outbox.sql"));
   static final Scripts DEAD_LETTERS = new Scripts("deadletters", List.of("V1__dead_letters.sql"));
 
+  static final Scripts INBOX = new Scripts("inbox", List.of("V1__inbox.sql"));
+
   private static final Pattern PLACEHOLDER = Pattern.compile("\\$\\{([^}]*)}");
 
   int latest() {

@@ -35,7 +35,7 @@ class OutboxMigrationsTest {
 
   @Test
   void printsEveryMigrationThereIs() throws Exception {
-    for (Scripts line : List.of(Scripts.OUTBOX, Scripts.DEAD_LETTERS)) {
+    for (Scripts line : List.of(Scripts.OUTBOX, Scripts.DEAD_LETTERS, Scripts.INBOX)) {
       Path folder = Path.of("src/main/resources/dev/outbox4j/migrations", line.folder());
       try (Stream<Path> files = Files.list(folder)) {
         assertThat(files.map(file -> file.getFileName().toString()))
@@ -44,6 +44,7 @@ class OutboxMigrationsTest {
     }
     assertThat(OutboxMigrations.LATEST_VERSION).isEqualTo(Scripts.OUTBOX.latest());
     assertThat(DeadLetterMigrations.LATEST_VERSION).isEqualTo(Scripts.DEAD_LETTERS.latest());
+    assertThat(InboxMigrations.LATEST_VERSION).isEqualTo(Scripts.INBOX.latest());
   }
 
   @Test

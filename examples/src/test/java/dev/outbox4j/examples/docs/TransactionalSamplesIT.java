@@ -7,6 +7,8 @@ import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.dlq.DeadLetterQueue;
+import dev.outbox4j.migrations.InboxMigrations;
+import dev.outbox4j.postgres.Inbox;
 import dev.outbox4j.postgres.OutboxPublisher;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
@@ -16,6 +18,7 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.time.Duration;
+import javax.sql.DataSource;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -72,6 +75,46 @@ class TransactionalSamplesIT {
     }
     assertThat(database.list(String.class, "select order_id from reservation"))
         .containsExactly("o-1");
+  }
+
+  @Test
+  void handlesOnceInAnotherDatabase() throws SQLException {
+    DataSource billing = database.plain();
+    database.update("create table bill (order_id text)");
+    PostgresOutbox outbox = PostgresOutbox.on(dataSource, table);
+    // tag::inbox
+    InboxMigrations.of("public", "inbox").migrate(billing); // in the other database
+
+    Inbox inbox = Inbox.in("inbox").timeToLive(Duration.ofDays(14));
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("invoices")
+            .store(outbox.store())
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .on(
+                "invoice.due",
+                String.class,
+                inbox.once(billing, (order, delivery, connection) -> bill(connection, order)))
+            .build();
+    // end::inbox
+
+    try (Connection tx = database.plain().getConnection()) {
+      tx.setAutoCommit(false);
+      publisher.publish(tx, OutboxMessage.to("invoices").type("invoice.due").body("o-2").build());
+      tx.commit();
+    }
+    try (subscriber) {
+      subscriber.start();
+      assertThatOutbox(dataSource, table).awaitDrained("invoices", Duration.ofSeconds(30));
+    }
+    assertThat(database.list(String.class, "select order_id from bill")).containsExactly("o-2");
+    assertThat(database.count("inbox")).isEqualTo(1);
+  }
+
+  private static void bill(Connection connection, String order) throws SQLException {
+    try (PreparedStatement insert = connection.prepareStatement("insert into bill values (?)")) {
+      insert.setString(1, order);
+      insert.executeUpdate();
+    }
   }
 
   private static void reserve(Connection connection, String order) throws SQLException {

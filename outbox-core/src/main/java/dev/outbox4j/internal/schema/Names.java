@@ -20,6 +20,9 @@ public final class Names {
   /** The bytes of a dead-letter table's name: an outbox's and {@code _dlq}. */
   public static final int MAX_DEAD_LETTER_BYTES = 36;
 
+  /** The bytes of an inbox table's name. */
+  public static final int MAX_INBOX_BYTES = 36;
+
   private static final Pattern ALLOWED = Pattern.compile("[\\p{L}_][\\p{L}\\p{N}_ -]*");
   private static final Pattern PLAIN = Pattern.compile("[a-z_][a-z0-9_]*");
 
@@ -54,6 +57,11 @@ public final class Names {
   /** Checks the name of a dead-letter table. */
   public static String requireDeadLetters(String what, String name) {
     return requireShort(what, requireIdentifier(what, name), MAX_DEAD_LETTER_BYTES);
+  }
+
+  /** Checks the name of an inbox table. */
+  public static String requireInbox(String what, String name) {
+    return requireShort(what, requireIdentifier(what, name), MAX_INBOX_BYTES);
   }
 
   private static String requireShort(String what, String name, int most) {

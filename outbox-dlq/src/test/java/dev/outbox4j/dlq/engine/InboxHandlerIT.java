@@ -1,0 +1,128 @@
+package dev.outbox4j.dlq.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.SubscriberEvents.Phase;
+import dev.outbox4j.migrations.InboxMigrations;
+import dev.outbox4j.postgres.Inbox;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.SQLException;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** Handlers that write to a database of their own, where an inbox tells what they have handled. */
+@ExtendWith(PostgresExtension.class)
+class InboxHandlerIT {
+  private static final AtomicInteger QUEUES = new AtomicInteger();
+
+  private final TestDatabase database;
+  private final Inbox inbox = Inbox.in("inbox");
+  private final AtomicInteger runs = new AtomicInteger();
+  private EngineFixture engine;
+  private String queue;
+
+  InboxHandlerIT(TestDatabase database) {
+    this.database = database;
+    InboxMigrations.of("public", "inbox").migrate(database.plain());
+    database.update("create table if not exists effect (queue text, what text)");
+  }
+
+  @BeforeEach
+  void setUp() {
+    engine = new EngineFixture(database, 6);
+    queue = "inbox-" + QUEUES.incrementAndGet();
+  }
+
+  @AfterEach
+  void tearDown() {
+    engine.close();
+  }
+
+  private void write(Connection connection, String what) throws SQLException {
+    try (PreparedStatement insert =
+        connection.prepareStatement("insert into effect (queue, what) values (?, ?)")) {
+      insert.setString(1, queue);
+      insert.setString(2, what);
+      insert.executeUpdate();
+    }
+  }
+
+  private List<String> effects() {
+    return database.list(String.class, "select what from effect where queue = ?", queue);
+  }
+
+  @Test
+  void aMessageThatComesAgainIsAckedWithoutItsHandler() {
+    engine.start(
+        engine
+            .subscriber(queue)
+            .on(
+                "t",
+                String.class,
+                inbox.once(
+                    engine.pool,
+                    (text, delivery, connection) -> {
+                      runs.incrementAndGet();
+                      write(connection, text);
+                      database.update( // as if another owner had claimed it
+                          "update outbox set lease_token = lease_token + 1, lease_until = now()"
+                              + " where id = ?",
+                          delivery.id());
+                    })));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(engine.events.leaseLost).containsExactly(Phase.ACK);
+    assertThat(runs).hasValue(1);
+    assertThat(effects()).containsExactly("one");
+  }
+
+  @Test
+  void aMessageThatWasPublishedTwiceIsHandledOnceByItsKey() {
+    engine.start(
+        engine
+            .subscriber(queue)
+            .on(
+                "t",
+                String.class,
+                inbox.once(
+                    engine.pool,
+                    (text, delivery) -> text,
+                    (text, delivery, connection) -> {
+                      write(connection, text);
+                    })));
+    engine.publish(queue, "t", "one");
+    engine.publish(queue, "t", "one");
+    engine.publish(queue, "t", "two");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(3));
+    assertThat(effects()).containsExactlyInAnyOrder("one", "two");
+  }
+
+  @Test
+  void aFailedRunIsNotRemembered() {
+    engine.start(
+        engine
+            .subscriber(queue)
+            .on(
+                "t",
+                String.class,
+                inbox.once(
+                    engine.pool,
+                    (text, delivery, connection) -> {
+                      write(connection, "attempt " + delivery.attempt());
+                      if (delivery.attempt() == 1) {
+                        throw new IllegalStateException("not yet");
+                      }
+                    })));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(effects()).containsExactly("attempt 2");
+  }
+}
