@@ -19,6 +19,7 @@ export const PAGES = [
       { file: 'docs/publishing.md', text: 'Publishing' },
       { file: 'docs/subscribing.md', text: 'Subscribing' },
       { file: 'docs/exactly-once.md', text: 'Exactly-once effects' },
+      { file: 'docs/batches.md', text: 'Batches' },
       { file: 'docs/dead-letters.md', text: 'Dead letters' },
       { file: 'docs/testing.md', text: 'Testing your service' },
       { file: 'docs/schema-and-validation.md', text: 'Schema and validation' },

@@ -360,6 +360,44 @@ public interface OutboxSubscriber extends AutoCloseable {
     }
 
     /**
+     * Handles messages of a type, decoded, several at once: {@code onBatch("line.sold", Line.class,
+     * Batch.of(100), lines -> insert(lines))}.
+     *
+     * @param type the message type; not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes
+     *     in UTF-8
+     * @param bodyType what to decode the payloads to
+     * @param batch how many at once, and how long to wait for more
+     * @param handler the handler
+     * @param <T> the same as {@code bodyType}
+     * @return this builder
+     * @throws IllegalArgumentException if the type has a handler already
+     */
+    public <T> Builder onBatch(
+        String type, Class<T> bodyType, Batch batch, BatchHandler<T> handler) {
+      handlers.addBatch(OutboxMessage.requireName("type", type), bodyType, batch, handler);
+      return this;
+    }
+
+    /**
+     * Handles messages of a type, decoded to a type with type arguments, several at once. See
+     * {@link #onBatch(String, Class, Batch, BatchHandler)}.
+     *
+     * @param type the message type; not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes
+     *     in UTF-8
+     * @param bodyType what to decode the payloads to
+     * @param batch how many at once, and how long to wait for more
+     * @param handler the handler
+     * @param <T> the same as {@code bodyType}
+     * @return this builder
+     * @throws IllegalArgumentException if the type has a handler already
+     */
+    public <T> Builder onBatch(
+        String type, TypeRef<T> bodyType, Batch batch, BatchHandler<T> handler) {
+      handlers.addBatch(OutboxMessage.requireName("type", type), bodyType, batch, handler);
+      return this;
+    }
+
+    /**
      * Handles messages of a type as they are, with a handler that returns nothing. If the compiler
      * says that {@code on} is ambiguous, write braces: see {@link #on(String, Class,
      * TypedHandler)}.

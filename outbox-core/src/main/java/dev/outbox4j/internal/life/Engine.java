@@ -68,7 +68,8 @@ public final class Engine implements Lifecycle.Run {
     Permits permits = new Permits(settings.work().workers());
     HeldRows registry = new HeldRows();
     this.buffer = new Buffer();
-    Prefetch prefetch = new Prefetch(permits.total(), batchSize);
+    Prefetch prefetch =
+        new Prefetch(permits.total(), batchSize, settings.handlers().largestBatch());
     Room room = new Room(registry, buffer, permits, prefetch, batchSize, ByteBudget.claimed());
     Events events = new Events(name, threads, settings.observers());
     this.shared =
@@ -86,7 +87,7 @@ public final class Engine implements Lifecycle.Run {
             new Warnings(name));
     this.completer = new Completer(settings, shared);
     OutcomeApplier outcomes = new OutcomeApplier(name, settings.failing());
-    DeliveryTask task = new DeliveryTask(settings, outcomes, completer, shared);
+    DeliveryTask task = new DeliveryTask(settings, outcomes, completer, shared, buffer);
     this.pool = new WorkerPool(settings, shared, permits, buffer, prefetch, task);
     this.listen = new ListenState(name, owner, settings.source(), events, shared.health());
     this.fetcher =

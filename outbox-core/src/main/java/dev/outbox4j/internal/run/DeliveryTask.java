@@ -6,6 +6,7 @@ import dev.outbox4j.internal.settings.HandlerTable;
 import dev.outbox4j.internal.settings.SubscriberSettings;
 import dev.outbox4j.internal.settle.Completer;
 import dev.outbox4j.internal.settle.FailureLog;
+import dev.outbox4j.internal.state.Buffer;
 import dev.outbox4j.internal.state.Events;
 import dev.outbox4j.internal.state.HandlerRun;
 import dev.outbox4j.internal.state.HeldRow;
@@ -23,7 +24,7 @@ import org.slf4j.LoggerFactory;
 public final class DeliveryTask {
   private static final Logger log = LoggerFactory.getLogger(DeliveryTask.class);
 
-  private static final Settlement AFTER_TROUBLE =
+  static final Settlement AFTER_TROUBLE =
       new Settlement.Retry(Duration.ofSeconds(30), "the subscriber was in trouble");
 
   private final SubscriberSettings settings;
@@ -33,10 +34,15 @@ public final class DeliveryTask {
   private final Completer completer;
   private final Events events;
   private final FailureLog failures;
+  private final BatchTask batches;
   private final TransactionalTask transactional;
 
   public DeliveryTask(
-      SubscriberSettings settings, OutcomeApplier outcomes, Completer completer, Shared shared) {
+      SubscriberSettings settings,
+      OutcomeApplier outcomes,
+      Completer completer,
+      Shared shared,
+      Buffer buffer) {
     this.settings = settings;
     this.subscriber = settings.name();
     this.handlers = settings.handlers();
@@ -44,6 +50,7 @@ public final class DeliveryTask {
     this.completer = completer;
     this.events = shared.events();
     this.failures = new FailureLog(shared.warnings());
+    this.batches = new BatchTask(settings, outcomes, completer, shared, buffer, this);
     this.transactional = new TransactionalTask(outcomes, completer, shared.health(), this);
   }
 
@@ -55,11 +62,17 @@ public final class DeliveryTask {
    * @return true if the handler's work has ended, false if its stage is pending
    */
   boolean run(HeldRow row, Runnable whenDone, boolean foreignThread) {
+    HandlerTable.BatchRoute<?> batch = handlers.batch(row.typeOrNull());
+    if (batch != null) {
+      return HandlerThread.run(
+          settings,
+          () -> {
+            batches.run(row, batch, foreignThread);
+            return true;
+          });
+    }
     long now = System.nanoTime();
-    if (row.leaseOver(now)) {
-      if (row.withdraw()) {
-        completer.abandon(row, SubscriberEvents.Phase.DISPATCH);
-      }
+    if (!underLease(row, now)) {
       return true;
     }
     HandlerRun run = row.start(now);
@@ -73,17 +86,50 @@ public final class DeliveryTask {
       endInTrouble(run, unexpected);
       return true;
     } finally {
-      run.awaitInterrupt();
-      if (run.expired() || !foreignThread) {
-        Thread.interrupted(); // it was meant for this message, not for the next one
-      }
+      clearInterrupt(run, foreignThread);
     }
   }
 
-  /** Runs a handler with all that goes around it. */
-  @SuppressWarnings("try") // the log context is there to be closed
+  /** An interrupt that was meant for this run is not to hit the next one. */
+  static void clearInterrupt(HandlerRun run, boolean foreignThread) {
+    run.awaitInterrupt();
+    if (run.expired() || !foreignThread) {
+      Thread.interrupted();
+    }
+  }
+
+  /** Tells whether a row may be begun; lets go of one whose lease is over. */
+  boolean underLease(HeldRow row, long now) {
+    if (!row.leaseOver(now)) {
+      return true;
+    }
+    if (row.withdraw()) {
+      completer.abandon(row, SubscriberEvents.Phase.DISPATCH);
+    }
+    return false;
+  }
+
+  void dispatched(HeldRow row) {
+    if (!events.isEmpty()) {
+      events.dispatched(
+          row, row.history().age().plusNanos(System.nanoTime() - row.batch().claimedAt()));
+    }
+  }
+
+  /** Runs a handler of one row with all that goes around it. */
   @Nullable Object inContext(HeldRow row, HandlerTable.Direct handler) throws Exception {
-    try (LogContext context = LogContext.of(row)) {
+    return inContext(row, true, handler);
+  }
+
+  /**
+   * Runs a handler with all that goes around it.
+   *
+   * @param alone whether it is for this row alone, and not for others of its type as well
+   */
+  @SuppressWarnings("try") // the log context is there to be closed
+  @Nullable Object inContext(HeldRow row, boolean alone, HandlerTable.Direct handler)
+      throws Exception {
+    try (LogContext context = LogContext.of(row, alone)) {
       return handler.run();
     }
   }
@@ -109,10 +155,7 @@ public final class DeliveryTask {
       end(run, outcomes.codecFailed(row, failure));
       return true;
     }
-    if (!events.isEmpty()) {
-      Duration age = row.history().age().plusNanos(System.nanoTime() - row.batch().claimedAt());
-      events.dispatched(row, age);
-    }
+    dispatched(row);
     if (call instanceof HandlerTable.InTransaction<?> inTransaction) {
       transactional.run(run, inTransaction);
       return true;
@@ -212,7 +255,10 @@ public final class DeliveryTask {
   }
 
   void handled(HandlerRun run, @Nullable Throwable failure) {
-    HeldRow row = run.row();
+    handled(run.row(), run, failure);
+  }
+
+  void handled(HeldRow row, HandlerRun run, @Nullable Throwable failure) {
     failures.thrown(row, failure);
     if (!events.isEmpty()) {
       Duration took = Duration.ofNanos(System.nanoTime() - run.startedAt());

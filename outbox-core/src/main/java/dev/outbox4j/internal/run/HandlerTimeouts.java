@@ -9,6 +9,8 @@ import dev.outbox4j.internal.state.HeldRow;
 import dev.outbox4j.internal.state.Settlement;
 import dev.outbox4j.internal.state.Shared;
 import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
@@ -69,7 +71,7 @@ public final class HandlerTimeouts {
         }
         if (timeout != null && now - run.startedAt() > timeout.toNanos()) {
           expire(run);
-        } else if (run.row().knownLost() && !run.givenUp) {
+        } else if (!run.givenUp && run.rows().stream().allMatch(HeldRow::knownLost)) {
           run.givenUp = true;
           deciders.execute(() -> breakOff(run));
         }
@@ -85,7 +87,9 @@ public final class HandlerTimeouts {
         try {
           deciders.execute(() -> decide(run));
         } catch (RuntimeException | Error noThread) { // the machine has no more of them
-          end(run, WITHOUT_POLICY);
+          Map<HeldRow, Settlement> settlements = new LinkedHashMap<>();
+          run.rows().forEach(row -> settlements.put(row, WITHOUT_POLICY));
+          end(run, settlements);
         }
         handedOn = true;
       }
@@ -97,35 +101,45 @@ public final class HandlerTimeouts {
   }
 
   private void decide(HandlerRun run) {
-    Settlement settlement = WITHOUT_POLICY;
+    Map<HeldRow, Settlement> settlements = new LinkedHashMap<>();
     try {
-      settlement =
-          outcomes.timedOut(
-              run.row(),
-              new TimeoutException(
-                  "the handler ran longer than handlerTimeout "
-                      + timeout
-                      + " and was interrupted; look at what it waits for, or set a longer handlerTimeout"));
-    } catch (Throwable broken) { // the row must not hang
-      log.error(
-          "[{}] the outcome of {} could not be decided; it is retried",
-          shared.subscriber(),
-          run.row(),
-          RedactedThrowable.of(broken));
-    }
-    try {
-      shared.events().handlerTimedOut(run.row()); // before what comes of it
+      for (HeldRow row : run.rows()) {
+        settlements.put(row, settlement(row));
+        shared.events().handlerTimedOut(row); // before what comes of it
+      }
     } finally {
-      end(run, settlement);
+      run.rows().forEach(row -> settlements.putIfAbsent(row, WITHOUT_POLICY));
+      end(run, settlements);
       breakOff(run);
     }
   }
 
-  /** Hands the outcome on, and only then frees the permit: a drain takes that for a sign. */
-  private void end(HandlerRun run, Settlement settlement) {
+  private Settlement settlement(HeldRow row) {
     try {
-      run.row().decide(settlement);
-      completer.complete(run.row());
+      return outcomes.timedOut(
+          row,
+          new TimeoutException(
+              "the handler ran longer than handlerTimeout "
+                  + timeout
+                  + " and was interrupted; look at what it waits for, or set a longer handlerTimeout"));
+    } catch (Throwable broken) { // the row must not hang
+      log.error(
+          "[{}] the outcome of {} could not be decided; it is retried",
+          shared.subscriber(),
+          row,
+          RedactedThrowable.of(broken));
+      return WITHOUT_POLICY;
+    }
+  }
+
+  /** Hands the outcomes on, and only then frees the permit: a drain takes that for a sign. */
+  private void end(HandlerRun run, Map<HeldRow, Settlement> settlements) {
+    try {
+      settlements.forEach(
+          (row, settlement) -> {
+            row.decide(settlement);
+            completer.complete(row);
+          });
     } finally {
       deciding.decrementAndGet();
       run.freePermit();
@@ -137,7 +151,8 @@ public final class HandlerTimeouts {
     try {
       run.abort();
     } catch (RuntimeException | Error broken) {
-      log.debug("[{}] {} could not be broken off", shared.subscriber(), run.row(), broken);
+      log.debug(
+          "[{}] what {} waits for could not be broken off", shared.subscriber(), run.row(), broken);
     }
   }
 

@@ -24,15 +24,15 @@ final class LogContext implements AutoCloseable {
     this.before = new String[keys];
   }
 
-  static LogContext of(HeldRow row) {
+  static LogContext of(HeldRow row, boolean alone) {
     if (MDC.getMDCAdapter() == null || MDC.getMDCAdapter() instanceof NOPMDCAdapter) {
       return NONE;
     }
     LogContext context = new LogContext(KEYS.size());
     context.put(0, row.queue());
     context.put(1, row.typeOrNull());
-    context.put(2, Long.toString(row.id()));
-    context.put(3, row.delivery().correlationId().orElse(null));
+    context.put(2, alone ? Long.toString(row.id()) : null);
+    context.put(3, alone ? row.delivery().correlationId().orElse(null) : null);
     return context;
   }
 

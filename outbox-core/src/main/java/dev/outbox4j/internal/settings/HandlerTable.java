@@ -1,5 +1,7 @@
 package dev.outbox4j.internal.settings;
 
+import dev.outbox4j.Batch;
+import dev.outbox4j.BatchHandler;
 import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.Outcome;
@@ -25,14 +27,17 @@ import org.jspecify.annotations.Nullable;
 /** Which handler serves which message type. Immutable. */
 public final class HandlerTable {
   private final Map<String, Route<?>> routes;
+  private final Map<String, BatchRoute<?>> batches;
   private final @Nullable Route<?> fallback;
   private final Set<HandlerTransactions<?>> transactions;
 
   private HandlerTable(
       Map<String, Route<?>> routes,
+      Map<String, BatchRoute<?>> batches,
       @Nullable Route<?> fallback,
       Set<HandlerTransactions<?>> transactions) {
     this.routes = Map.copyOf(routes);
+    this.batches = Map.copyOf(batches);
     this.fallback = fallback;
     this.transactions = Set.copyOf(transactions);
   }
@@ -67,9 +72,11 @@ public final class HandlerTable {
     @Nullable Object run(C connection) throws Exception;
   }
 
+  /** A body type with a handler of several messages at once. */
+  public record BatchRoute<T>(Decoder<T> decoder, Batch batch, BatchHandler<T> handler) {}
+
   /** A body type with its handler. */
-  public record Route<T>(
-      BodyType bodyType, @Nullable PayloadCodec codec, Invocation<T> invocation) {
+  public record Route<T>(Decoder<T> decoder, Invocation<T> invocation) {
 
     /**
      * Decodes.
@@ -78,7 +85,25 @@ public final class HandlerTable {
      * @throws Exception if anything else is
      */
     public Call prepare(Delivery delivery) throws Exception {
-      return invocation.of(cast(decode(delivery)), delivery);
+      return invocation.of(decoder.body(delivery), delivery);
+    }
+  }
+
+  /** Makes bodies of payloads. */
+  public record Decoder<T>(BodyType bodyType, @Nullable PayloadCodec codec) {
+
+    /**
+     * Decodes.
+     *
+     * @throws UndecodableException if the bytes are at fault
+     * @throws Exception if anything else is
+     */
+    public T body(Delivery delivery) throws Exception {
+      return cast(decode(delivery));
+    }
+
+    private Decoder<T> with(@Nullable PayloadCodec codec) {
+      return new Decoder<>(bodyType, codec);
     }
 
     private @Nullable Object decode(Delivery delivery) throws Exception {
@@ -131,6 +156,16 @@ public final class HandlerTable {
     return outcome;
   }
 
+  /** {@return the batch route of a type, or null if its messages are handled one by one} */
+  public @Nullable BatchRoute<?> batch(@Nullable String type) {
+    return type == null ? null : batches.get(type);
+  }
+
+  /** {@return the most messages that a handler takes at once} */
+  public int largestBatch() {
+    return batches.values().stream().mapToInt(route -> route.batch().most()).max().orElse(1);
+  }
+
   /** {@return the route of a type, the fallback, or null if there is neither} */
   public @Nullable Route<?> route(@Nullable String type) {
     Route<?> own = type == null ? null : routes.get(type);
@@ -140,6 +175,7 @@ public final class HandlerTable {
   /** Collects handlers; the codec may be set before or after them. */
   public static final class Builder {
     private final Map<String, Route<?>> routes = new HashMap<>();
+    private final Map<String, BatchRoute<?>> batches = new HashMap<>();
     private final Set<HandlerTransactions<?>> transactions = new LinkedHashSet<>();
     private @Nullable Route<?> fallback;
     private @Nullable PayloadCodec codec;
@@ -183,6 +219,25 @@ public final class HandlerTable {
       transactions.add(of);
     }
 
+    /** Adds a handler of several messages at once. */
+    public <T> void addBatch(String type, Class<T> bodyType, Batch batch, BatchHandler<T> handler) {
+      putBatch(type, BodyType.of(bodyType), batch, handler);
+    }
+
+    /** Adds a handler of several messages at once, of a body with type arguments. */
+    public <T> void addBatch(
+        String type, TypeRef<T> bodyType, Batch batch, BatchHandler<T> handler) {
+      putBatch(type, BodyType.of(bodyType), batch, handler);
+    }
+
+    private <T> void putBatch(
+        String type, BodyType bodyType, Batch batch, BatchHandler<T> handler) {
+      Objects.requireNonNull(batch, "batch");
+      Objects.requireNonNull(handler, "handler");
+      requireNew(type);
+      batches.put(type, new BatchRoute<>(new Decoder<>(bodyType, null), batch, handler));
+    }
+
     /** Sets the handler of all other types, which returns nothing. */
     public void fallback(TypedHandler<Payload> handler) {
       putFallback(nothing(handler));
@@ -197,11 +252,16 @@ public final class HandlerTable {
       if (fallback != null) {
         throw new IllegalArgumentException("otherwise(...) is set already; set it once");
       }
-      fallback = new Route<>(BodyType.of(Payload.class), null, invocation);
+      fallback = new Route<>(new Decoder<>(BodyType.of(Payload.class), null), invocation);
     }
 
     private <T> void put(String type, BodyType bodyType, Invocation<T> invocation) {
-      if (routes.putIfAbsent(type, new Route<>(bodyType, null, invocation)) != null) {
+      requireNew(type);
+      routes.put(type, new Route<>(new Decoder<>(bodyType, null), invocation));
+    }
+
+    private void requireNew(String type) {
+      if (routes.containsKey(type) || batches.containsKey(type)) {
         throw new IllegalArgumentException(
             "Type '" + type + "' has a handler already; a type has one handler: call both from it");
       }
@@ -236,7 +296,7 @@ public final class HandlerTable {
 
     /** Tells whether a handler serves messages of this type. */
     public boolean serves(String type) {
-      return fallback != null || routes.containsKey(type);
+      return fallback != null || routes.containsKey(type) || batches.containsKey(type);
     }
 
     /** {@return what is missing or wrong, in words for the user} */
@@ -252,34 +312,42 @@ public final class HandlerTable {
                   + "; take both from the same PostgresOutbox");
         }
       }
-      if (routes.isEmpty() && fallback == null) {
+      if (routes.isEmpty() && batches.isEmpty() && fallback == null) {
         faults.add("there is no handler; add on(...) or otherwise(...)");
       }
       if (codec == null) {
-        routes.forEach(
-            (type, route) -> {
-              if (route.bodyType().needsCodec()) {
-                faults.add(
-                    "type '"
-                        + type
-                        + "' is decoded to "
-                        + route.bodyType().name()
-                        + " but there is no codec(...); set one, or take byte[], Payload or String");
-              }
-            });
+        routes.forEach((type, route) -> requireNoCodec(type, route.decoder(), faults));
+        batches.forEach((type, route) -> requireNoCodec(type, route.decoder(), faults));
       }
       return faults;
+    }
+
+    private static void requireNoCodec(String type, Decoder<?> decoder, List<String> faults) {
+      if (decoder.bodyType().needsCodec()) {
+        faults.add(
+            "type '"
+                + type
+                + "' is decoded to "
+                + decoder.bodyType().name()
+                + " but there is no codec(...); set one, or take byte[], Payload or String");
+      }
     }
 
     /** {@return the table} */
     public HandlerTable build() {
       Map<String, Route<?>> bound = new HashMap<>();
       routes.forEach((type, route) -> bound.put(type, bind(route)));
-      return new HandlerTable(bound, fallback, transactions);
+      Map<String, BatchRoute<?>> boundBatches = new HashMap<>();
+      batches.forEach((type, route) -> boundBatches.put(type, bind(route)));
+      return new HandlerTable(bound, boundBatches, fallback, transactions);
     }
 
     private <T> Route<T> bind(Route<T> route) {
-      return new Route<>(route.bodyType(), codec, route.invocation());
+      return new Route<>(route.decoder().with(codec), route.invocation());
+    }
+
+    private <T> BatchRoute<T> bind(BatchRoute<T> route) {
+      return new BatchRoute<>(route.decoder().with(codec), route.batch(), route.handler());
     }
   }
 }

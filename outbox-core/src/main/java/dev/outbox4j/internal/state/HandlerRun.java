@@ -1,12 +1,13 @@
 package dev.outbox4j.internal.state;
 
+import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One run of a handler, for a row. It ends once: by the handler, or by the timeout, which takes it
- * away.
+ * One run of a handler, for a row or several. It ends once: by the handler, or by the timeout,
+ * which takes it away.
  *
  * <pre>
  * RUNNING -> ENDED
@@ -29,7 +30,7 @@ public final class HandlerRun {
   }
 
   private final AtomicReference<State> state = new AtomicReference<>(State.RUNNING);
-  private final HeldRow row;
+  private final List<HeldRow> rows;
   private final long startedAt;
   private volatile @Nullable Thread thread;
   private volatile boolean expired;
@@ -40,14 +41,29 @@ public final class HandlerRun {
   public boolean givenUp;
 
   /** A run on the calling thread. */
-  HandlerRun(HeldRow row, long now) {
-    this.row = row;
+  HandlerRun(List<HeldRow> rows, long now) {
+    this.rows = rows;
     this.startedAt = now;
     this.thread = Thread.currentThread();
   }
 
+  /**
+   * Begins a run of several rows on the calling thread, or the next one for them. All of them are
+   * taken.
+   */
+  public static HandlerRun of(List<HeldRow> taken, long now) {
+    HandlerRun run = new HandlerRun(List.copyOf(taken), now);
+    taken.forEach(row -> row.runs(run));
+    return run;
+  }
+
+  /** Returns the row, of a run for one. */
   public HeldRow row() {
-    return row;
+    return rows.get(0);
+  }
+
+  public List<HeldRow> rows() {
+    return rows;
   }
 
   public long startedAt() {

@@ -6,6 +6,7 @@ import dev.outbox4j.spi.History;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.StoredMessage;
 import java.time.Duration;
+import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
@@ -109,12 +110,21 @@ public final class HeldRow {
 
   /** Begins a run on the calling thread; null if the row was given back or lost before. */
   public @Nullable HandlerRun start(long now) {
-    HandlerRun begun = new HandlerRun(this, now);
+    HandlerRun begun = new HandlerRun(List.of(this), now);
     if (!state.compareAndSet(State.WAITING, State.TAKEN)) {
       return null;
     }
     run = begun;
     return begun;
+  }
+
+  /** Takes the row for a run with others; false if it was given back or lost before. */
+  public boolean take() {
+    return state.compareAndSet(State.WAITING, State.TAKEN);
+  }
+
+  void runs(HandlerRun begun) {
+    run = begun;
   }
 
   /** Returns the run of this row's handler, or null if none has begun. */

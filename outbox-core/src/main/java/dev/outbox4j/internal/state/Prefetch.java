@@ -18,6 +18,7 @@ public final class Prefetch {
   /** Below, a row that is held ready would wait longer than a claim takes by far. */
   private static final double SLOW = 0.5;
 
+  private final int floor;
   private final int least;
   private final int most;
   private double target;
@@ -28,7 +29,18 @@ public final class Prefetch {
   private long handledThen;
 
   public Prefetch(int workers, int batchSize) {
-    this.least = Math.max(1, workers / 4);
+    this(workers, batchSize, 1);
+  }
+
+  /**
+   * Holds at least as many rows ready as the handlers of all workers take at once, however slow
+   * they are.
+   */
+  public Prefetch(int workers, int batchSize, int largestBatch) {
+    long together = (long) workers * (largestBatch - 1);
+    this.floor = (int) Math.min(2L * batchSize, together);
+    this.published = floor;
+    this.least = Math.max(floor, Math.max(1, workers / 4));
     this.most = Math.max(least, 2 * batchSize);
   }
 
@@ -56,7 +68,7 @@ public final class Prefetch {
     if (starving && rowsPerNano * AHEAD >= SLOW) { // else a claim is short beside a handler
       target = 4 * Math.max(1, target);
     }
-    target = target < SLOW ? 0 : Math.min(most, Math.max(least, target));
+    target = target < SLOW ? floor : Math.min(most, Math.max(least, target));
     published = (int) target;
   }
 

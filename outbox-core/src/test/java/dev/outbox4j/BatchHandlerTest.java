@@ -1,0 +1,254 @@
+package dev.outbox4j;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.testing.InMemoryStore;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/** Handlers of several messages at once, and what one of them that fails means to the others. */
+class BatchHandlerTest {
+  private final InMemoryStore store = new InMemoryStore(Clock.systemUTC());
+  private final Map<String, Integer> runs = new ConcurrentHashMap<>();
+  private final List<Integer> sizes = new CopyOnWriteArrayList<>();
+  private final AtomicInteger acked = new AtomicInteger();
+  private final Map<String, Integer> deliveries = new ConcurrentHashMap<>();
+  private OutboxSubscriber subscriber;
+
+  @AfterEach
+  void stop() {
+    if (subscriber != null) {
+      subscriber.stop();
+    }
+  }
+
+  private OutboxSubscriber.Builder builder() {
+    return OutboxSubscriber.builder("orders")
+        .store(store)
+        .deadLetters(store.deadLetters())
+        .listen(store.notifications())
+        .workers(1)
+        .retry(RetryPolicy.constant(Duration.ofMillis(10)).attempts(3))
+        .maxDeliveries(50)
+        .events(
+            new SubscriberEvents() {
+              @Override
+              public void acked(String name, Delivery delivery) {
+                acked.incrementAndGet();
+                deliveries.put(delivery.payload().toString(), delivery.deliveries());
+              }
+            });
+  }
+
+  private void start(OutboxSubscriber.Builder builder) {
+    subscriber = builder.build();
+    subscriber.start();
+  }
+
+  private void publish(String type, String body) {
+    store.publish(OutboxMessage.to("orders").type(type).body(Payload.ofText(body)).build());
+  }
+
+  private void publish(int from, int to) {
+    for (int i = from; i < to; i++) {
+      publish("t", "m" + i);
+    }
+  }
+
+  private void seen(List<BatchMessage<String>> messages) {
+    sizes.add(messages.size());
+    messages.forEach(each -> runs.merge(each.body(), 1, Integer::sum));
+  }
+
+  @Test
+  void handsOverWhatIsThereUpToTheSizeOfABatch() {
+    publish(0, 250);
+    start(builder().onBatch("t", String.class, Batch.of(100), this::seen));
+    await().untilAsserted(() -> assertThat(acked).hasValue(250));
+    assertThat(store.rows()).isEmpty();
+    assertThat(runs).hasSize(250).allSatisfy((body, count) -> assertThat(count).isEqualTo(1));
+    assertThat(sizes).allMatch(size -> size <= 100).contains(100);
+    assertThat(sizes.size()).isLessThan(12);
+  }
+
+  @Test
+  void waitsForMoreForAWhile() {
+    CountDownLatch first = new CountDownLatch(1);
+    start(
+        builder()
+            .onBatch(
+                "t",
+                String.class,
+                Batch.of(3).linger(Duration.ofMinutes(1)),
+                messages -> {
+                  seen(messages);
+                  first.countDown();
+                }));
+    publish(0, 1);
+    await().until(() -> subscriber.health().running() == 1);
+    publish(1, 3);
+    await().untilAsserted(() -> assertThat(acked).hasValue(3));
+    assertThat(sizes).containsExactly(3);
+  }
+
+  @Test
+  void goesAheadWithWhatItHasOnceTheTimeIsOver() {
+    start(
+        builder()
+            .onBatch("t", String.class, Batch.of(100).linger(Duration.ofMillis(200)), this::seen));
+    publish(0, 2);
+    await().untilAsserted(() -> assertThat(acked).hasValue(2));
+    assertThat(sizes.size()).isLessThanOrEqualTo(2);
+  }
+
+  @Test
+  void onePoisonMessageOfAHundredFailsAloneAndTheOthersAreAckedAtOnce() {
+    publish(0, 100);
+    start(
+        builder()
+            .onBatch(
+                "t",
+                String.class,
+                Batch.of(100),
+                messages -> {
+                  seen(messages);
+                  if (messages.stream().anyMatch(each -> each.body().equals("m37"))) {
+                    throw new IllegalStateException("all or nothing");
+                  }
+                }));
+    await().untilAsserted(() -> assertThat(acked).hasValue(99));
+    await().untilAsserted(() -> assertThat(store.deadRows()).hasSize(1));
+    assertThat(store.rows()).isEmpty();
+    assertThat(deliveries.values()).as("deliveries of those that are healthy").containsOnly(1);
+    assertThat(runs.get("m37")).isLessThanOrEqualTo(8 + 2);
+    assertThat(runs.values().stream().mapToInt(Integer::intValue).max().orElseThrow())
+        .isLessThanOrEqualTo(8 + 2);
+    assertThat(sizes.size()).as("calls in all").isLessThan(30);
+  }
+
+  @Test
+  void whatWasDecidedOfAMessageStaysThoughTheBatchFails() {
+    publish(0, 10);
+    start(
+        builder()
+            .onBatch(
+                "t",
+                String.class,
+                Batch.of(10),
+                messages -> {
+                  seen(messages);
+                  for (BatchMessage<String> each : messages) {
+                    if (each.body().equals("m5")) {
+                      each.delivery().decide(Outcome.reject("bad"));
+                    } else if (messages.size() > 1) {
+                      each.delivery().decide(Outcome.ack());
+                    }
+                    if (each.body().equals("m7") && runs.get("m7") == 1) {
+                      throw new IllegalStateException("in the middle");
+                    }
+                  }
+                }));
+    await().untilAsserted(() -> assertThat(acked).hasValue(9));
+    await().untilAsserted(() -> assertThat(store.deadRows()).hasSize(1));
+    assertThat(runs.get("m3")).isEqualTo(1);
+    assertThat(runs.get("m7")).isEqualTo(1);
+    assertThat(runs.get("m9")).isEqualTo(2);
+  }
+
+  @Test
+  void messagesOfOtherTypesAreHandledInBetween() {
+    AtomicInteger others = new AtomicInteger();
+    for (int i = 0; i < 50; i++) {
+      publish("t", "m" + i);
+      publish("other", "o" + i);
+    }
+    start(
+        builder()
+            .workers(2)
+            .onBatch("t", String.class, Batch.of(20), this::seen)
+            .on(
+                "other",
+                (payload, delivery) -> {
+                  others.incrementAndGet();
+                }));
+    await().untilAsserted(() -> assertThat(acked).hasValue(100));
+    assertThat(others).hasValue(50);
+    assertThat(runs).hasSize(50).allSatisfy((body, count) -> assertThat(count).isEqualTo(1));
+    assertThat(sizes).anyMatch(size -> size > 5);
+  }
+
+  @Test
+  void aMessageThatDoesNotDecodeIsDeadLetteredAndTheOthersAreHandled() {
+    publish(0, 5);
+    store.publish(
+        OutboxMessage.to("orders").type("t").body(new byte[] {(byte) 0xff, (byte) 0xfe}).build());
+    publish(5, 10);
+    start(builder().onBatch("t", String.class, Batch.of(100), this::seen));
+    await().untilAsserted(() -> assertThat(acked).hasValue(10));
+    await().untilAsserted(() -> assertThat(store.deadRows()).hasSize(1));
+    assertThat(runs).hasSize(10);
+  }
+
+  @Test
+  void aBatchThatTakesTooLongHasFailedAsAWholeAndItsMessagesComeAloneThen() {
+    publish(0, 4);
+    start(
+        builder()
+            .handlerTimeout(Duration.ofMillis(200))
+            .onBatch(
+                "t",
+                String.class,
+                Batch.of(4),
+                messages -> {
+                  seen(messages);
+                  if (messages.size() > 1) {
+                    new CountDownLatch(1).await();
+                  }
+                }));
+    await().untilAsserted(() -> assertThat(acked).hasValue(4));
+    assertThat(sizes).contains(1).doesNotContain(2, 3);
+    assertThat(store.deadRows()).isEmpty();
+  }
+
+  @Test
+  void aStopGivesBackWhatWaitsForMoreOfItsBatch() {
+    publish(0, 1);
+    start(
+        builder()
+            .onBatch("t", String.class, Batch.of(100).linger(Duration.ofMinutes(1)), this::seen));
+    await().until(() -> subscriber.health().running() == 1);
+    subscriber.stop();
+    assertThat(sizes).isEmpty();
+    assertThat(store.rows())
+        .singleElement()
+        .satisfies(row -> assertThat(row.leaseUntil()).isNull())
+        .satisfies(row -> assertThat(row.deliveries()).isZero());
+  }
+
+  @Test
+  void refusesBatchesOfOneAndLongWaits() {
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> Batch.of(1))
+        .withMessage("most is 1; it must be 2 to 10000");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> Batch.of(2).linger(Duration.ofMinutes(2)))
+        .withMessageContaining("linger is PT2M");
+    assertThatIllegalArgumentException()
+        .isThrownBy(
+            () ->
+                builder()
+                    .on("t", (payload, delivery) -> {})
+                    .onBatch("t", String.class, Batch.of(2), messages -> {}))
+        .withMessageContaining("has a handler already");
+  }
+}
