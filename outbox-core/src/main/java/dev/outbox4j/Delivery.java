@@ -51,6 +51,11 @@ public interface Delivery {
     return header(OutboxMessage.CORRELATION_ID);
   }
 
+  /** {@return the message's place in a trace, if it was published with one} */
+  default Optional<String> traceparent() {
+    return header(OutboxMessage.TRACEPARENT);
+  }
+
   /** {@return when the publishing transaction began} */
   Instant createdAt();
 

@@ -1,5 +1,6 @@
 package dev.outbox4j;
 
+import dev.outbox4j.internal.CurrentDelivery;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
@@ -24,6 +25,15 @@ public final class OutboxMessage {
   /** The header that holds the correlation id: {@value}. */
   public static final String CORRELATION_ID = "correlation-id";
 
+  /**
+   * The header that holds the place in a trace, as <a
+   * href="https://www.w3.org/TR/trace-context/">W3C Trace Context</a> has it: {@value}.
+   */
+  public static final String TRACEPARENT = "traceparent";
+
+  /** The header that goes with {@link #TRACEPARENT}: {@value}. */
+  public static final String TRACESTATE = "tracestate";
+
   /** The greatest length of a queue, type, ordering key or timer id: {@value} bytes in UTF-8. */
   public static final int MAX_NAME_BYTES = 255;
 
@@ -43,8 +53,24 @@ public final class OutboxMessage {
     this.timerId = values.timerId;
     this.deliverIn = values.deliverIn;
     this.deliverAt = values.deliverAt;
-    this.headers = Map.copyOf(values.headers);
+    this.headers = withContext(values.headers);
     this.body = values.body;
+  }
+
+  /** What a handler makes belongs to what it handles, unless it says otherwise. */
+  private static Map<String, String> withContext(Map<String, String> own) {
+    Delivery handled = CurrentDelivery.get();
+    if (handled == null) {
+      return Map.copyOf(own);
+    }
+    Map<String, String> all = new LinkedHashMap<>();
+    handled.correlationId().ifPresent(id -> all.put(CORRELATION_ID, id));
+    if (!own.containsKey(TRACEPARENT)) { // the state belongs to it
+      handled.header(TRACEPARENT).ifPresent(parent -> all.put(TRACEPARENT, parent));
+      handled.header(TRACESTATE).ifPresent(state -> all.put(TRACESTATE, state));
+    }
+    all.putAll(own);
+    return Map.copyOf(all);
   }
 
   /**
@@ -285,6 +311,17 @@ public final class OutboxMessage {
     }
 
     /**
+     * Sets the message's place in a trace.
+     *
+     * @param traceparent as <a href="https://www.w3.org/TR/trace-context/#traceparent-header">W3C
+     *     Trace Context</a> has it; not checked
+     * @return this builder
+     */
+    public Builder traceparent(String traceparent) {
+      return header(TRACEPARENT, traceparent);
+    }
+
+    /**
      * Sets the body, to be encoded by the publisher's codec. {@code byte[]}, {@link Payload} and
      * {@link String} (as UTF-8) need no codec.
      *
@@ -297,7 +334,13 @@ public final class OutboxMessage {
       return this;
     }
 
-    /** {@return the message; the builder may be used on without effect on it} */
+    /**
+     * Returns the message. On a thread that runs a handler it has the correlation id, the {@code
+     * traceparent} and the {@code tracestate} of the message that is handled, unless they were set
+     * here; not where a handler takes several messages at once, nor in stages that go on elsewhere.
+     *
+     * @return the message; the builder may be used on without effect on it
+     */
     public OutboxMessage build() {
       return new OutboxMessage(this);
     }

@@ -1,6 +1,7 @@
 package dev.outbox4j.internal.run;
 
 import dev.outbox4j.SubscriberEvents;
+import dev.outbox4j.internal.CurrentDelivery;
 import dev.outbox4j.internal.RedactedThrowable;
 import dev.outbox4j.internal.settings.HandlerTable;
 import dev.outbox4j.internal.settings.SubscriberSettings;
@@ -126,10 +127,11 @@ public final class DeliveryTask {
    *
    * @param alone whether it is for this row alone, and not for others of its type as well
    */
-  @SuppressWarnings("try") // the log context is there to be closed
+  @SuppressWarnings("try") // the contexts are there to be closed
   @Nullable Object inContext(HeldRow row, boolean alone, HandlerTable.Direct handler)
       throws Exception {
-    try (LogContext context = LogContext.of(row, alone)) {
+    try (CurrentDelivery current = CurrentDelivery.set(alone ? row.delivery() : null);
+        LogContext context = LogContext.of(row, alone)) {
       return handler.run();
     }
   }
