@@ -24,11 +24,11 @@ import org.slf4j.LoggerFactory;
  * Writes the settlements of one kind and one queue in groups. Confined to the completer's thread,
  * but for {@link #waiting()} and {@link #parked()}.
  *
- * <p>One row must hold back no other. A row that another session has locked waits aside and is
- * tried again. A group that the server refuses is halved until what is refused stands alone and
- * waits aside, too; the search takes a bounded share of the thread's time and goes on a while later
- * with the rows that are still untried. Rows that wait, but for those given back, stay under
- * renewed leases; none of them counts against the room for claims; what exceeds the room for
+ * <p>One row must hold back no other. A row that another session has locked waits by itself and
+ * comes with the next ones again. A group that the server refuses is halved until what is refused
+ * stands alone and waits aside; the search takes a bounded share of the thread's time and goes on a
+ * while later with the rows that are still untried. Rows that wait, but for those given back, stay
+ * under renewed leases; none of them counts against the room for claims; what exceeds the room for
  * waiting is given to {@link Kind#tooMany}.
  *
  * <p>A failure that seems to concern the server and not a row is taken for one of a row when the
@@ -77,7 +77,10 @@ final class GroupWriter {
   /** Waiting for the search to go on; not refused alone. */
   private final RowQueue untried = new RowQueue();
 
-  /** Waiting: refused alone, or locked by another session. */
+  /** Waiting for another session to let go of them; not refused. */
+  private final RowQueue locked = new RowQueue();
+
+  /** Waiting: refused alone. */
   private final RowQueue aside = new RowQueue();
 
   /**
@@ -87,11 +90,14 @@ final class GroupWriter {
   private final RowQueue between = new RowQueue();
 
   private final Backoff blockedBackoff = new Backoff();
+  private final Backoff lockedBackoff = new Backoff();
   private final Backoff asideBackoff = new Backoff();
   private boolean blocked;
   private long blockedUntil;
   private long untriedDueAt;
+  private long lockedDueAt;
   private long asideDueAt;
+  private int asideSize;
   private int searchSize;
   private int failuresInRow;
   private int lostInRow;
@@ -129,6 +135,7 @@ final class GroupWriter {
     this.health = shared.health();
     this.mostHeldBytes = mostHeldBytes;
     this.searchSize = kind.maxGroup();
+    this.asideSize = kind.maxGroup();
   }
 
   void add(HeldRow row) {
@@ -155,16 +162,23 @@ final class GroupWriter {
   }
 
   /**
-   * Tells whether nothing is left to write; when stopping, one more try of what waits is enough.
+   * Tells whether nothing is left to write; when stopping, one more try of what waits is enough,
+   * but for what has been locked for a moment only.
    */
   boolean idle(boolean stopping) {
     return fresh.isEmpty()
         && between.isEmpty()
-        && (held() == 0 || (stopping && triedWhileStopping && untried.isEmpty()));
+        && (held() == 0
+            || (stopping && triedWhileStopping && untried.isEmpty() && !isLockedForAMoment()));
+  }
+
+  private boolean isLockedForAMoment() {
+    long now = System.nanoTime();
+    return locked.first(locked.size()).stream().anyMatch(row -> now - row.busySince < SHORT_LOCK);
   }
 
   private int held() {
-    return untried.size() + aside.size();
+    return untried.size() + locked.size() + aside.size();
   }
 
   int fresh() {
@@ -203,6 +217,9 @@ final class GroupWriter {
     if (!untried.isEmpty()) {
       wait = Math.min(wait, Math.max(1, untriedDueAt - now));
     }
+    if (!locked.isEmpty()) {
+      wait = Math.min(wait, Math.max(1, lockedDueAt - now));
+    }
     if (!aside.isEmpty()) {
       wait = Math.min(wait, Math.max(1, asideDueAt - now));
     }
@@ -211,13 +228,19 @@ final class GroupWriter {
 
   /** Rows tried by as many statements as may be refused in one go. */
   private static final class Attempt {
-    final long begunAt;
+    long begunAt;
     boolean trouble;
     boolean succeeded;
     int refusals;
 
     Attempt(long begunAt) {
       this.begunAt = begunAt;
+    }
+
+    /** What comes now has a time of its own. */
+    void next() {
+      begunAt = System.nanoTime();
+      refusals = 0;
     }
 
     boolean stopped() {
@@ -233,6 +256,10 @@ final class GroupWriter {
     boolean asideDue = asideBefore > 0 && (lastTry || now - asideDueAt >= 0);
     boolean untriedDue = lastTry || blocked || now - untriedDueAt >= 0;
     boolean searching = !untried.isEmpty();
+    if (!locked.isEmpty() && (lastTry || now - lockedDueAt >= 0)) {
+      fresh.addAll(locked);
+      lockedDueAt = now + lockedBackoff.nextNanos();
+    }
     writeFresh(attempt);
     if (untriedDue || !searching) {
       long searchBegunAt = System.nanoTime();
@@ -245,6 +272,7 @@ final class GroupWriter {
     }
     if (asideDue && !attempt.trouble) {
       long begunAt = System.nanoTime();
+      attempt.next();
       writeAside(attempt, Math.min(asideBefore, aside.size()));
       long cost = System.nanoTime() - begunAt;
       asideDueAt =
@@ -277,8 +305,12 @@ final class GroupWriter {
     if (untried.isEmpty()) {
       searchSize = kind.maxGroup();
     }
+    if (locked.isEmpty()) {
+      lockedBackoff.reset();
+    }
     if (aside.isEmpty()) {
       asideBackoff.reset();
+      asideSize = kind.maxGroup();
     }
   }
 
@@ -312,19 +344,21 @@ final class GroupWriter {
     }
   }
 
-  /** They are known to be refused or locked: tried together and, if that fails, one by one. */
+  /**
+   * They are known to be refused: tried together and, if that fails, one by one. The size of the
+   * groups is kept, since each round has time for one refusal only where that takes long.
+   */
   private void writeAside(Attempt attempt, int count) {
-    int size = kind.maxGroup();
     for (int left = count; left > 0 && !attempt.stopped(); ) {
-      List<HeldRow> group = aside.first(Math.min(size, left));
+      List<HeldRow> group = aside.first(Math.min(asideSize, left));
       if (write(group, aside, attempt)) {
         left -= group.size();
-        size = Math.min(2 * size, kind.maxGroup());
+        asideSize = Math.min(2 * asideSize, kind.maxGroup());
       } else if (group.size() == 1) {
         aside.addLast(aside.removeFirst());
         left--;
       } else {
-        size = 1;
+        asideSize = 1;
       }
     }
   }
@@ -368,17 +402,15 @@ final class GroupWriter {
     long now = System.nanoTime();
     if (row.busySince == 0) {
       row.busySince = now;
-      asideBackoff.reset(); // a lock may be short
-      if (aside.isEmpty()) {
-        asideDueAt = now + asideBackoff.nextNanos();
-      }
+      lockedBackoff.reset(); // a lock may be short
+      lockedDueAt = now + lockedBackoff.nextNanos();
     }
     boolean isShort = now - row.busySince < SHORT_LOCK;
     if (isShort && !row.parked && !fits(row)) {
-      aside.addLast(from.removeFirst()); // and counts against the room for claims
+      locked.addLast(from.removeFirst()); // and counts against the room for claims
       return;
     }
-    if (!hold(from, aside) || isShort) {
+    if (!hold(from, locked) || isShort) {
       return;
     }
     health.held(

@@ -131,6 +131,81 @@ class GroupWriterTest {
     assertThat(failure == null ? "" : failure.text()).contains("has been locked by another");
   }
 
+  @Test
+  void aRowWhoseLockIsGoneIsWrittenThoughAnotherIsRefusedSlowlyEachTime() {
+    GroupWriter roomy = new GroupWriter(new DeadLetters(), "orders", shared, 100);
+    HeldRow refused = waiting;
+    HeldRow locked = other;
+    answer = group -> failed(Fault.ROW);
+    roomy.add(refused);
+    roomy.flush(false);
+    answer =
+        group -> group.contains(refused) ? slowly() : new Written(Set.of(), Set.of(locked.id()));
+    roomy.add(locked);
+    roomy.flush(false);
+    assertThat(roomy.waiting()).isEqualTo(2);
+    answer = group -> group.contains(refused) ? slowly() : Written.done(Set.of(locked.id()));
+    await()
+        .until(
+            () -> {
+              roomy.flush(false);
+              return roomy.waiting() == 1;
+            });
+    assertThat(locked.state()).isEqualTo(HeldRow.State.SETTLED);
+    assertThat(refused.state()).isNotEqualTo(HeldRow.State.SETTLED);
+  }
+
+  @Test
+  void oneOfTheRefusedRowsIsWrittenOnceItMayBeThoughAnotherIsRefusedSlowlyEachTime() {
+    GroupWriter roomy = new GroupWriter(new DeadLetters(), "orders", shared, 100);
+    answer = group -> failed(Fault.ROW);
+    roomy.add(waiting);
+    roomy.add(other);
+    await()
+        .until(
+            () -> {
+              roomy.flush(false);
+              return roomy.waiting() == 2;
+            });
+    answer = group -> group.contains(waiting) ? slowly() : Written.done(Set.of(other.id()));
+    await()
+        .until(
+            () -> {
+              roomy.flush(false);
+              return other.state() == HeldRow.State.SETTLED;
+            });
+    assertThat(waiting.state()).isNotEqualTo(HeldRow.State.SETTLED);
+  }
+
+  /** A server that takes longer to refuse than a search may last. */
+  private static Written slowly() {
+    long until = System.nanoTime() + Duration.ofMillis(60).toNanos();
+    while (System.nanoTime() < until) {
+      Thread.onSpinWait();
+    }
+    return failed(Fault.ROW);
+  }
+
+  @Test
+  void aStopTriesARowAgainThatIsLockedForAMomentAndNotOneThatHasBeenForLong() {
+    GroupWriter roomy = new GroupWriter(new DeadLetters(), "orders", shared, 100);
+    answer = group -> new Written(Set.of(), Set.of(other.id()));
+    roomy.add(other);
+    roomy.flush(true);
+    assertThat(roomy.idle(true)).isFalse();
+    other.busySince -= LONG.toNanos();
+    assertThat(roomy.idle(true)).isTrue();
+    other.busySince += LONG.toNanos();
+    answer = group -> Written.done(Set.of(other.id()));
+    await()
+        .until(
+            () -> {
+              roomy.flush(true);
+              return roomy.idle(true);
+            });
+    assertThat(other.state()).isEqualTo(HeldRow.State.SETTLED);
+  }
+
   private static Written failed(Fault fault) {
     throw new OutboxStoreException("refused", fault, false, null);
   }
