@@ -202,7 +202,10 @@ public final class Fetcher {
   private @Nullable ClaimResult claim(QueueLane lane, int room) {
     long now = clock.getAsLong();
     QueueScan.Plan plan = lane.scan().next(now, lane.watch().inReserve());
-    Idle idle = lane.watch().next(listen.up(), lastFull || forRowsAlone, now);
+    Idle idle =
+        plan.quiet()
+            ? lane.watch().nextQuiet()
+            : lane.watch().next(listen.up(), lastFull || forRowsAlone, now);
     long bytes = Math.max(1, shared.room().bytes());
     ClaimRequest request =
         new ClaimRequest(
@@ -245,7 +248,7 @@ public final class Fetcher {
     long answeredAt = clock.getAsLong();
     shared.events().claimed(result.rows().size(), Duration.ofNanos(answeredAt - sentAt[0]));
     hold(lane.queue(), result.rows(), sentAt[0]);
-    lane.claimed(result, sentAt[0], answeredAt);
+    lane.claimed(result, plan.quiet(), sentAt[0], answeredAt);
     listen.watch(lane.queue(), lane.watch().asleep());
     if (!result.refused().isEmpty()) {
       refused(lane, result);

@@ -70,8 +70,12 @@ final class QueueLane {
     return asked;
   }
 
-  /** Learns from a claim. */
-  void claimed(ClaimResult result, long sentAt, long now) {
+  /**
+   * Learns from a claim.
+   *
+   * @param quiet it was not to find out whether rows come
+   */
+  void claimed(ClaimResult result, boolean quiet, long sentAt, long now) {
     failing = false;
     backoff.reset();
     if (limit < Integer.MAX_VALUE / 2) {
@@ -79,7 +83,9 @@ final class QueueLane {
     }
     scan.claimed(result, sentAt, now);
     LookAhead ahead = result.lookAhead();
-    watch.claimed(result.rows().size(), ahead, now);
+    if (!quiet || !result.rows().isEmpty()) {
+      watch.claimed(result.rows().size(), ahead, now);
+    }
     if (ahead == null) {
       return;
     }

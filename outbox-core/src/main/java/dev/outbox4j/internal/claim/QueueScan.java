@@ -112,8 +112,17 @@ final class QueueScan {
     this.walk = youngest;
   }
 
-  /** A part of the queue to look at, and for how long. */
-  record Plan(Range range, @Nullable Duration timeLimit) {}
+  /**
+   * A part of the queue to look at, and for how long.
+   *
+   * @param quiet says nothing to publishers: it comes between two claims of a backlog, and whether
+   *     it finds rows tells nothing of how many come
+   */
+  record Plan(Range range, @Nullable Duration timeLimit, boolean quiet) {
+    Plan(Range range, @Nullable Duration timeLimit) {
+      this(range, timeLimit, false);
+    }
+  }
 
   /**
    * Returns where to look now.
@@ -126,11 +135,11 @@ final class QueueScan {
     lookedBelow = false;
     if (clockUnknown) {
       look = Look.CLOCK;
-      return new Plan(new Range(NOWHERE, null), null);
+      return new Plan(new Range(NOWHERE, null), null, true);
     }
     if (fallback != null) {
       look = Look.ABOVE;
-      return new Plan(new Range(bound, null), min(SWEEP_LIMIT, longestLimit));
+      return new Plan(new Range(bound, null), min(SWEEP_LIMIT, longestLimit), true);
     }
     if (!below) {
       look = Look.ABOVE;
@@ -293,7 +302,7 @@ final class QueueScan {
           fallback = null;
           return true;
         }
-        clockUnknown = look == Look.ABOVE;
+        clockUnknown = true; // also if it was to tell the clock
         return false;
       }
     }

@@ -90,6 +90,12 @@ final class QueueWatch {
     return asked;
   }
 
+  /** The next claim says nothing and asks nothing. */
+  Idle nextQuiet() {
+    asked = Idle.UNCHANGED;
+    return asked;
+  }
+
   private Idle choose(boolean listening, boolean rowsLikely, long now) {
     if (!listening) {
       if (place != Place.NONE) {

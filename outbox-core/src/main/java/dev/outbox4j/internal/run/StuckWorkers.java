@@ -83,7 +83,10 @@ public final class StuckWorkers {
   /** Thread-safe. */
   public Duration stuckFor(long now) {
     long since = stuckSince;
-    return since == 0 ? Duration.ZERO : Duration.ofNanos(Math.max(0, now - since));
+    // nobody looks any more once the keeper has ended
+    return since == 0 || !allBusy.getAsBoolean()
+        ? Duration.ZERO
+        : Duration.ofNanos(Math.max(0, now - since));
   }
 
   private void say(@Nullable HeldRow oldest, long startedAt, long now) {

@@ -441,6 +441,36 @@ class FetcherTest {
         new SubscriberSettings.Stopping(LEASE, false));
   }
 
+  /** Or the second that the sweep took would be taken twice, and be told as a failure. */
+  @Test
+  void theClaimsThatFollowASweepWhichWasEndedSayNothingToPublishers() {
+    fetcher(4, 100, "orders");
+    listen.connected();
+    publish("orders", 1);
+    turn();
+    runHandlers();
+    List<ClaimRequest> after = new ArrayList<>();
+    store.beforeEachClaim(
+        request -> {
+          boolean limited = request.timeLimit() != null;
+          boolean sweep = limited && request.range().above() == null;
+          if (sweep) {
+            after.clear();
+            throw new OutboxStoreException("ended", Fault.TIMEOUT, false, null);
+          }
+          after.add(request);
+        });
+    for (int i = 0; i < 20 && after.stream().noneMatch(each -> each.timeLimit() != null); i++) {
+      now += Duration.ofSeconds(2).toNanos();
+      turn();
+    }
+    assertThat(after.size()).isGreaterThan(1);
+    assertThat(after.subList(0, 2))
+        .allSatisfy(each -> assertThat(each.idle().mode()).isEqualTo(Idle.Mode.UNCHANGED));
+    assertThat(after.get(1).timeLimit()).isNotNull();
+    assertThat(shared.health().failing()).isFalse();
+  }
+
   private static void handle(Payload body, Delivery delivery) {}
 
   /** Takes runners, which begin when the test runs them. */

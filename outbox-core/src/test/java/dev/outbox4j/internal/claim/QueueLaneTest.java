@@ -93,7 +93,7 @@ class QueueLaneTest {
   void scanAndWatchLearnFromAClaim() {
     assertThat(lane.scan().next(NOW, false).range()).isEqualTo(Range.ALL);
     lane.watch().next(true, false, NOW);
-    lane.claimed(answer(true, null), NOW, NOW);
+    lane.claimed(answer(true, null), false, NOW, NOW);
     assertThat(lane.scan().next(NOW, false).timeLimit()).as("above the bound").isNull();
     assertThat(lane.watch().next(true, false, NOW).mode()).as("it was empty").isEqualTo(Mode.SLEEP);
   }
@@ -111,7 +111,7 @@ class QueueLaneTest {
   @Test
   void aClaimThatFindsNothingDueLaterEndsWhatWasKnownAndOneThatDidNotAskLeavesIt() {
     claimed(Duration.ofSeconds(5));
-    lane.claimed(answer(false, null), NOW, NOW);
+    lane.claimed(answer(false, null), false, NOW, NOW);
     assertThat(lane.untilDue(NOW)).isEqualTo(5_000 * MILLI);
     claimed(null);
     assertThat(lane.untilDue(NOW)).isEqualTo(Long.MAX_VALUE);
@@ -136,7 +136,7 @@ class QueueLaneTest {
 
   private void claimed(@Nullable Duration nextDueIn) {
     LookAhead ahead = new LookAhead(nextDueIn, LookAhead.Watch.VACANT, 1, false);
-    lane.claimed(answer(false, ahead), NOW, NOW);
+    lane.claimed(answer(false, ahead), false, NOW, NOW);
   }
 
   private static ClaimResult answer(boolean full, @Nullable LookAhead ahead) {

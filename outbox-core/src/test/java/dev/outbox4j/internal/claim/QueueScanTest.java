@@ -128,7 +128,7 @@ class QueueScanTest {
 
     assertThat(scan.next(now, false))
         .as("not for long, as there may be dead rows above, too")
-        .isEqualTo(new QueueScan.Plan(new Range(last, null), QueueScan.SWEEP_LIMIT));
+        .isEqualTo(new QueueScan.Plan(new Range(last, null), QueueScan.SWEEP_LIMIT, true));
     ScanBound next = later(-250);
     found(next);
     assertThat(nextSlice().range().upTo()).isEqualTo(next);
