@@ -12,7 +12,7 @@ import java.util.List;
  *   <li>If it throws, what was decided stays. The others are handled again at once, in two halves,
  *       and so on, until the message at fault stands alone: only that one has failed. So a handler
  *       that writes should write all or nothing.
- *   <li>A message that has failed before is handled alone.
+ *   <li>A message that has failed before, or whose last owner has gone, is handled alone.
  *   <li>{@code handlerTimeout} bounds each call. If it passes, all messages of that call have
  *       failed.
  * </ul>

@@ -3,6 +3,7 @@ package dev.outbox4j;
 import dev.outbox4j.internal.settings.HandlerTable;
 import dev.outbox4j.spi.HandlerTransactions;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A handler with the transactions that it runs in. Its effects on the outbox's database are exactly
@@ -45,17 +46,13 @@ public final class Transactional<T> {
   @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
   public static <T, C> Transactional<T> of(
       HandlerTransactions<C> transactions, TransactionalHandler<T, C> handler) {
-    Objects.requireNonNull(transactions, "transactions");
     Objects.requireNonNull(handler, "handler");
-    return new Transactional<>(
+    return running(
         transactions,
-        (body, delivery) ->
-            new HandlerTable.InTransaction<>(
-                transactions,
-                connection -> {
-                  handler.handle(body, delivery, connection);
-                  return null;
-                }));
+        (body, delivery, connection) -> {
+          handler.handle(body, delivery, connection);
+          return null;
+        });
   }
 
   /**
@@ -70,15 +67,25 @@ public final class Transactional<T> {
   @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
   public static <T, C> Transactional<T> of(
       HandlerTransactions<C> transactions, TransactionalOutcomeHandler<T, C> handler) {
-    Objects.requireNonNull(transactions, "transactions");
     Objects.requireNonNull(handler, "handler");
+    return running(
+        transactions,
+        (body, delivery, connection) ->
+            HandlerTable.requireOutcome(handler.handle(body, delivery, connection)));
+  }
+
+  private interface Work<T, C> {
+    @Nullable Outcome run(T body, Delivery delivery, C connection) throws Exception;
+  }
+
+  private static <T, C> Transactional<T> running(
+      HandlerTransactions<C> transactions, Work<T, C> work) {
+    Objects.requireNonNull(transactions, "transactions");
     return new Transactional<>(
         transactions,
         (body, delivery) ->
             new HandlerTable.InTransaction<>(
-                transactions,
-                connection ->
-                    HandlerTable.requireOutcome(handler.handle(body, delivery, connection))));
+                transactions, connection -> work.run(body, delivery, connection)));
   }
 
   HandlerTransactions<?> transactions() {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.awaitility.Awaitility.await;
 
+import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.testing.InMemoryStore;
 import java.time.Clock;
 import java.time.Duration;
@@ -218,6 +219,24 @@ class BatchHandlerTest {
     await().untilAsserted(() -> assertThat(acked).hasValue(4));
     assertThat(sizes).contains(1).doesNotContain(2, 3);
     assertThat(store.deadRows()).isEmpty();
+  }
+
+  @Test
+  void messagesWhoseLastOwnerHasGoneComeAlone() {
+    publish(0, 5);
+    store.claim( // and never heard of again
+        new ClaimRequest(
+            "orders",
+            ClaimRequest.Range.ALL,
+            5,
+            1 << 20,
+            Duration.ofMillis(1),
+            "killed",
+            ClaimRequest.Idle.UNCHANGED,
+            null));
+    start(builder().onBatch("t", String.class, Batch.of(100), this::seen));
+    await().untilAsserted(() -> assertThat(acked).hasValue(5));
+    assertThat(sizes).containsOnly(1);
   }
 
   @Test

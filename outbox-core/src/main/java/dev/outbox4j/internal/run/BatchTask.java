@@ -60,7 +60,7 @@ final class BatchTask {
 
   /** Handles a row, and what can go with it, on the calling thread. */
   <T> void run(HeldRow first, BatchRoute<T> route, boolean foreignThread) {
-    List<HeldRow> rows = failedBefore(first) ? List.of(first) : gathered(first, route.batch());
+    List<HeldRow> rows = comesAlone(first) ? List.of(first) : gathered(first, route.batch());
     long now = System.nanoTime();
     List<HeldRow> taken = new ArrayList<>(rows.size());
     for (HeldRow row : rows) {
@@ -68,13 +68,30 @@ final class BatchTask {
         taken.add(row);
       }
     }
-    if (!taken.isEmpty()) {
-      new Pass<>(taken, route, foreignThread).run();
+    if (taken.isEmpty()) {
+      return;
     }
+    Pass<T> pass;
+    try {
+      pass = new Pass<>(taken, route, foreignThread);
+    } catch (Throwable noMemory) { // the rows must not hang
+      taken.forEach(this::retry);
+      throw noMemory;
+    }
+    pass.run();
   }
 
-  private static boolean failedBefore(HeldRow row) {
-    return row.history().attempts() > 0;
+  private void retry(HeldRow row) {
+    row.decide(DeliveryTask.AFTER_TROUBLE);
+    completer.complete(row);
+  }
+
+  /**
+   * Tells whether a row has failed before, or its last owner has gone: it may have failed a batch,
+   * or ended a process, which then concerns no other row again.
+   */
+  private static boolean comesAlone(HeldRow row) {
+    return row.history().attempts() > 0 || row.deliveries() > 1;
   }
 
   /** Takes further rows of the same type from the buffer. */
@@ -93,7 +110,7 @@ final class BatchTask {
         }
         room.mayBeFree();
         LockSupport.parkNanos(this, Math.min(left, LOOK_EVERY));
-      } else if (!failedBefore(row) && goesWith(first, row)) {
+      } else if (!comesAlone(row) && goesWith(first, row)) {
         rows.add(row);
       } else {
         others.add(row);
@@ -263,10 +280,7 @@ final class BatchTask {
         run.rows().forEach(open::remove);
       }
       DeliveryTask.clearInterrupt(run, foreignThread);
-      for (HeldRow row : open) { // first, since in such trouble logging may fail as well
-        row.decide(DeliveryTask.AFTER_TROUBLE);
-        completer.complete(row);
-      }
+      open.forEach(BatchTask.this::retry); // first, since logging may fail as well
       log.error(
           "[{}] {} message(s) of a batch could not be handled; they are retried",
           settings.name(),

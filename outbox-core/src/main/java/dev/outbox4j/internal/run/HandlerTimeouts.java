@@ -66,16 +66,28 @@ public final class HandlerTimeouts {
       for (int i = 0; i < batch.size(); i++) {
         HeldRow row = batch.at(i);
         HandlerRun run = row == null ? null : row.running();
-        if (run == null) {
+        if (row == null || run == null) {
           continue;
         }
         if (timeout != null && now - run.startedAt() > timeout.toNanos()) {
           expire(run);
-        } else if (!run.givenUp && run.rows().stream().allMatch(HeldRow::knownLost)) {
-          run.givenUp = true;
-          deciders.execute(() -> breakOff(run));
+        } else if (row.knownLost() && !run.givenUp) {
+          giveUp(run);
         }
       }
+    }
+  }
+
+  /** Breaks off what a run waits for that has lost all its leases. */
+  private void giveUp(HandlerRun run) {
+    if (!run.rows().stream().allMatch(HeldRow::knownLost)) {
+      return;
+    }
+    run.givenUp = true;
+    try {
+      deciders.execute(() -> breakOff(run));
+    } catch (RuntimeException | Error noThread) { // it ends by itself, and changes nothing
+      log.debug("[{}] {} goes on without its lease", shared.subscriber(), run.row(), noThread);
     }
   }
 

@@ -390,17 +390,14 @@ class TransactionalHandlerIT {
   void aCommitWhoseAnswerIsLostIsNotRepeatedIfItTookEffect() {
     AtomicInteger commits = new AtomicInteger();
     PostgresOutbox losing =
-        PostgresOutbox.on(
-            wrapping(
-                engine.pool,
-                connection -> {
-                  connection.commit();
-                  if (commits.incrementAndGet() == 1) {
-                    connection.abort(Runnable::run);
-                    throw new SQLException("the answer was lost", "08006");
-                  }
-                }),
-            database.table());
+        committing(
+            connection -> {
+              connection.commit();
+              if (commits.incrementAndGet() == 1) {
+                connection.abort(Runnable::run);
+                throw new SQLException("the answer was lost", "08006");
+              }
+            });
     engine.start(subscriber().on("t", String.class, losing.transactional(this::writeText)));
     engine.publish(queue, "t", "one");
     await().untilAsserted(() -> assertThat(engine.events.outcomeUnknown).hasSize(1));
@@ -416,17 +413,14 @@ class TransactionalHandlerIT {
     AtomicInteger commits = new AtomicInteger();
     List<Integer> attempts = new CopyOnWriteArrayList<>();
     PostgresOutbox losing =
-        PostgresOutbox.on(
-            wrapping(
-                engine.pool,
-                connection -> {
-                  if (commits.incrementAndGet() == 1) {
-                    connection.abort(Runnable::run);
-                    throw new SQLException("the connection was lost", "08006");
-                  }
-                  connection.commit();
-                }),
-            database.table());
+        committing(
+            connection -> {
+              if (commits.incrementAndGet() == 1) {
+                connection.abort(Runnable::run);
+                throw new SQLException("the connection was lost", "08006");
+              }
+              connection.commit();
+            });
     engine.start(
         subscriber()
             .on(
@@ -447,19 +441,13 @@ class TransactionalHandlerIT {
   void withoutAConnectionNoHandlerIsCalledAndNoAttemptCounted() {
     AtomicInteger refused = new AtomicInteger();
     PostgresOutbox broken =
-        PostgresOutbox.on(
-            (DataSource)
-                Proxy.newProxyInstance(
-                    getClass().getClassLoader(),
-                    new Class<?>[] {DataSource.class},
-                    (proxy, method, args) -> {
-                      if (method.getName().equals("getConnection")
-                          && refused.incrementAndGet() <= 4) {
-                        throw new SQLException("there is none", "08001");
-                      }
-                      return invoke(engine.pool, method, args);
-                    }),
-            database.table());
+        borrowing(
+            () -> {
+              if (refused.incrementAndGet() <= 4) {
+                throw new SQLException("there is none", "08001");
+              }
+              return engine.pool.getConnection();
+            });
     List<Integer> attempts = new CopyOnWriteArrayList<>();
     engine.start(
         subscriber()
@@ -485,21 +473,16 @@ class TransactionalHandlerIT {
     CountDownLatch asked = new CountDownLatch(1);
     CountDownLatch answer = new CountDownLatch(1);
     PostgresOutbox slow =
-        PostgresOutbox.on(
-            (DataSource)
-                Proxy.newProxyInstance(
-                    getClass().getClassLoader(),
-                    new Class<?>[] {DataSource.class},
-                    (proxy, method, args) -> {
-                      if (method.getName().equals("getConnection") && asked.getCount() == 1) {
-                        asked.countDown();
-                        Connection connection = database.plain().getConnection();
-                        awaitUninterruptibly(answer);
-                        return connection;
-                      }
-                      return invoke(engine.pool, method, args);
-                    }),
-            database.table());
+        borrowing(
+            () -> {
+              if (asked.getCount() == 0) {
+                return engine.pool.getConnection();
+              }
+              asked.countDown();
+              Connection connection = database.plain().getConnection();
+              awaitUninterruptibly(answer);
+              return connection;
+            });
     List<Integer> attempts = new CopyOnWriteArrayList<>();
     engine.start(
         subscriber()
@@ -649,16 +632,27 @@ class TransactionalHandlerIT {
     void of(Connection connection) throws SQLException;
   }
 
-  /** The pool, with another way to commit. */
-  private DataSource wrapping(DataSource pool, Commit commit) {
-    return (DataSource)
-        Proxy.newProxyInstance(
-            getClass().getClassLoader(),
-            new Class<?>[] {DataSource.class},
-            (proxy, method, args) ->
-                method.getName().equals("getConnection")
-                    ? wrapping(pool.getConnection(), commit)
-                    : invoke(pool, method, args));
+  private interface Borrow {
+    Connection get() throws SQLException;
+  }
+
+  /** The outbox, with another way to borrow connections of the pool. */
+  private PostgresOutbox borrowing(Borrow borrow) {
+    DataSource source =
+        (DataSource)
+            Proxy.newProxyInstance(
+                getClass().getClassLoader(),
+                new Class<?>[] {DataSource.class},
+                (proxy, method, args) ->
+                    method.getName().equals("getConnection")
+                        ? borrow.get()
+                        : invoke(engine.pool, method, args));
+    return PostgresOutbox.on(source, database.table());
+  }
+
+  /** The outbox, with another way to commit. */
+  private PostgresOutbox committing(Commit commit) {
+    return borrowing(() -> wrapping(engine.pool.getConnection(), commit));
   }
 
   private Connection wrapping(Connection connection, Commit commit) {
