@@ -20,6 +20,7 @@ export const PAGES = [
       { file: 'docs/subscribing.md', text: 'Subscribing' },
       { file: 'docs/exactly-once.md', text: 'Exactly-once effects' },
       { file: 'docs/batches.md', text: 'Batches' },
+      { file: 'docs/ordering.md', text: 'Order' },
       { file: 'docs/dead-letters.md', text: 'Dead letters' },
       { file: 'docs/testing.md', text: 'Testing your service' },
       { file: 'docs/schema-and-validation.md', text: 'Schema and validation' },

@@ -126,6 +126,7 @@ public interface OutboxSubscriber extends AutoCloseable {
     private boolean virtualThreads;
     private int workers = DEFAULT_WORKERS;
     private int batchSize = DEFAULT_BATCH_SIZE;
+    private boolean ordered;
     private Duration lease = DEFAULT_LEASE;
     private Duration minPoll = DEFAULT_MIN_POLL;
     private Duration maxPoll = DEFAULT_MAX_POLL;
@@ -522,6 +523,23 @@ public interface OutboxSubscriber extends AutoCloseable {
     }
 
     /**
+     * Handles messages of one queue that have the same {@linkplain OutboxMessage#orderingKey()
+     * ordering key} one at a time and in the order in which they were published, across all
+     * processes. Other keys, and messages without one, are handled beside them. A message that
+     * fails holds up its key, and nothing else, until it is acked or dead-lettered.
+     *
+     * <p>Rows are not leased one by one then: the queue is divided into buckets, and each
+     * subscriber owns some of them. The queues must be set up for it by their migration, and every
+     * subscriber of them must be ordered.
+     *
+     * @return this builder
+     */
+    public Builder ordered() {
+      this.ordered = true;
+      return this;
+    }
+
+    /**
      * Sets how long a claimed row is promised to this subscriber; it is renewed at half of it, so a
      * handler may run longer. After a crash a row waits this long at the most.
      *
@@ -769,6 +787,9 @@ public interface OutboxSubscriber extends AutoCloseable {
         faults.add(
             "gracefulTimeout is zero while handlerTimeout is set; give handlers time to end");
       }
+      if (ordered && store != null && store.buckets().isEmpty()) {
+        faults.add("ordered() is set and the store " + store + " has no ordered queues");
+      }
       faults.addAll(handlers.faults(store));
       if (store == null || !faults.isEmpty()) {
         throw new IllegalStateException(
@@ -788,7 +809,8 @@ public interface OutboxSubscriber extends AutoCloseable {
               List.copyOf(observers),
               new SubscriberSettings.Work(
                   workers, executor, virtualThreads, unlimitedHandlerTime ? null : handlerLimit()),
-              new SubscriberSettings.Claiming(batchSize, lease, minPoll, maxPoll, maxPollUnheard),
+              new SubscriberSettings.Claiming(
+                  batchSize, lease, minPoll, maxPoll, maxPollUnheard, ordered),
               new SubscriberSettings.Failing(
                   retry == null ? RetryPolicy.standard() : retry,
                   retryOfTypes,

@@ -119,22 +119,26 @@ class ArchitectureTest {
           .definedBy("dev.outbox4j.internal.lease")
           .layer("claim")
           .definedBy("dev.outbox4j.internal.claim")
+          .layer("order")
+          .definedBy("dev.outbox4j.internal.order")
           .layer("life")
           .definedBy("dev.outbox4j.internal.life")
           .whereLayer("life")
           .mayNotBeAccessedByAnyLayer()
+          .whereLayer("order")
+          .mayOnlyBeAccessedByLayers("life")
           .whereLayer("lease")
-          .mayOnlyBeAccessedByLayers("life")
+          .mayOnlyBeAccessedByLayers("order", "life")
           .whereLayer("claim")
-          .mayOnlyBeAccessedByLayers("life")
+          .mayOnlyBeAccessedByLayers("order", "life")
           .whereLayer("run")
-          .mayOnlyBeAccessedByLayers("lease", "claim", "life")
+          .mayOnlyBeAccessedByLayers("lease", "claim", "order", "life")
           .whereLayer("settle")
-          .mayOnlyBeAccessedByLayers("run", "lease", "claim", "life")
+          .mayOnlyBeAccessedByLayers("run", "lease", "claim", "order", "life")
           .whereLayer("state")
-          .mayOnlyBeAccessedByLayers("settle", "run", "lease", "claim", "life")
+          .mayOnlyBeAccessedByLayers("settle", "run", "lease", "claim", "order", "life")
           .whereLayer("settings")
-          .mayOnlyBeAccessedByLayers("settle", "run", "lease", "claim", "life");
+          .mayOnlyBeAccessedByLayers("settle", "run", "lease", "claim", "order", "life");
 
   private static ArchCondition<JavaMethod> showNothingOfTheInside() {
     return new ArchCondition<>("show nothing of dev.outbox4j.internal") {

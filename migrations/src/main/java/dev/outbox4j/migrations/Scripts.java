@@ -25,6 +25,8 @@ record Scripts(String folder, List<String> files) {
 
   static final Scripts INBOX = new Scripts("inbox", List.of("V1__inbox.sql"));
 
+  static final Scripts ORDERED = new Scripts("ordered", List.of("V1__ordered.sql"));
+
   private static final Pattern PLACEHOLDER = Pattern.compile("\\$\\{([^}]*)}");
 
   int latest() {

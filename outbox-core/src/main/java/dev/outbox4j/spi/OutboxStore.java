@@ -3,6 +3,7 @@ package dev.outbox4j.spi;
 import dev.outbox4j.OutboxStoreException;
 import java.time.Duration;
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalInt;
 
 /**
@@ -82,6 +83,11 @@ public interface OutboxStore {
    * @param owner as in its claims
    */
   void forget(String owner);
+
+  /** {@return the ordered queues of the table, if the store can have such} */
+  default Optional<BucketStore> buckets() {
+    return Optional.empty();
+  }
 
   /** {@return how long an operation may take until its connection is given up} */
   Duration networkTimeout();

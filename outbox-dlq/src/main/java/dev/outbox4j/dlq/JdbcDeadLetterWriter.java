@@ -17,7 +17,7 @@ final class JdbcDeadLetterWriter implements DeadLetterWriter {
   private static final String DELETED =
       """
       o.id, o.lease_token, o.queue, o.type, o.ordering_key, o.payload, o.headers,
-          o.deliveries_count, o.created_at, o.available_at, o.timer_id,
+          {deliveries} as deliveries_count, o.created_at, o.available_at, o.timer_id,
           case when a.attempts > o.attempts_count then coalesce(o.first_attempt_at, now())
             else o.first_attempt_at end as first_attempt_at,
           case when a.attempts > o.attempts_count then now()

@@ -21,6 +21,7 @@ public final class Benchmarks {
           new PeersLane(),
           new XminLane(),
           new FailuresLane(),
+          new OrderedLane(),
           new LifeLane(),
           new PublishLane(),
           new IdleLane(),

@@ -31,7 +31,7 @@ import org.slf4j.LoggerFactory;
  * Claims as many rows as workers can soon begin, on a loop of its own, and waits when there are
  * none. A round claims from each queue in turn; a queue whose claim fails holds up no other.
  */
-public final class Fetcher {
+public final class Fetcher implements RowSource {
   private static final Logger log = LoggerFactory.getLogger(Fetcher.class);
 
   /** After a short claim: so that a trickle of messages is claimed in handfuls, not one by one. */
@@ -90,16 +90,18 @@ public final class Fetcher {
     listen.signal(loop::signal);
   }
 
+  @Override
   public void start() {
     loop.start();
   }
 
   /** Ends the loop after the claim under way. */
+  @Override
   public void stop() {
     loop.stop();
   }
 
-  /** Waits for the end; false if the deadline passed before. */
+  @Override
   public boolean join(long deadline) {
     boolean ended = loop.join(deadline);
     late = !ended;
@@ -284,7 +286,7 @@ public final class Fetcher {
     }
   }
 
-  /** Gives rows back that no worker has begun. */
+  @Override
   public void giveBack(List<HeldRow> rows) {
     List<HeldRow> given = rows.stream().filter(HeldRow::giveBack).toList();
     if (late) {
@@ -366,6 +368,10 @@ public final class Fetcher {
     lanes.forEach(lane -> lane.watch().forgotten());
     shared.health().failed(Operation.CLAIM, failure);
   }
+
+  /** Each row has a lease of its own, and nothing is left but those. */
+  @Override
+  public void release() {}
 
   private void forget() {
     try {

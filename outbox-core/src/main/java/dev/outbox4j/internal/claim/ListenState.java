@@ -48,7 +48,7 @@ public final class ListenState implements NotificationSource.Listener {
   }
 
   /** Sets what wakes the fetcher. */
-  void signal(Runnable signal) {
+  public void signal(Runnable signal) {
     this.signal = signal;
   }
 
@@ -67,7 +67,7 @@ public final class ListenState implements NotificationSource.Listener {
   }
 
   /** Says whether notifications for a queue are to be heard. */
-  void watch(String queue, boolean heard) {
+  public void watch(String queue, boolean heard) {
     if (heard) {
       watched.add(queue);
     } else {
@@ -85,11 +85,12 @@ public final class ListenState implements NotificationSource.Listener {
   }
 
   /** Returns how often LISTEN came into force. */
-  int epoch() {
+  public int epoch() {
     return epoch.get();
   }
 
-  boolean up() {
+  /** Tells whether LISTEN is in force. */
+  public boolean up() {
     return up;
   }
 

@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
  * begun before it and wrote only after the margin; above read committed they notify without
  * looking.
  */
-final class QueueWatch {
+public final class QueueWatch {
   /**
    * So many claims that gave rows within {@link #BUSY_WITHIN} make a subscriber busy; one that is
    * asleep on watch also if they came in a row, however long each took.
@@ -78,14 +78,15 @@ final class QueueWatch {
   private boolean settled;
   private @Nullable Long mark;
 
-  QueueWatch(SubscriberSettings.Claiming settings) {
+  /** Begins with a place that nobody knows of. */
+  public QueueWatch(SubscriberSettings.Claiming settings) {
     this.maxPoll = settings.maxPoll().toNanos();
     this.reservePoll = Math.min(maxPoll, settings.maxPollUnheard().toNanos());
     this.sleepFor = Duration.ofNanos(2 * maxPoll).plusSeconds(1);
   }
 
   /** Returns what the next claim tells publishers, and asks beside rows if none are likely. */
-  Idle next(boolean listening, boolean rowsLikely, long now) {
+  public Idle next(boolean listening, boolean rowsLikely, long now) {
     asked = choose(listening, rowsLikely, now);
     return asked;
   }
@@ -177,7 +178,7 @@ final class QueueWatch {
    * The claim failed: what it was to say may not be in force. It may be what could not be written,
    * such as for somebody's lock, so it is not tried again at once: rows must be claimed meanwhile.
    */
-  void failed(long now) {
+  public void failed(long now) {
     if (saysSomething()) {
       silent = true;
       silentUntil = now + SILENT_FOR;
@@ -186,7 +187,7 @@ final class QueueWatch {
   }
 
   /** What was said is not in force any more. */
-  void forgotten() {
+  public void forgotten() {
     place = Place.NONE;
     saidAt = 0;
   }
@@ -204,7 +205,7 @@ final class QueueWatch {
   }
 
   /** Learns from a claim. */
-  void claimed(int rows, @Nullable LookAhead ahead, long now) {
+  public void claimed(int rows, @Nullable LookAhead ahead, long now) {
     if (rows > 0) {
       gaveRowsAt[gaveRows++ % BUSY_CLAIMS] = now;
       if (gaveRows == 2 * BUSY_CLAIMS) {
@@ -258,7 +259,7 @@ final class QueueWatch {
   }
 
   /** Tells whether publishers notify this subscriber, so that it must hear them. */
-  boolean asleep() {
+  public boolean asleep() {
     return place == Place.ASLEEP;
   }
 
@@ -287,7 +288,7 @@ final class QueueWatch {
   }
 
   /** Returns how long a wait may be, counting on what will wake it. */
-  long longestWait(boolean listening, long now) {
+  public long longestWait(boolean listening, long now) {
     if (!listening) {
       return reservePoll;
     }

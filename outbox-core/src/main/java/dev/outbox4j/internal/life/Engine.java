@@ -7,8 +7,11 @@ import dev.outbox4j.internal.EngineThreads;
 import dev.outbox4j.internal.Warnings;
 import dev.outbox4j.internal.claim.Fetcher;
 import dev.outbox4j.internal.claim.ListenState;
+import dev.outbox4j.internal.claim.RowSource;
 import dev.outbox4j.internal.lease.LeaseKeeper;
+import dev.outbox4j.internal.lease.Renewable;
 import dev.outbox4j.internal.lease.RowLeases;
+import dev.outbox4j.internal.order.OrderedFetcher;
 import dev.outbox4j.internal.run.DeliveryTask;
 import dev.outbox4j.internal.run.HandlerTimeouts;
 import dev.outbox4j.internal.run.OutcomeApplier;
@@ -28,6 +31,7 @@ import dev.outbox4j.internal.state.Permits;
 import dev.outbox4j.internal.state.Prefetch;
 import dev.outbox4j.internal.state.Room;
 import dev.outbox4j.internal.state.Shared;
+import dev.outbox4j.spi.BucketStore;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
@@ -56,7 +60,7 @@ public final class Engine implements Lifecycle.Run {
   private final Completer completer;
   private final WorkerPool pool;
   private final ListenState listen;
-  private final Fetcher fetcher;
+  private final RowSource fetcher;
   private final StuckWorkers stuck;
   private final LeaseKeeper keeper;
   private final HandlerTimeouts timeouts;
@@ -90,15 +94,20 @@ public final class Engine implements Lifecycle.Run {
     DeliveryTask task = new DeliveryTask(settings, outcomes, completer, shared, buffer);
     this.pool = new WorkerPool(settings, shared, permits, buffer, prefetch, task);
     this.listen = new ListenState(name, owner, settings.source(), events, shared.health());
-    this.fetcher =
-        new Fetcher(
-            settings,
-            owner,
-            shared,
-            new Rows(buffer, pool, prefetch),
-            completer,
-            listen,
-            System::nanoTime);
+    Rows rows = new Rows(buffer, pool, prefetch);
+    List<Renewable> leases;
+    BucketStore buckets = settings.buckets();
+    if (buckets == null) {
+      this.fetcher =
+          new Fetcher(settings, owner, shared, rows, completer, listen, System::nanoTime);
+      leases = List.of(new RowLeases(settings, shared, completer, prefetch));
+    } else {
+      OrderedFetcher ordered =
+          new OrderedFetcher(
+              settings, owner, buckets, shared, rows, completer, listen, System::nanoTime);
+      this.fetcher = ordered;
+      leases = ordered.leases();
+    }
     this.timeouts = new HandlerTimeouts(settings, shared, completer, outcomes);
     this.stuck =
         new StuckWorkers(
@@ -107,13 +116,7 @@ public final class Engine implements Lifecycle.Run {
             permits.total(),
             () -> pool.running() >= permits.total(),
             System.nanoTime());
-    this.keeper =
-        new LeaseKeeper(
-            settings,
-            shared,
-            List.of(new RowLeases(settings, shared, completer, prefetch)),
-            timeouts,
-            stuck);
+    this.keeper = new LeaseKeeper(settings, shared, leases, timeouts, stuck);
   }
 
   @Override
@@ -154,6 +157,7 @@ public final class Engine implements Lifecycle.Run {
     }
     keeper.stop();
     keeper.join(System.nanoTime() + LAST_RENEWAL_NANOS);
+    fetcher.release();
     listen.close();
     int left = shared.registry().rows() + completer.parked();
     boolean clean = fetched && quiet && flushed && left == 0;

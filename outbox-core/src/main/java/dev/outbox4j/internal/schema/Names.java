@@ -1,6 +1,9 @@
 package dev.outbox4j.internal.schema;
 
 import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Objects;
 import java.util.regex.Pattern;
@@ -93,6 +96,47 @@ public final class Names {
     return outbox + "_sleepers";
   }
 
+  /** The table of the buckets of ordered queues. */
+  public static String buckets(String outbox) {
+    return outbox + "_buckets";
+  }
+
+  /** The table of those who own buckets. */
+  public static String bucketOwners(String outbox) {
+    return outbox + "_bucket_owners";
+  }
+
+  /** The history of the migrations of ordered queues. */
+  public static String orderedHistory(String outbox) {
+    return outbox + "_ordered_history";
+  }
+
+  /** The index by which buckets of an ordered queue are read. */
+  public static String bucketIndex(String outbox, String queue) {
+    return outbox + "_b_" + shortHash(queue);
+  }
+
+  /** The index by which rows of a key are read. */
+  public static String keyIndex(String outbox, String queue) {
+    return outbox + "_k_" + shortHash(queue);
+  }
+
+  /** The index by which rows of an ordered queue are found that fall due. */
+  public static String dueIndex(String outbox, String queue) {
+    return outbox + "_d_" + shortHash(queue);
+  }
+
+  /** Twenty hexadecimal digits: a queue's name may be longer than an index's. */
+  private static String shortHash(String queue) {
+    try {
+      byte[] hash =
+          MessageDigest.getInstance("SHA-256").digest(queue.getBytes(StandardCharsets.UTF_8));
+      return HexFormat.of().formatHex(hash, 0, 10);
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every Java has SHA-256", e);
+    }
+  }
+
   /** The SQL function that publishes. */
   public static String publishFunction(String outbox) {
     return outbox + "_publish";
@@ -123,6 +167,13 @@ public final class Names {
         timerIndex(outbox),
         sleepers(outbox),
         sleepers(outbox) + "_pkey",
+        buckets(outbox),
+        buckets(outbox) + "_pkey",
+        bucketOwners(outbox),
+        bucketOwners(outbox) + "_pkey",
+        orderedHistory(outbox),
+        orderedHistory(outbox) + "_pk",
+        orderedHistory(outbox) + "_s_idx",
         history(outbox),
         // what Flyway derives for its history
         history(outbox) + "_pk",

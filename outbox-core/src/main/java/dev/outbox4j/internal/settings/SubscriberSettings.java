@@ -4,6 +4,7 @@ import dev.outbox4j.AckMode;
 import dev.outbox4j.ExceptionRenderer;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.SubscriberEvents;
+import dev.outbox4j.spi.BucketStore;
 import dev.outbox4j.spi.DeadLetterWriter;
 import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.OutboxStore;
@@ -26,6 +27,11 @@ public record SubscriberSettings(
     Claiming claiming,
     Failing failing,
     Stopping stopping) {
+
+  /** {@return what ordered queues are read from; null if rows are claimed one by one} */
+  public @Nullable BucketStore buckets() {
+    return claiming.ordered() ? store.buckets().orElseThrow() : null;
+  }
 
   /** {@return the pooled connections that the engine holds at the peak: to claim, and to settle} */
   public int connections() {
@@ -62,7 +68,23 @@ public record SubscriberSettings(
 
   /** How rows are claimed and held. */
   public record Claiming(
-      int batchSize, Duration lease, Duration minPoll, Duration maxPoll, Duration maxPollUnheard) {}
+      int batchSize,
+      Duration lease,
+      Duration minPoll,
+      Duration maxPoll,
+      Duration maxPollUnheard,
+      boolean ordered) {
+
+    /** Rows that are claimed one by one. */
+    public Claiming(
+        int batchSize,
+        Duration lease,
+        Duration minPoll,
+        Duration maxPoll,
+        Duration maxPollUnheard) {
+      this(batchSize, lease, minPoll, maxPoll, maxPollUnheard, false);
+    }
+  }
 
   /** What happens on failure. */
   public record Failing(

@@ -10,6 +10,7 @@ import dev.outbox4j.internal.state.EngineHealth.Operation;
 import dev.outbox4j.internal.state.HeldRow;
 import dev.outbox4j.internal.state.Settlement;
 import dev.outbox4j.internal.state.Shared;
+import dev.outbox4j.spi.BucketLease;
 import dev.outbox4j.spi.DeadLetterEntry;
 import dev.outbox4j.spi.DeadLetterWriter;
 import dev.outbox4j.spi.LeaseRef;
@@ -125,6 +126,7 @@ public final class Completer {
 
   /** Takes note of a row that its handler's transaction has settled; from any thread. */
   public void committed(HeldRow row, Settlement settlement) {
+    row.committed(settlement);
     shared.registry().settle(row);
     if (settlement instanceof Settlement.Reschedule reschedule) {
       shared.room().dueAgainIn(Durations.saturatedNanos(reschedule.delay()));
@@ -272,13 +274,23 @@ public final class Completer {
     } else if (settlement instanceof Settlement.Reschedule) {
       of.reschedules().add(row);
     } else if (settlement instanceof Settlement.Release) {
-      of.releases().add(row);
+      if (needsNoRelease(row)) {
+        shared.registry().settle(row);
+      } else {
+        of.releases().add(row);
+      }
     } else if (settlement instanceof Settlement.DeadLetter) {
       // where there are no dead letters the row is deleted
       Objects.requireNonNullElse(of.deadLetters(), of.acks()).add(row);
     } else {
       throw new AssertionError(settlement);
     }
+  }
+
+  /** Nothing was written to read it. */
+  private static boolean needsNoRelease(HeldRow row) {
+    BucketLease bucket = row.lease().bucket();
+    return bucket != null && !bucket.counted();
   }
 
   /** While workers have rows to go on with, a larger group costs no one any time. */

@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 public final class Buffer {
   private final ConcurrentLinkedQueue<ClaimedBatch> batches = new ConcurrentLinkedQueue<>();
 
-  /** Taken and put back, the oldest first. */
+  /** By themselves, or taken and put back; the oldest first. */
   private final ConcurrentLinkedDeque<HeldRow> returned = new ConcurrentLinkedDeque<>();
 
   private final AtomicInteger returnedCount = new AtomicInteger();
@@ -22,6 +22,17 @@ public final class Buffer {
 
   public void add(ClaimedBatch batch) {
     batches.add(batch);
+  }
+
+  /** Adds a row by itself; false if nobody takes it any more. */
+  public boolean add(HeldRow row) {
+    returned.addLast(row);
+    returnedCount.incrementAndGet();
+    if (closed && returned.remove(row)) { // else whoever closed it has it
+      returnedCount.decrementAndGet();
+      return false;
+    }
+    return true;
   }
 
   /** Takes a row, or null if there is none or the buffer is closed. */

@@ -18,11 +18,24 @@ public final class ClaimedBatch {
   private final long claimedAt;
   private final long bytes;
   private final Lease lease;
+  private final @Nullable RowFollower follower;
 
+  /** Rows that were leased together, at the earliest at an instant. */
   public ClaimedBatch(String queue, List<ClaimedRow> claimed, long claimedAt, long leaseNanos) {
+    this(queue, claimed, claimedAt, new Lease(claimedAt, leaseNanos), null);
+  }
+
+  /** Rows under a lease that is not theirs alone; who follows them is told how far they come. */
+  public ClaimedBatch(
+      String queue,
+      List<ClaimedRow> claimed,
+      long claimedAt,
+      Lease lease,
+      @Nullable RowFollower follower) {
     this.queue = queue;
     this.claimedAt = claimedAt;
-    this.lease = new Lease(claimedAt, leaseNanos);
+    this.lease = lease;
+    this.follower = follower;
     this.unsettled = new AtomicInteger(claimed.size());
     this.rows = new AtomicReferenceArray<>(claimed.size());
     long sum = 0;
@@ -87,6 +100,10 @@ public final class ClaimedBatch {
 
   public Lease lease() {
     return lease;
+  }
+
+  @Nullable RowFollower follower() {
+    return follower;
   }
 
   /** Lets go of a row, payload and all; false if that was done before. */

@@ -151,10 +151,24 @@ public final class HeldRow {
   public void decide(Settlement settlement) {
     this.settlement = settlement;
     state.set(State.DECIDED);
+    RowFollower follower = batch.follower();
+    if (follower != null) {
+      follower.decided(this);
+    }
   }
 
   public Settlement settlement() {
     return Objects.requireNonNull(settlement, "settlement");
+  }
+
+  /** Returns what is written, or was, of the row; null if that was never decided. */
+  public @Nullable Settlement settlementOrNull() {
+    return settlement;
+  }
+
+  /** Notes what the handler's transaction has written. */
+  public void committed(Settlement settlement) {
+    this.settlement = settlement;
   }
 
   /** Takes a row that was not started out of the engine; false if a worker was faster. */
@@ -179,7 +193,14 @@ public final class HeldRow {
   /** Ends the row's time in the engine; false if it had ended before. */
   boolean settle() {
     state.set(State.SETTLED);
-    return batch.settle(index);
+    if (!batch.settle(index)) {
+      return false;
+    }
+    RowFollower follower = batch.follower();
+    if (follower != null) {
+      follower.settled(this);
+    }
+    return true;
   }
 
   public void lose() {

@@ -15,7 +15,8 @@ public final class Lease {
   /** The last try to renew failed. */
   private volatile boolean overdue;
 
-  Lease(long sentAt, long nanos) {
+  /** A lease that was set by a statement that was sent then. */
+  public Lease(long sentAt, long nanos) {
     renewed(sentAt, nanos);
   }
 

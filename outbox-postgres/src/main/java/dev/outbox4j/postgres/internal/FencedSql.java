@@ -16,6 +16,26 @@ public final class FencedSql {
       "o.queue = :queue and o.id = any (array[a.id]) and o.lease_token = a.token"
           + " and o.lease_until is not null";
 
+  /**
+   * The fence where the bucket is held and not the row. Whoever takes a bucket waits for this lock,
+   * or finds the bucket locked and takes it later.
+   */
+  private static final String OF_A_HELD_BUCKET =
+      "o.queue = :queue and o.id = any (array[a.id]) and o.lease_token = a.token"
+          + " and (o.lease_until is null or o.lease_until < now())"
+          + " and a.bucket in (select held.bucket from held)";
+
+  private static final String HELD_BUCKETS =
+      """
+      with held as materialized (
+        select b.bucket
+        from unnest(:held_buckets::bigint[], :held_epochs::bigint[]) as h (bucket, epoch)
+        cross join {buckets} b
+        where b.queue = :queue and b.bucket = any (array[h.bucket]) and b.epoch = h.epoch
+          and b.owner is not null
+        for share of b),
+      """;
+
   /** Tells the queue's sleepers, unless all that was done is due when they are awake. */
   private static final String NOTIFY =
       """
@@ -68,6 +88,7 @@ public final class FencedSql {
       """;
 
   private final Effect effect;
+  private final boolean ofBuckets;
 
   /**
    * What a write does.
@@ -78,6 +99,8 @@ public final class FencedSql {
    * @param returning what is known of a changed row, in {@code done}; its id first
    * @param more common tables that follow {@code done}
    * @param conditions what must hold, too, each with {@code and} before it
+   *     <p>{@code {deliveries}} stands for the deliveries of a row, this one included, and {@code
+   *     {moved}} for what is set of one that is to be handled again.
    */
   public record Effect(
       String statement,
@@ -102,9 +125,9 @@ public final class FencedSql {
       Effect.notifying(
           """
           update {outbox} o
-            set available_at = now() + make_interval(secs => a.delay), lease_until = null,
+            set available_at = now() + make_interval(secs => a.delay), {moved}lease_until = null,
               leased_at = null, leased_by = null, attempts_count = o.attempts_count + a.runs,
-              deliveries_count = greatest(o.deliveries_count - a.given_back, 0),
+              deliveries_count = greatest({deliveries} - a.given_back, 0),
               first_attempt_at = case when a.runs = 0 then o.first_attempt_at
                 else coalesce(o.first_attempt_at, now()) end,
               last_attempt_at = case when a.runs = 0 then o.last_attempt_at else now() end,
@@ -118,7 +141,7 @@ public final class FencedSql {
       Effect.notifying(
           """
           update {outbox} o
-            set available_at = now() + make_interval(secs => a.delay), lease_until = null,
+            set available_at = now() + make_interval(secs => a.delay), {moved}lease_until = null,
               leased_at = null, leased_by = null, deliveries_count = 0, attempts_count = 0,
               first_attempt_at = null, last_attempt_at = null, last_error = null
             from\
@@ -134,6 +157,15 @@ public final class FencedSql {
             from\
           """);
 
+  /** Of rows whose bucket is held. */
+  static final Effect COUNT =
+      Effect.of(
+          """
+          update {outbox} o
+            set deliveries_count = o.deliveries_count + 1
+            from\
+          """);
+
   static final Effect RELEASE =
       Effect.notifying(
           """
@@ -146,12 +178,27 @@ public final class FencedSql {
           "");
 
   /**
-   * Names an effect.
+   * Names an effect on rows that are leased one by one.
    *
    * @param effect what to write
    */
   public FencedSql(Effect effect) {
+    this(effect, false);
+  }
+
+  private FencedSql(Effect effect, boolean ofBuckets) {
     this.effect = effect;
+    this.ofBuckets = ofBuckets;
+  }
+
+  /**
+   * Returns the same on rows whose buckets are held. It has parameters of its own, see {@link
+   * BucketFence}.
+   *
+   * @return the texts
+   */
+  FencedSql ofBuckets() {
+    return new FencedSql(effect, true);
   }
 
   /**
@@ -161,7 +208,7 @@ public final class FencedSql {
    * @return the text
    */
   public Sql waiting(OutboxTable table) {
-    return render(WAITING, table);
+    return Preamble.before(text(WAITING), table);
   }
 
   /**
@@ -171,7 +218,7 @@ public final class FencedSql {
    * @return the text
    */
   public Sql passingBy(OutboxTable table) {
-    return render(PASSING_BY, table);
+    return Preamble.before(text(PASSING_BY), table);
   }
 
   /**
@@ -184,20 +231,32 @@ public final class FencedSql {
     return Sql.of(text(WAITING), table);
   }
 
-  private Sql render(String form, OutboxTable table) {
-    return Preamble.before(text(form), table);
-  }
-
   private String text(String form) {
     String text =
         form.replace("{effect}", effect.statement())
             .replace("{lock}", effect.statement().startsWith("delete") ? "update" : "no key update")
-            .replace("{arrays}", ":ids::bigint[], :tokens::bigint[]" + effect.arrays())
-            .replace("{columns}", "id, token" + effect.columns())
+            .replace("{arrays}", arrays())
+            .replace("{columns}", columns())
             .replace("{returning}", effect.returning())
             .replace("{more}", effect.more())
             .replace("{checked}", NO_TWINS + "\n" + effect.conditions())
-            .replace("{held}", HELD);
+            .replace("{held}", ofBuckets ? OF_A_HELD_BUCKET : HELD)
+            .replace("{moved}", ofBuckets ? "lease_token = o.lease_token + 1, " : "")
+            .replace(
+                "{deliveries}",
+                ofBuckets ? "(o.deliveries_count + a.uncounted)" : "o.deliveries_count");
+    if (ofBuckets) {
+      text = HELD_BUCKETS + text.replaceFirst("^with ", "");
+    }
     return text.replaceAll("\n\n+", "\n");
+  }
+
+  private String arrays() {
+    String ofAll = ":ids::bigint[], :tokens::bigint[]";
+    return ofAll + (ofBuckets ? ", :buckets::bigint[], :uncounted::int[]" : "") + effect.arrays();
+  }
+
+  private String columns() {
+    return "id, token" + (ofBuckets ? ", bucket, uncounted" : "") + effect.columns();
   }
 }

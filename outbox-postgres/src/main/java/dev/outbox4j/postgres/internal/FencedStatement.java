@@ -1,6 +1,7 @@
 package dev.outbox4j.postgres.internal;
 
 import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.Written;
 import java.sql.Connection;
@@ -27,13 +28,19 @@ public final class FencedStatement<T> {
 
   private final String operation;
   private final Jdbc jdbc;
-  private final Sql waiting;
-  private final Sql passingBy;
+  private final Texts ofRows;
+  private final Texts ofBuckets;
   private final Function<T, LeaseRef> lease;
   private final LockedRows lockedRows;
 
   /** Always passes locked rows by: for renewals, which are for many rows and must not be late. */
   private final boolean hurried;
+
+  private record Texts(Sql waiting, Sql passingBy) {
+    static Texts of(FencedSql sql, OutboxTable table) {
+      return new Texts(sql.waiting(table), sql.passingBy(table));
+    }
+  }
 
   FencedStatement(
       String operation,
@@ -44,8 +51,8 @@ public final class FencedStatement<T> {
       boolean hurried) {
     this.operation = operation;
     this.jdbc = jdbc;
-    this.waiting = sql.waiting(jdbc.table());
-    this.passingBy = sql.passingBy(jdbc.table());
+    this.ofRows = Texts.of(sql, jdbc.table());
+    this.ofBuckets = Texts.of(sql.ofBuckets(), jdbc.table());
     this.lease = lease;
     this.lockedRows = lockedRows;
     this.hurried = hurried;
@@ -86,7 +93,11 @@ public final class FencedStatement<T> {
     long[] ids = sorted.stream().mapToLong(update -> lease.apply(update).id()).toArray();
     all.put("ids", ids);
     all.put("tokens", sorted.stream().mapToLong(update -> lease.apply(update).token()).toArray());
-    return execute(ids, all);
+    if (!BucketFence.isNeeded(lease.apply(updates.get(0)))) {
+      return execute(ofRows, ids, all);
+    }
+    all.putAll(BucketFence.values(sorted.stream().map(lease).toList()));
+    return execute(ofBuckets, ids, all);
   }
 
   /** In the order of ids; they come in it, or nearly so. */
@@ -105,10 +116,10 @@ public final class FencedStatement<T> {
     return youngest;
   }
 
-  private Written execute(long[] ids, Map<String, Object> values) {
+  private Written execute(Texts texts, long[] ids, Map<String, Object> values) {
     if (!hurried && !lockedRows.areExpectedAmong(ids)) {
       try {
-        return run(waiting, values);
+        return run(texts.waiting(), values);
       } catch (OutboxStoreException e) {
         if (!isLocked(e)) {
           throw e;
@@ -116,7 +127,7 @@ public final class FencedStatement<T> {
         lockedRows.waitedInVain();
       }
     }
-    Written written = run(passingBy, values);
+    Written written = run(texts.passingBy(), values);
     if (!hurried) { // a renewal meets the acks of its own store, too
       lockedRows.passedBy(ids, written.busy());
     }

@@ -2,6 +2,7 @@ package dev.outbox4j.postgres.internal;
 
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresStore;
+import dev.outbox4j.spi.BucketStore;
 import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.ClaimResult;
 import dev.outbox4j.spi.LeaseRef;
@@ -11,6 +12,7 @@ import dev.outbox4j.spi.Written;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.function.Function;
 import java.util.function.LongSupplier;
@@ -28,6 +30,7 @@ public final class JdbcStore implements PostgresStore {
   private final FencedStatement<RescheduleUpdate> reschedule;
   private final FencedStatement<LeaseRef> renew;
   private final FencedStatement<LeaseRef> release;
+  private final BucketStore buckets;
   private final Sql pass;
   private final Sql forget;
 
@@ -55,6 +58,7 @@ public final class JdbcStore implements PostgresStore {
         new FencedStatement<>(
             "renew", jdbc, new FencedSql(FencedSql.RENEW), Function.identity(), locked, true);
     this.release = fenced("release", FencedSql.RELEASE, Function.identity(), locked);
+    this.buckets = new JdbcBuckets(jdbc, table, locked);
     this.pass = Preamble.before(StoreSql.PASS, table);
     this.forget = Preamble.before(StoreSql.FORGET, table);
   }
@@ -116,6 +120,11 @@ public final class JdbcStore implements PostgresStore {
   @Override
   public void forget(String owner) {
     run("forget", forget, Map.of("owner", owner, "channel", channel()));
+  }
+
+  @Override
+  public Optional<BucketStore> buckets() {
+    return Optional.of(buckets);
   }
 
   private void run(String operation, Sql sql, Map<String, Object> values) {

@@ -41,4 +41,14 @@ public final class Results {
     rows = statement.getMoreResults();
     return this;
   }
+
+  /**
+   * Returns how many rows the current statement changed.
+   *
+   * @return the number; -1 if it gave rows
+   * @throws SQLException if it failed
+   */
+  public int updated() throws SQLException {
+    return rows ? -1 : statement.getUpdateCount();
+  }
 }

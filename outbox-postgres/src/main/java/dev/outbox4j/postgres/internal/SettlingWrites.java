@@ -8,6 +8,7 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
@@ -18,7 +19,9 @@ import java.util.concurrent.TimeUnit;
 public final class SettlingWrites {
   private final OutboxTable table;
   private final Sql ack;
+  private final Sql ackOfBucket;
   private final Sql reschedule;
+  private final Sql rescheduleOfBucket;
 
   /**
    * Renders them.
@@ -28,7 +31,9 @@ public final class SettlingWrites {
   public SettlingWrites(OutboxTable table) {
     this.table = table;
     this.ack = new FencedSql(FencedSql.ACK).alone(table);
+    this.ackOfBucket = new FencedSql(FencedSql.ACK).ofBuckets().alone(table);
     this.reschedule = new FencedSql(FencedSql.RESCHEDULE).alone(table);
+    this.rescheduleOfBucket = new FencedSql(FencedSql.RESCHEDULE).ofBuckets().alone(table);
   }
 
   /**
@@ -41,7 +46,8 @@ public final class SettlingWrites {
    * @throws SQLException if it failed
    */
   public boolean ack(Connection connection, LeaseRef lease, int timeoutMillis) throws SQLException {
-    return run(connection, ack, values(lease), timeoutMillis);
+    Sql sql = BucketFence.isNeeded(lease) ? ackOfBucket : ack;
+    return run(connection, sql, values(lease), timeoutMillis);
   }
 
   /**
@@ -60,7 +66,8 @@ public final class SettlingWrites {
     Map<String, Object> values = values(lease);
     values.put("delays", new double[] {ServerTime.seconds(delay)});
     values.put("channel", table.channel());
-    return run(connection, reschedule, values, timeoutMillis);
+    Sql sql = BucketFence.isNeeded(lease) ? rescheduleOfBucket : reschedule;
+    return run(connection, sql, values, timeoutMillis);
   }
 
   private static Map<String, Object> values(LeaseRef lease) {
@@ -68,6 +75,9 @@ public final class SettlingWrites {
     values.put("queue", lease.queue());
     values.put("ids", new long[] {lease.id()});
     values.put("tokens", new long[] {lease.token()});
+    if (BucketFence.isNeeded(lease)) {
+      values.putAll(BucketFence.values(List.of(lease)));
+    }
     return values;
   }
 

@@ -1,5 +1,6 @@
 package dev.outbox4j.postgres.internal;
 
+import dev.outbox4j.internal.schema.Names;
 import dev.outbox4j.postgres.OutboxTable;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
@@ -22,8 +23,8 @@ public record Sql(String text, List<String> parameters, int statements) {
   /**
    * Renders a template for a table.
    *
-   * @param template with {@code :name} for parameters, {@code {outbox}} and {@code {sleepers}} for
-   *     the tables
+   * @param template with {@code :name} for parameters, {@code {outbox}}, {@code {sleepers}}, {@code
+   *     {buckets}} and {@code {owners}} for the tables
    * @param table the outbox
    * @return the text
    */
@@ -31,7 +32,13 @@ public record Sql(String text, List<String> parameters, int statements) {
     return of(
         template
             .replace("{outbox}", table.qualifiedName())
-            .replace("{sleepers}", table.qualifiedSleepers()));
+            .replace("{sleepers}", table.qualifiedSleepers())
+            .replace("{buckets}", qualified(table, Names.buckets(table.name())))
+            .replace("{owners}", qualified(table, Names.bucketOwners(table.name()))));
+  }
+
+  private static String qualified(OutboxTable table, String name) {
+    return Names.qualified(table.schema().orElse(null), name);
   }
 
   private static Sql of(String template) {

@@ -19,6 +19,7 @@ import dev.outbox4j.benchmarks.spi.Publishing;
 import dev.outbox4j.benchmarks.spi.Sink;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.metrics.MicrometerMetrics;
+import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.NotifyMode;
 import dev.outbox4j.postgres.OutboxPublisher;
@@ -43,7 +44,8 @@ import org.jspecify.annotations.Nullable;
  * Outbox4j with everything on: metrics, renewal, dead letters and LISTEN; and the SQL that knows
  * its tables. Options: {@code queue}, {@code name}, {@code workers}, {@code batchSize}, {@code
  * listen} (r2dbc, ng, pgjdbc or none), {@code notify}, {@code minPollMillis} and {@code pollMillis}
- * (the shortest and the longest wait).
+ * (the shortest and the longest wait), {@code ordered} (1: by buckets) and {@code keys} (how many
+ * ordering keys the rows have).
  */
 public final class Outbox4j implements Draining, Publishing {
   /** Where publishers notify. */
@@ -100,11 +102,26 @@ public final class Outbox4j implements Draining, Publishing {
   @Override
   public void prepare(Bench bench) {
     OutboxMigrations.standard().migrate(bench.dataSource());
+    if (isOrdered(bench)) {
+      OrderedMigrations.of("public", "outbox", queue(bench)).migrate(bench.dataSource());
+    }
+  }
+
+  private static boolean isOrdered(Bench bench) {
+    return bench.option("ordered", 0) == 1;
   }
 
   @Override
   public void load(Bench bench, long first, long rows, int bytes) throws SQLException, IOException {
-    CopyLoad.into(bench, "outbox (queue, payload)", QUEUE, first, rows, bytes);
+    int keys = bench.option("keys", 0);
+    CopyLoad.into(
+        bench,
+        "outbox (queue, payload" + (keys > 0 ? ", ordering_key" : "") + ")",
+        QUEUE,
+        first,
+        rows,
+        bytes,
+        keys);
   }
 
   @Override
@@ -134,6 +151,9 @@ public final class Outbox4j implements Draining, Publishing {
                   handle(delivery, sink);
                 });
     listen(bench).ifPresent(builder::listen);
+    if (isOrdered(bench)) {
+      builder.ordered();
+    }
     OutboxSubscriber built = builder.build();
     built.start();
     subscriber = built;

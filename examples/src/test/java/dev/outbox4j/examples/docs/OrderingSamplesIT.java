@@ -1,0 +1,90 @@
+package dev.outbox4j.examples.docs;
+
+import static dev.outbox4j.test.OutboxAssertions.assertThatOutbox;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.Delivery;
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.dlq.DeadLetterQueue;
+import dev.outbox4j.migrations.OrderedMigrations;
+import dev.outbox4j.postgres.OutboxPublisher;
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.OutboxStore;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+@ExtendWith(PostgresExtension.class)
+class OrderingSamplesIT {
+  private final TestDatabase database;
+  private final HikariDataSource dataSource;
+  private final OutboxTable table = OutboxTable.named("outbox");
+  private final Map<String, List<Integer>> applied = new ConcurrentHashMap<>();
+
+  OrderingSamplesIT(TestDatabase database) {
+    this.database = database;
+    this.dataSource = database.pool(4);
+  }
+
+  @Test
+  void keepsTheOrderOfEachKey() throws SQLException {
+    // tag::migrate
+    OrderedMigrations.of("public", "outbox", "orders").migrate(dataSource);
+    // end::migrate
+    OutboxStore store = PostgresOutbox.on(dataSource, table).store();
+    // tag::subscriber
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("orders")
+            .ordered()
+            .store(store)
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .on("order.changed", String.class, this::apply)
+            .build();
+    // end::subscriber
+
+    OutboxPublisher publisher = PostgresOutbox.publisher(table).build();
+    List<OutboxMessage> messages = new ArrayList<>();
+    for (int change = 0; change < 50; change++) {
+      for (int order = 0; order < 10; order++) {
+        messages.add(
+            OutboxMessage.to("orders")
+                .type("order.changed")
+                .orderingKey("order-" + order)
+                .body(String.valueOf(change))
+                .build());
+      }
+    }
+    try (Connection tx = database.plain().getConnection()) {
+      tx.setAutoCommit(false);
+      publisher.publish(tx, messages);
+      tx.commit();
+    }
+    try (subscriber) {
+      subscriber.start();
+      assertThatOutbox(dataSource, table).awaitDrained("orders", Duration.ofSeconds(30));
+    }
+    assertThat(applied).hasSize(10);
+    assertThat(applied.values())
+        .allSatisfy(
+            changes -> assertThat(changes).isEqualTo(IntStream.range(0, 50).boxed().toList()));
+  }
+
+  private void apply(String change, Delivery delivery) {
+    applied
+        .computeIfAbsent(delivery.orderingKey().orElseThrow(), each -> new CopyOnWriteArrayList<>())
+        .add(Integer.valueOf(change));
+  }
+}

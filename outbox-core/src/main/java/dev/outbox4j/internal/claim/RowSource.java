@@ -1,0 +1,22 @@
+package dev.outbox4j.internal.claim;
+
+import dev.outbox4j.internal.state.HeldRow;
+import java.util.List;
+
+/** Brings rows in, on a loop of its own. Thread-safe. */
+public interface RowSource {
+  /** Begins. */
+  void start();
+
+  /** Brings no more after what is under way. */
+  void stop();
+
+  /** Waits for the end; false if the deadline passed before. */
+  boolean join(long deadline);
+
+  /** Gives rows back that no worker has begun. */
+  void giveBack(List<HeldRow> rows);
+
+  /** Lets go of what it keeps for itself, once no more is to be written. */
+  void release();
+}

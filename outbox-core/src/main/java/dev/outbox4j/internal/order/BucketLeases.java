@@ -1,0 +1,290 @@
+package dev.outbox4j.internal.order;
+
+import dev.outbox4j.internal.OneLine;
+import dev.outbox4j.internal.lease.Renewable;
+import dev.outbox4j.internal.settings.SubscriberSettings;
+import dev.outbox4j.internal.state.EngineHealth.Operation;
+import dev.outbox4j.internal.state.Lease;
+import dev.outbox4j.internal.state.Shared;
+import dev.outbox4j.spi.BucketStore;
+import dev.outbox4j.spi.BucketStore.Join;
+import dev.outbox4j.spi.BucketStore.Owned;
+import dev.outbox4j.spi.BucketStore.Ownership;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
+import java.util.function.LongSupplier;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Which buckets of one queue this subscriber owns. Joined once a second, and so renewed, by the
+ * lease keeper; thread-safe for the others.
+ *
+ * <p>All buckets are promised by one lease. Who has more than its share gives some up: it reads
+ * nothing more of them, and lets go of each once no row of it is held any more.
+ */
+final class BucketLeases implements Renewable {
+  private static final Logger log = LoggerFactory.getLogger(BucketLeases.class);
+
+  private static final long JOIN_EVERY = TimeUnit.SECONDS.toNanos(1);
+
+  private final String queue;
+  private final String owner;
+  private final BucketStore store;
+  private final Shared shared;
+  private final Duration length;
+  private final LongSupplier clock;
+  private final Changes changes;
+  private final Lease lease;
+  private final long joinEvery;
+  private final long longestWait;
+  private boolean joined; // confined to the keeper
+  private long joinAt;
+  private volatile boolean ended;
+
+  // guarded by this
+  private final Map<Integer, Owned> owned = new HashMap<>();
+  private final Map<Integer, Long> giving = new HashMap<>();
+  private final Set<Integer> restedUntilAsked = new HashSet<>();
+
+  /** What follows when buckets come and go. Called by the keeper, without the lock. */
+  interface Changes {
+    /** Rows of these buckets are not to be begun any more. */
+    void withdraw(Set<Integer> buckets);
+
+    /** These buckets are another owner's: what is held of them is lost. */
+    void lost(Set<Integer> buckets);
+
+    /** There are buckets to read from. */
+    void gained();
+
+    /** Of which buckets rows are held. */
+    Set<Integer> held();
+
+    /** The greatest id that was read. */
+    long seenUpTo();
+  }
+
+  BucketLeases(
+      String queue,
+      String owner,
+      SubscriberSettings settings,
+      BucketStore store,
+      Shared shared,
+      Changes changes,
+      LongSupplier clock) {
+    this.queue = queue;
+    this.owner = owner;
+    this.store = store;
+    this.shared = shared;
+    this.changes = changes;
+    this.clock = clock;
+    this.length = settings.claiming().lease();
+    this.lease = new Lease(clock.getAsLong(), 0);
+    this.joinEvery = Math.min(JOIN_EVERY, length.toNanos() / 4);
+    this.longestWait = Math.min(JOIN_EVERY, length.toNanos() / 8);
+    this.joinAt = clock.getAsLong();
+  }
+
+  /** Returns the lease of all buckets. */
+  Lease lease() {
+    return lease;
+  }
+
+  @Override
+  public void renewDue() {
+    if (ended || clock.getAsLong() - joinAt < 0) {
+      return;
+    }
+    Set<Integer> given = drained();
+    long sentAt = clock.getAsLong();
+    Ownership ownership;
+    try {
+      ownership =
+          shared
+              .connections()
+              .spendOnRenewal(
+                  longestWait,
+                  () -> store.join(new Join(queue, owner, length, given, changes.seenUpTo())));
+    } catch (RuntimeException failure) {
+      joinAt = clock.getAsLong() + joinEvery / 4;
+      shared.health().failed(Operation.RENEW, failure);
+      return;
+    }
+    joinAt = sentAt + joinEvery;
+    shared.health().succeeded(Operation.RENEW);
+    learn(ownership, sentAt);
+  }
+
+  /** Returns the buckets to give up: nobody can take a row of them from now on. */
+  private Set<Integer> drained() {
+    Set<Integer> held = changes.held();
+    synchronized (this) {
+      Set<Integer> drained = new HashSet<>();
+      for (Iterator<Integer> each = giving.keySet().iterator(); each.hasNext(); ) {
+        Integer bucket = each.next();
+        if (!held.contains(bucket)) {
+          drained.add(bucket);
+          owned.remove(bucket);
+          each.remove();
+        }
+      }
+      return drained;
+    }
+  }
+
+  private void learn(Ownership ownership, long sentAt) {
+    Set<Integer> lost = new HashSet<>();
+    Set<Integer> withdrawn = new HashSet<>();
+    boolean gained;
+    synchronized (this) {
+      boolean wasOver = clock.getAsLong() - lease.expiresAt() >= 0;
+      lease.renewed(sentAt, length.toNanos());
+      Map<Integer, Owned> now = new HashMap<>();
+      ownership.owned().forEach(each -> now.put(each.bucket(), each));
+      for (Owned before : List.copyOf(owned.values())) {
+        Owned after = now.get(before.bucket());
+        if (!before.isSameAs(after)) {
+          lost.add(before.bucket());
+          owned.remove(before.bucket());
+          giving.remove(before.bucket());
+        }
+      }
+      gained = wasOver || !owned.keySet().containsAll(now.keySet());
+      owned.putAll(now);
+      withdrawn.addAll(balance(ownership));
+    }
+    if (!lost.isEmpty()) {
+      log.warn(
+          "[{}] {} bucket(s) of queue '{}' were taken by another subscriber, since their lease ran out",
+          shared.subscriber(),
+          lost.size(),
+          OneLine.of(queue));
+      changes.lost(lost);
+    }
+    if (!withdrawn.isEmpty()) {
+      changes.withdraw(withdrawn);
+    }
+    if (gained) {
+      changes.gained();
+    }
+    tell(ownership);
+  }
+
+  /** Decides which buckets to give up; returns those that are new among them. */
+  private Set<Integer> balance(Ownership ownership) {
+    int most = -Math.floorDiv(-ownership.buckets(), Math.max(1, ownership.owners()));
+    long now = clock.getAsLong();
+    int excess = owned.size() - most;
+    if (excess <= 0) {
+      giving.clear();
+      restedUntilAsked.clear();
+      return Set.of();
+    }
+    // a bucket whose handlers do not end goes on meanwhile, and another one is tried
+    giving
+        .entrySet()
+        .removeIf(
+            each -> {
+              boolean tooLong = now - each.getValue() >= length.toNanos();
+              if (tooLong) {
+                restedUntilAsked.add(each.getKey());
+              }
+              return tooLong;
+            });
+    Set<Integer> chosen = new HashSet<>();
+    Set<Integer> candidates = new TreeSet<>(owned.keySet());
+    candidates.removeAll(giving.keySet());
+    if (candidates.size() - restedUntilAsked.size() < excess - giving.size()) {
+      restedUntilAsked.clear();
+    }
+    candidates.removeAll(restedUntilAsked);
+    for (Integer bucket : candidates) {
+      if (giving.size() >= excess) {
+        break;
+      }
+      giving.put(bucket, now);
+      chosen.add(bucket);
+    }
+    return chosen;
+  }
+
+  private void tell(Ownership ownership) {
+    String other = ownership.rowByRow();
+    if (ownership.buckets() == 0) {
+      shared
+          .health()
+          .held(
+              Operation.CLAIM,
+              "queue '"
+                  + OneLine.of(queue)
+                  + "' is not set up to be ordered: run its migration, OrderedMigrations.of(...)");
+    } else if (other != null) {
+      String text =
+          "subscriber '"
+              + OneLine.of(other)
+              + "' claims queue '"
+              + OneLine.of(queue)
+              + "' row by row, which keeps no order: stop it, or build it with ordered() as well;"
+              + " no bucket is taken meanwhile";
+      if (ownership.owned().isEmpty()) {
+        shared.health().held(Operation.CLAIM, text);
+      } else {
+        shared.warnings().warn(log, "row by row " + queue, "{}", text);
+      }
+    } else if (!joined) {
+      log.info(
+          "[{}] owns {} of {} buckets of queue '{}'",
+          shared.subscriber(),
+          ownership.owned().size(),
+          ownership.buckets(),
+          OneLine.of(queue));
+    }
+    joined = true;
+  }
+
+  /** Returns the buckets to read from; none once the lease is over. */
+  synchronized Map<Integer, Owned> readable() {
+    if (ended || clock.getAsLong() - lease.expiresAt() >= 0) {
+      return Map.of();
+    }
+    Map<Integer, Owned> readable = new HashMap<>(owned);
+    readable.keySet().removeAll(giving.keySet());
+    return readable;
+  }
+
+  /** Takes rows of buckets that are read now; while it does, no bucket can come or go. */
+  synchronized <T> T undisturbed(Function<Map<Integer, Owned>, T> action) {
+    return action.apply(readable());
+  }
+
+  /** Gives up everything but what rows are still held of. */
+  void end() {
+    ended = true;
+    Set<Integer> held = changes.held();
+    synchronized (this) {
+      owned.clear();
+      giving.clear();
+    }
+    if (!joined) {
+      return;
+    }
+    try {
+      shared.connections().spendOnSaying(() -> store.leave(queue, owner, held, changes.seenUpTo()));
+    } catch (RuntimeException harmless) {
+      log.debug(
+          "[{}] the buckets of queue '{}' are free when their lease ends",
+          shared.subscriber(),
+          OneLine.of(queue),
+          harmless);
+    }
+  }
+}

@@ -1,0 +1,73 @@
+package dev.outbox4j.internal.order;
+
+import dev.outbox4j.spi.BucketStore.Owned;
+import dev.outbox4j.spi.BucketStore.Range;
+import dev.outbox4j.spi.ScanBound;
+import org.jspecify.annotations.Nullable;
+
+/** How far one bucket has been read. Confined to the fetcher. */
+final class BucketScan {
+  private final Owned owned;
+  private long place;
+  private long partsUpTo;
+
+  /** Its rows may be held still, from an earlier time as owner. */
+  private boolean fresh = true;
+
+  private @Nullable ScanBound duePlace;
+
+  BucketScan(Owned owned) {
+    this.owned = owned;
+    this.partsUpTo = owned.seenUpTo();
+  }
+
+  int bucket() {
+    return owned.bucket();
+  }
+
+  Owned owned() {
+    return owned;
+  }
+
+  /** Returns the id up to which rows were read. */
+  long place() {
+    return place;
+  }
+
+  void read(long upTo) {
+    place = Math.max(place, upTo);
+  }
+
+  /** Tells whether an owner that died may have handled the row. */
+  boolean mayHaveBegun(long id) {
+    return id <= owned.countedUpTo();
+  }
+
+  boolean isFresh() {
+    return fresh;
+  }
+
+  /** All there was has been read. */
+  void caughtUp() {
+    fresh = false;
+  }
+
+  /** Up to an id that exists, it is read in parts. */
+  void readInParts(long upTo) {
+    partsUpTo = Math.max(partsUpTo, upTo);
+  }
+
+  /** Returns where to read on: first in parts, then without an end. */
+  Range next(long width) {
+    long upTo = place >= partsUpTo ? Long.MAX_VALUE : Math.min(partsUpTo, place + width);
+    return new Range(bucket(), place, upTo);
+  }
+
+  @Nullable ScanBound duePlace() {
+    return duePlace;
+  }
+
+  void dueSeen(@Nullable ScanBound upTo) {
+    duePlace = upTo;
+  }
+}

@@ -1,0 +1,916 @@
+package dev.outbox4j.internal.order;
+
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.SubscriberEvents.Phase;
+import dev.outbox4j.internal.Backoff;
+import dev.outbox4j.internal.Durations;
+import dev.outbox4j.internal.claim.ListenState;
+import dev.outbox4j.internal.claim.QueueWatch;
+import dev.outbox4j.internal.run.Rows;
+import dev.outbox4j.internal.settings.SubscriberSettings;
+import dev.outbox4j.internal.settle.Completer;
+import dev.outbox4j.internal.state.ClaimedBatch;
+import dev.outbox4j.internal.state.EngineHealth.Operation;
+import dev.outbox4j.internal.state.HeldRow;
+import dev.outbox4j.internal.state.Shared;
+import dev.outbox4j.spi.BucketLease;
+import dev.outbox4j.spi.BucketStore;
+import dev.outbox4j.spi.BucketStore.DueRange;
+import dev.outbox4j.spi.BucketStore.KeyRange;
+import dev.outbox4j.spi.BucketStore.Owned;
+import dev.outbox4j.spi.BucketStore.Range;
+import dev.outbox4j.spi.BucketStore.Read;
+import dev.outbox4j.spi.BucketStore.ReadRequest;
+import dev.outbox4j.spi.ClaimRequest.Idle;
+import dev.outbox4j.spi.ClaimedRow;
+import dev.outbox4j.spi.History;
+import dev.outbox4j.spi.LeaseRef;
+import dev.outbox4j.spi.LookAhead;
+import dev.outbox4j.spi.ScanBound;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Reads one ordered queue. Confined to the fetcher, but for what buckets and chains call.
+ *
+ * <p>Each bucket is read in the order of ids, above the place that was reached. Four things lie
+ * below it or are passed by: rows of keys that hold all they may are read by their key; rows that
+ * are to be looked at again are read by their id; rows that fall due are found by their due
+ * instant; and rows that were committed late are found by walking through what lies below. What
+ * these find is read by id like the rest, so that a row that is held already is never taken twice.
+ */
+final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
+  private static final Logger log = LoggerFactory.getLogger(OrderedLane.class);
+
+  private static final int MOST_IDS = 500;
+  private static final int MOST_KEYS = 64;
+  private static final int MOST_UNWANTED = 1_000;
+  private static final int MOST_BLOCKED = 100_000;
+  private static final int FIND_LIMIT = 500;
+  private static final int LEAST_RANGE = 16;
+  private static final int LEAST_SCAN = 1_000;
+  private static final long FIRST_STEP = 20_000;
+  private static final long LONGEST_STEP = 2_000_000;
+  private static final long PART_WIDTH = 1_000_000;
+  private static final long SECOND = TimeUnit.SECONDS.toNanos(1);
+  private static final long DUE_EVERY = TimeUnit.MILLISECONDS.toNanos(200);
+
+  /** Rows due within it are remembered; the store finds those that are due later. */
+  private static final Duration SOON = Duration.ofSeconds(2);
+
+  private static final Duration SWEEP_LIMIT = Duration.ofMillis(500);
+
+  private final String queue;
+  private final String owner;
+  private final BucketStore store;
+  private final Shared shared;
+  private final Rows rows;
+  private final Completer completer;
+  private final ListenState listen;
+  private final LongSupplier clock;
+  private final Runnable signal;
+  private final int workers;
+  private final KeyChains chains;
+  private final BucketLeases leases;
+  private final QueueWatch watch;
+  private final Agenda agenda = new Agenda();
+  private final Backoff backoff = new Backoff();
+  private final int keyLimit;
+
+  private final Map<Integer, BucketScan> scans = new TreeMap<>();
+  private final IdWalk young;
+  private final IdWalk all;
+  private int active = 1;
+  private long partWidth = PART_WIDTH;
+  private boolean countedLast;
+  private long reserved;
+  private long reservedAt;
+  private long step = FIRST_STEP;
+
+  /** Written by the fetcher alone. */
+  private volatile long topSeen;
+
+  private long low;
+  private long sampleTop;
+  private long sampleMark;
+  private long sampledAt;
+  private long settledTop;
+  private long passSettledTop;
+  private boolean sweptLast;
+  private boolean dueAgain = true;
+  private long dueLookedAt;
+  private boolean dueKnown;
+  private long dueAt;
+  private boolean failing;
+  private long retryAt;
+
+  OrderedLane(
+      String queue,
+      String owner,
+      SubscriberSettings settings,
+      BucketStore store,
+      Shared shared,
+      Rows rows,
+      Completer completer,
+      ListenState listen,
+      LongSupplier clock,
+      Runnable signal) {
+    this.queue = queue;
+    this.owner = owner;
+    this.store = store;
+    this.shared = shared;
+    this.rows = rows;
+    this.completer = completer;
+    this.listen = listen;
+    this.clock = clock;
+    this.signal = signal;
+    this.workers = settings.work().workers();
+    // so that keys which run leave room for others
+    int most = 8 * settings.claiming().batchSize() / (2 * workers);
+    this.keyLimit = Math.max(2, Math.min(100, most));
+    this.chains = new KeyChains(keyLimit, MOST_BLOCKED, this, clock);
+    this.leases = new BucketLeases(queue, owner, settings, store, shared, this, clock);
+    this.watch = new QueueWatch(settings.claiming());
+    long now = clock.getAsLong();
+    this.young = new IdWalk(SECOND / 20, SECOND, 20, now);
+    this.all = new IdWalk(60 * SECOND, 60 * SECOND, 50, now + 60 * SECOND);
+    this.reservedAt = now - SECOND;
+    this.sampledAt = now - SECOND;
+    this.dueLookedAt = now - SECOND;
+    this.retryAt = now;
+  }
+
+  BucketLeases leases() {
+    return leases;
+  }
+
+  QueueWatch watch() {
+    return watch;
+  }
+
+  // what the fetcher asks
+
+  /** What a turn gave: how many rows, and whether there may be more to read at once. */
+  record Turn(int rows, boolean more, boolean read) {
+    static final Turn NOTHING = new Turn(0, false, false);
+
+    Turn(int rows, boolean more) {
+      this(rows, more, true);
+    }
+  }
+
+  boolean mayRead(long now) {
+    return !failing || now - retryAt >= 0;
+  }
+
+  void failed(long now) {
+    watch.failed(now);
+    failing = true;
+    retryAt = now + backoff.nextNanos();
+  }
+
+  boolean isFailing() {
+    return failing;
+  }
+
+  /** Reads once. */
+  Turn turn(int room, long bytes, boolean rowsLikely) {
+    long now = clock.getAsLong();
+    if (!adopt()) {
+      return Turn.NOTHING;
+    }
+    if (!sweptLast && (young.isDue(low, topSeen, now) || all.isDue(0, low, now))) {
+      sweptLast = true;
+      return sweep(now);
+    }
+    sweptLast = false;
+    return read(room, bytes, rowsLikely, now);
+  }
+
+  /** Takes notice of which buckets there are; false if there is none. */
+  private boolean adopt() {
+    Map<Integer, Owned> readable = leases.readable();
+    scans.values().removeIf(scan -> !scan.owned().isSameAs(readable.get(scan.bucket())));
+    for (Owned owned : readable.values()) {
+      if (!scans.containsKey(owned.bucket())) {
+        scans.put(owned.bucket(), new BucketScan(owned));
+        topSeen = Math.max(topSeen, owned.seenUpTo());
+        low = 0; // what was committed late meanwhile is not known
+        dueAgain = true;
+      }
+    }
+    return !scans.isEmpty();
+  }
+
+  private Turn sweep(long now) {
+    boolean isYoung = young.isDue(low, topSeen, now);
+    IdWalk walk = isYoung ? young : all;
+    if (isYoung && !walk.isWalking()) {
+      passSettledTop = settledTop;
+    }
+    List<Range> parts =
+        isYoung ? walk.next(low, topSeen, scans.values()) : walk.next(0, low, scans.values());
+    Turn turn = Turn.NOTHING;
+    long seenTo = Long.MAX_VALUE;
+    if (!parts.isEmpty()) {
+      ReadRequest request =
+          new ReadRequest(
+              queue,
+              owner,
+              List.of(),
+              1,
+              1,
+              1,
+              Set.of(),
+              List.of(),
+              1,
+              List.of(),
+              parts,
+              List.of(),
+              FIND_LIMIT,
+              1,
+              Idle.UNCHANGED,
+              false,
+              SWEEP_LIMIT);
+      Answer answer;
+      try {
+        answer = ask(request, now);
+      } catch (OutboxStoreException failure) {
+        if (failure.fault() != OutboxStoreException.Fault.TIMEOUT) {
+          throw failure;
+        }
+        walk.timedOut(clock.getAsLong() - now, clock.getAsLong());
+        return Turn.NOTHING;
+      }
+      turn = new Turn(0, answer.found > 0);
+      seenTo = answer.sweptTo;
+    }
+    long ended = clock.getAsLong();
+    if (walk.passed(seenTo, turn.more(), ended - now, ended) && isYoung) {
+      low = Math.max(low, passSettledTop);
+    }
+    return turn;
+  }
+
+  private Turn read(int room, long bytes, boolean rowsLikely, long now) {
+    boolean counts =
+        countedLast
+            || scans.values().stream()
+                .anyMatch(scan -> scan.isFresh() && scan.mayHaveBegun(scan.place() + 1));
+    int limit = counts ? Math.min(room, 4 * workers) : room;
+    Set<String> unwanted = chains.unwanted(MOST_UNWANTED);
+    int scanLimit = unwanted.isEmpty() ? limit : Math.max(limit, LEAST_SCAN);
+    List<Range> ranges = new ArrayList<>();
+    if (!chains.isFull()) {
+      scans.values().forEach(scan -> ranges.add(scan.next(partWidth)));
+    }
+    List<KeyRange> keys =
+        chains.hungry(Math.max(1, Math.min(MOST_KEYS, limit / keyLimit)), this::readUpTo);
+    List<Long> ids = agenda.takeDue(now, Math.min(MOST_IDS, limit));
+    boolean dueIsDue = dueAgain || (dueKnown && now - dueAt >= 0) || now - dueLookedAt >= DUE_EVERY;
+    List<DueRange> due = new ArrayList<>();
+    if (dueIsDue) {
+      scans.values().forEach(scan -> due.add(new DueRange(scan.bucket(), scan.duePlace())));
+    }
+    boolean mark = topSeen > low && sampleMark == 0 && now - sampledAt >= SECOND / 2;
+    boolean busy = rowsLikely || !keys.isEmpty() || !ids.isEmpty();
+    Idle idle = watch.next(listen.up(), busy, now);
+    if (mark && idle.mode() == Idle.Mode.UNCHANGED) {
+      idle = Idle.LOOK_AHEAD; // which tells the mark
+    }
+    ReadRequest request =
+        new ReadRequest(
+            queue,
+            owner,
+            ranges,
+            Math.min(scanLimit, Math.max(LEAST_RANGE, 2 * scanLimit / active)),
+            scanLimit,
+            limit,
+            unwanted,
+            keys,
+            keyLimit,
+            ids,
+            List.of(),
+            due,
+            FIND_LIMIT,
+            bytes,
+            idle,
+            mark,
+            null);
+    listen.watch(queue, request.idle().mode() == Idle.Mode.SLEEP || watch.asleep());
+    Answer answer;
+    try {
+      answer = ask(request, now);
+    } catch (RuntimeException | Error failure) {
+      ids.forEach(id -> agenda.add(id, now)); // they are taken off when they have been read
+      if (failure instanceof OutboxStoreException known
+          && known.fault() == OutboxStoreException.Fault.TIMEOUT) {
+        readInSmallerParts();
+      }
+      throw failure;
+    }
+    if (dueIsDue) {
+      dueLookedAt = now;
+      dueKnown = false;
+    }
+    long ended = clock.getAsLong();
+    learn(request, answer, ended);
+    listen.watch(queue, watch.asleep());
+    return new Turn(answer.taken, answer.more);
+  }
+
+  private long readUpTo(int bucket) {
+    BucketScan scan = scans.get(bucket);
+    return scan == null ? 0 : scan.place();
+  }
+
+  /** There is much that cannot be handled, such as rows that are dead or not due. */
+  private void readInSmallerParts() {
+    partWidth = Math.max(LEAST_SCAN, partWidth / 8);
+    long greatest = shared.connections().spendOnClaim(() -> store.greatestId());
+    scans.values().forEach(scan -> scan.readInParts(greatest));
+  }
+
+  private void learn(ReadRequest request, Answer answer, long now) {
+    failing = false;
+    backoff.reset();
+    LookAhead ahead = answer.read.lookAhead();
+    watch.claimed(answer.taken, ahead, now);
+    if (ahead != null) {
+      Duration next = ahead.nextDueIn();
+      dueKnown = next != null;
+      if (next != null) {
+        dueAt = now + Durations.saturatedNanos(next);
+      }
+    }
+    if (sampleMark != 0 && answer.read.oldest() >= sampleMark) {
+      settledTop = sampleTop;
+      sampleMark = 0;
+      young.restart(now);
+    }
+    if (request.mark()) {
+      sampleTop = topSeen;
+      sampleMark = answer.read.mark();
+      sampledAt = now;
+    }
+  }
+
+  /** What was made of a read. */
+  private static final class Answer {
+    private final Read read;
+    private int taken;
+    private int found;
+    private boolean more;
+    private long sweptTo = Long.MAX_VALUE;
+
+    Answer(Read read) {
+      this.read = read;
+    }
+  }
+
+  private Answer ask(ReadRequest request, long now) {
+    Set<Long> held = mayRepeat(request) ? held(new HashSet<>()) : Set.of();
+    long[] sentAt = {now};
+    Read read =
+        shared
+            .connections()
+            .spendOnClaim(
+                () -> {
+                  sentAt[0] = clock.getAsLong();
+                  return store.read(request);
+                });
+    shared
+        .events()
+        .claimed(
+            (int) read.rows().stream().filter(BucketStore.Row::loaded).count(),
+            Duration.ofNanos(clock.getAsLong() - sentAt[0]));
+    reserve(read);
+    return new Taking(request, read, held, sentAt[0]).take();
+  }
+
+  /** Tells whether the answer may have rows that are held already. */
+  private boolean mayRepeat(ReadRequest request) {
+    return !request.keys().isEmpty()
+        || !request.ids().isEmpty()
+        || !request.sweep().isEmpty()
+        || !request.due().isEmpty()
+        || scans.values().stream().anyMatch(BucketScan::isFresh);
+  }
+
+  private Set<Long> held(Set<Long> ids) {
+    for (ClaimedBatch batch : shared.registry().batches()) {
+      for (int i = 0; batch.queue().equals(queue) && i < batch.size(); i++) {
+        HeldRow row = batch.at(i);
+        if (row != null) {
+          ids.add(row.id());
+        }
+      }
+    }
+    return ids;
+  }
+
+  /** Before any of them is handled. */
+  private void reserve(Read read) {
+    long greatest = 0;
+    for (BucketStore.Row row : read.rows()) {
+      if (row.loaded()) {
+        greatest = Math.max(greatest, row.row().lease().id());
+      }
+    }
+    if (greatest <= reserved) {
+      return;
+    }
+    long now = clock.getAsLong();
+    step = now - reservedAt < SECOND ? Math.min(LONGEST_STEP, 2 * step) : FIRST_STEP;
+    long upTo = greatest + step;
+    if (!shared.connections().spend(() -> store.reserve(queue, owner, upTo))) {
+      throw new OutboxStoreException(
+          "The lease of queue '"
+              + queue
+              + "' is over, or its owner was removed; it is joined again",
+          OutboxStoreException.Fault.TRANSIENT,
+          false,
+          null);
+    }
+    reserved = upTo;
+    reservedAt = now;
+  }
+
+  /** Takes what was read. */
+  private final class Taking {
+    private final ReadRequest request;
+    private final Answer answer;
+    private final Set<Long> held;
+    private final long sentAt;
+    private final long now = clock.getAsLong();
+    private final List<ClaimedRow> accepted = new ArrayList<>();
+    private final Map<Integer, Integer> counts = new TreeMap<>();
+    private final Map<Integer, Integer> sweptCounts = new TreeMap<>();
+    private final Map<Integer, Integer> dueCounts = new TreeMap<>();
+    private final Set<Integer> ended = new HashSet<>();
+    private final Set<Long> missing = new HashSet<>();
+    private final Set<String> keysSeen = new HashSet<>();
+
+    Taking(ReadRequest request, Read read, Set<Long> held, long sentAt) {
+      this.request = request;
+      this.answer = new Answer(read);
+      this.held = held;
+      this.sentAt = sentAt;
+      missing.addAll(request.ids());
+    }
+
+    Answer take() {
+      countedLast = false;
+      List<HeldRow> taken = leases.undisturbed(this::takeReadable);
+      for (HeldRow row : counted(taken)) {
+        chains.admit(row);
+      }
+      answer.taken = taken.size();
+      return answer;
+    }
+
+    /** While no bucket can come or go. */
+    private List<HeldRow> takeReadable(Map<Integer, Owned> readable) {
+      @Nullable KeyRange key = null;
+      boolean keyWanted = false;
+      int ofKey = 0;
+      long lastOfKey = 0;
+      for (BucketStore.Row row : answer.read.rows()) {
+        BucketScan scan = scans.get(row.bucket());
+        boolean mine = isMine(scan, readable.get(row.bucket()));
+        switch (row.part()) {
+          case KEY -> {
+            String name = row.row().message().orderingKey();
+            if (key == null || !key.key().equals(name)) {
+              endKey(key, keyWanted, ofKey, lastOfKey);
+              key = range(name);
+              keyWanted = mine && key != null && chains.beginKey(key);
+              ofKey = 0;
+            }
+            ofKey++;
+            lastOfKey = id(row);
+            if (keyWanted) {
+              ofKey(row);
+            }
+          }
+          case ID -> {
+            missing.remove(id(row));
+            if (mine) {
+              single(row);
+            } else if (scan != null) {
+              agenda.add(id(row), now + SECOND); // the lease is over, and may be renewed
+            }
+          }
+          case RANGE -> {
+            if (mine) {
+              range(Objects.requireNonNull(scan), row);
+            }
+          }
+          case SWEEP -> {
+            int count = sweptCounts.merge(row.bucket(), 1, Integer::sum);
+            if (count >= request.findLimit()) {
+              answer.sweptTo = Math.min(answer.sweptTo, id(row));
+            }
+            if (mine) {
+              found(row);
+            }
+          }
+          case DUE -> {
+            dueCounts.merge(row.bucket(), 1, Integer::sum);
+            if (mine) {
+              found(row);
+              due(Objects.requireNonNull(scan), row);
+            }
+          }
+          default -> throw new AssertionError(row.part());
+        }
+      }
+      endKey(key, keyWanted, ofKey, lastOfKey);
+      emptyKeys();
+      endParts();
+      missing.forEach(chains::gone);
+      return hold();
+    }
+
+    private boolean isMine(@Nullable BucketScan scan, @Nullable Owned readable) {
+      return scan != null && scan.owned().isSameAs(readable);
+    }
+
+    private long id(BucketStore.Row row) {
+      return row.row().lease().id();
+    }
+
+    private @Nullable KeyRange range(@Nullable String key) {
+      for (KeyRange range : request.keys()) {
+        if (range.key().equals(key)) {
+          return range;
+        }
+      }
+      return null;
+    }
+
+    private void endKey(@Nullable KeyRange key, boolean wanted, int count, long last) {
+      if (key != null) {
+        keysSeen.add(key.key());
+        if (wanted) {
+          chains.endKey(key.key(), count >= request.keyLimit() ? Long.valueOf(last + 1) : null);
+        }
+      }
+    }
+
+    /** Of which nothing is left. */
+    private void emptyKeys() {
+      for (KeyRange key : request.keys()) {
+        if (!keysSeen.contains(key.key()) && chains.beginKey(key)) {
+          chains.endKey(key.key(), null);
+        }
+      }
+    }
+
+    private void endParts() {
+      boolean truncated =
+          counts.values().stream().mapToInt(Integer::intValue).sum() >= request.scanLimit();
+      answer.more |= truncated;
+      for (Range range : request.ranges()) {
+        BucketScan scan = scans.get(range.bucket());
+        int count = counts.getOrDefault(range.bucket(), 0);
+        if (count >= request.rangeLimit() || ended.contains(range.bucket())) {
+          answer.more = true;
+        } else if (scan != null && !truncated) {
+          if (range.upTo() == Long.MAX_VALUE) {
+            scan.caughtUp();
+          } else {
+            scan.read(range.upTo());
+            answer.more = true;
+          }
+        }
+      }
+      if (!request.ranges().isEmpty()) {
+        active = Math.max(1, counts.size());
+      }
+      if (!request.due().isEmpty()) {
+        dueAgain = false;
+        for (DueRange range : request.due()) {
+          BucketScan scan = scans.get(range.bucket());
+          if (dueCounts.getOrDefault(range.bucket(), 0) >= request.findLimit()) {
+            dueAgain = true;
+          } else if (scan != null) {
+            scan.dueSeen(null);
+          }
+        }
+      }
+      answer.more |= dueAgain || answer.found > 0;
+    }
+
+    private void range(BucketScan scan, BucketStore.Row row) {
+      counts.merge(row.bucket(), 1, Integer::sum);
+      if (ended.contains(row.bucket())) {
+        return;
+      }
+      String key = row.row().message().orderingKey();
+      if (!row.loaded()
+          && row.due().isZero()
+          && !(key != null && request.skippedKeys().contains(key))) {
+        ended.add(row.bucket()); // it did not fit: read on from here
+        return;
+      }
+      long id = id(row);
+      scan.read(id);
+      topSeen = Math.max(topSeen, id);
+      if (row.loaded()) {
+        accept(row);
+      } else if (row.due().isZero()) {
+        chains.more(Objects.requireNonNull(key), row.bucket(), id);
+      } else {
+        later(row);
+      }
+    }
+
+    private void ofKey(BucketStore.Row row) {
+      if (row.loaded()) {
+        accept(row);
+      } else if (row.due().isZero()) {
+        chains.more(
+            Objects.requireNonNull(row.row().message().orderingKey()), row.bucket(), id(row));
+      } else {
+        later(row);
+      }
+    }
+
+    private void single(BucketStore.Row row) {
+      if (row.loaded()) {
+        accept(row);
+      } else if (row.due().isZero()) {
+        agenda.add(id(row), now); // it did not fit
+      } else {
+        later(row);
+      }
+    }
+
+    private void due(BucketScan scan, BucketStore.Row row) {
+      ScanBound place = new ScanBound(row.row().message().availableAt(), id(row));
+      ScanBound before = scan.duePlace();
+      if (before == null || before.compareTo(place) < 0) {
+        scan.dueSeen(place);
+      }
+    }
+
+    /** It is not due. */
+    private void later(BucketStore.Row row) {
+      String key = row.row().message().orderingKey();
+      boolean blocks = false;
+      if (key != null && row.moved()) {
+        blocks = true;
+        chains.waits(key, row.bucket(), id(row));
+      }
+      if (blocks || row.due().compareTo(SOON) <= 0) {
+        agenda.add(id(row), now + Durations.saturatedNanos(row.due()));
+      }
+    }
+
+    private void found(BucketStore.Row row) {
+      if (held.contains(id(row)) || id(row) > readUpTo(row.bucket())) {
+        return; // or it is found in its turn
+      }
+      if (!row.due().isZero()) {
+        later(row);
+        return;
+      }
+      String key = row.row().message().orderingKey();
+      if (key == null || !chains.knowsOfMore(key, id(row))) {
+        answer.found++;
+        agenda.add(id(row), now);
+      }
+    }
+
+    private void accept(BucketStore.Row row) {
+      String key = row.row().message().orderingKey();
+      if (held.contains(id(row))) {
+        if (key != null && chains.waitsForStranger(key, row.bucket(), id(row))) {
+          agenda.add(id(row), now + SECOND / 20); // of an earlier time as owner
+        } else if (key == null && row.part() == BucketStore.Part.ID) {
+          agenda.add(id(row), now + SECOND / 20);
+        }
+        return;
+      }
+      if (!chains.expect(row)) {
+        return;
+      }
+      BucketScan scan = Objects.requireNonNull(scans.get(row.bucket()));
+      ClaimedRow read = row.row();
+      boolean counted = scan.mayHaveBegun(id(row));
+      LeaseRef lease =
+          new LeaseRef(
+              queue,
+              id(row),
+              read.lease().token(),
+              new BucketLease(row.bucket(), scan.owned().epoch(), counted));
+      History before = read.history();
+      History history =
+          new History(
+              before.deliveries() + 1, before.attempts(), before.sinceFirstAttempt(), before.age());
+      accepted.add(new ClaimedRow(lease, read.message(), history));
+      if (!held.isEmpty()) {
+        held.add(id(row));
+      }
+    }
+
+    private List<HeldRow> hold() {
+      if (accepted.isEmpty()) {
+        return List.of();
+      }
+      List<HeldRow> taken = new ArrayList<>(accepted.size());
+      ClaimedBatch batch = new ClaimedBatch(queue, accepted, sentAt, leases.lease(), chains);
+      for (int i = 0; i < batch.size(); i++) {
+        taken.add(batch.at(i));
+      }
+      shared.registry().add(batch);
+      return taken;
+    }
+
+    /** Counts deliveries that may follow one that ended its process; returns the rows to handle. */
+    private List<HeldRow> counted(List<HeldRow> taken) {
+      List<HeldRow> toCount = taken.stream().filter(row -> bucketOf(row).counted()).toList();
+      if (toCount.isEmpty()) {
+        return taken;
+      }
+      countedLast = true;
+      Set<Long> done = Set.of();
+      try {
+        done =
+            shared
+                .connections()
+                .spend(() -> store.count(toCount.stream().map(HeldRow::lease).toList()))
+                .done();
+      } catch (RuntimeException failure) {
+        shared.health().failed(Operation.CLAIM, failure);
+      }
+      List<HeldRow> left = new ArrayList<>(taken.size());
+      for (HeldRow row : taken) {
+        if (!bucketOf(row).counted() || done.contains(row.id())) {
+          left.add(row);
+        } else {
+          chains.unexpected(row.message().orderingKey(), row.id());
+          if (row.withdraw()) {
+            shared.registry().settle(row);
+          }
+          agenda.add(row.id(), clock.getAsLong() + SECOND);
+        }
+      }
+      return left;
+    }
+  }
+
+  /** Returns how long until there is something to do, unless a signal comes. */
+  long untilNext(boolean listening, long idleWait, long now) {
+    if (failing) {
+      return Math.max(0, retryAt - now);
+    }
+    if (scans.isEmpty()) {
+      return SECOND; // woken when there is a bucket
+    }
+    long wait = Math.min(idleWait, watch.longestWait(listening, now));
+    wait = Math.min(wait, agenda.untilDue(now));
+    wait = Math.min(wait, young.untilDue(low, topSeen, now));
+    wait = Math.min(wait, all.untilDue(0, low, now));
+    if (dueKnown) {
+      wait = Math.min(wait, Math.max(SECOND / 1_000, dueAt - now));
+    }
+    if (sampleMark == 0 && topSeen > low) {
+      wait = Math.min(wait, SECOND / 2);
+    }
+    return wait;
+  }
+
+  void dueAt(long at) {
+    if (!dueKnown || at - dueAt < 0) {
+      dueKnown = true;
+      dueAt = at;
+    }
+  }
+
+  /** Lets no more rows through; those that wait are withdrawn. */
+  void close() {
+    chains.close();
+  }
+
+  private static BucketLease bucketOf(HeldRow row) {
+    return Objects.requireNonNull(row.lease().bucket());
+  }
+
+  // what chains call, on any thread
+
+  @Override
+  public void ready(HeldRow row) {
+    if (rows.buffer().add(row)) {
+      rows.pool().kick(1);
+    } else {
+      withdrawn(List.of(row));
+    }
+  }
+
+  @Override
+  public void withdrawn(List<HeldRow> withdrawn) {
+    List<HeldRow> settled = new ArrayList<>(withdrawn.size());
+    for (HeldRow row : withdrawn) {
+      if (bucketOf(row).counted()) {
+        if (row.giveBack()) {
+          completer.complete(row);
+        }
+      } else if (row.withdraw()) {
+        settled.add(row);
+      }
+    }
+    if (!settled.isEmpty()) {
+      shared.registry().settle(settled);
+      shared.room().mayBeFree();
+    }
+  }
+
+  @Override
+  public void again(HeldRow row, long at) {
+    boolean soon = at - clock.getAsLong() <= SOON.toNanos();
+    if (soon || row.message().orderingKey() != null) { // else it is found when it falls due
+      agenda.add(row.id(), at);
+      signal.run();
+    }
+  }
+
+  @Override
+  public void hungry() {
+    signal.run();
+  }
+
+  // what buckets call, on the lease keeper's thread
+
+  @Override
+  public Set<Integer> held() {
+    Set<Integer> buckets = new HashSet<>();
+    for (ClaimedBatch batch : shared.registry().batches()) {
+      for (int i = 0; batch.queue().equals(queue) && i < batch.size(); i++) {
+        HeldRow row = batch.at(i);
+        if (row != null) {
+          buckets.add(bucketOf(row).bucket());
+        }
+      }
+    }
+    return buckets;
+  }
+
+  @Override
+  public long seenUpTo() {
+    return topSeen;
+  }
+
+  private List<HeldRow> heldOf(Set<Integer> buckets) {
+    List<HeldRow> held = new ArrayList<>();
+    for (ClaimedBatch batch : shared.registry().batches()) {
+      for (int i = 0; batch.queue().equals(queue) && i < batch.size(); i++) {
+        HeldRow row = batch.at(i);
+        if (row != null && buckets.contains(bucketOf(row).bucket())) {
+          held.add(row);
+        }
+      }
+    }
+    return held;
+  }
+
+  @Override
+  public void withdraw(Set<Integer> buckets) {
+    chains.drop(buckets);
+    withdrawn(
+        heldOf(buckets).stream().filter(row -> row.state() == HeldRow.State.WAITING).toList());
+    signal.run();
+  }
+
+  @Override
+  public void lost(Set<Integer> buckets) {
+    withdraw(buckets);
+    for (HeldRow row : heldOf(buckets)) {
+      row.lose();
+      if (row.running() != null) {
+        log.warn(
+            "[{}] {}: lease lost while its handler runs; what it decides changes nothing",
+            shared.subscriber(),
+            row);
+        shared.events().leaseLost(row, Phase.RENEW);
+      }
+    }
+  }
+
+  @Override
+  public void gained() {
+    signal.run();
+  }
+}

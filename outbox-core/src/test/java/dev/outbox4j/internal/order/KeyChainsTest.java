@@ -1,0 +1,276 @@
+package dev.outbox4j.internal.order;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.outbox4j.FailureReason;
+import dev.outbox4j.Payload;
+import dev.outbox4j.internal.state.ClaimedBatch;
+import dev.outbox4j.internal.state.HeldRow;
+import dev.outbox4j.internal.state.HeldRows;
+import dev.outbox4j.internal.state.Lease;
+import dev.outbox4j.internal.state.Settlement;
+import dev.outbox4j.spi.BucketLease;
+import dev.outbox4j.spi.BucketStore;
+import dev.outbox4j.spi.BucketStore.KeyRange;
+import dev.outbox4j.spi.ClaimedRow;
+import dev.outbox4j.spi.History;
+import dev.outbox4j.spi.LeaseRef;
+import dev.outbox4j.spi.StoredMessage;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+
+class KeyChainsTest {
+  private static final int MOST = 4;
+  private static final long FAR = 1_000_000;
+
+  private final HeldRows registry = new HeldRows();
+  private final List<HeldRow> ready = new ArrayList<>();
+  private final List<Long> withdrawn = new ArrayList<>();
+  private final List<Long> again = new ArrayList<>();
+  private long now;
+  private int hungry;
+
+  private final KeyChains chains =
+      new KeyChains(
+          MOST,
+          2,
+          new KeyChains.Out() {
+            @Override
+            public void ready(HeldRow row) {
+              ready.add(row);
+            }
+
+            @Override
+            public void withdrawn(List<HeldRow> rows) {
+              for (HeldRow row : rows) {
+                if (row.withdraw()) {
+                  withdrawn.add(row.id());
+                  registry.settle(row);
+                }
+              }
+            }
+
+            @Override
+            public void again(HeldRow row, long at) {
+              again.add(row.id());
+              again.add(at);
+            }
+
+            @Override
+            public void hungry() {
+              hungry++;
+            }
+          },
+          () -> now);
+
+  private static BucketStore.Row read(@Nullable String key, long id) {
+    ClaimedRow row =
+        new ClaimedRow(
+            new LeaseRef("orders", id, 0, new BucketLease(1, 1, false)),
+            new StoredMessage(
+                "t", key, null, Payload.of(new byte[1]), Map.of(), Instant.EPOCH, Instant.EPOCH),
+            new History(1, 0, Duration.ZERO, Duration.ZERO));
+    return new BucketStore.Row(BucketStore.Part.RANGE, 1, row, true, Duration.ZERO, false);
+  }
+
+  private HeldRow held(BucketStore.Row read) {
+    ClaimedBatch batch =
+        new ClaimedBatch("orders", List.of(read.row()), 0, new Lease(0, FAR), chains);
+    registry.add(batch);
+    return batch.at(0);
+  }
+
+  /** Reads a row, and holds it if it is expected. */
+  private boolean take(@Nullable String key, long id) {
+    BucketStore.Row read = read(key, id);
+    if (!chains.expect(read)) {
+      return false;
+    }
+    chains.admit(held(read));
+    return true;
+  }
+
+  private List<Long> readyIds() {
+    return ready.stream().map(HeldRow::id).toList();
+  }
+
+  private HeldRow begin(int index) {
+    HeldRow row = ready.get(index);
+    assertThat(row.take()).isTrue();
+    return row;
+  }
+
+  private void end(HeldRow row, Settlement settlement) {
+    row.decide(settlement);
+    registry.settle(row);
+  }
+
+  private List<KeyRange> more() {
+    return chains.hungry(10, bucket -> FAR);
+  }
+
+  @Test
+  void rowsOfAKeyGoOneByOneAndOthersBesideThem() {
+    take("a", 1);
+    take("a", 2);
+    take("b", 3);
+    take(null, 4);
+    take(null, 5);
+    assertThat(readyIds()).containsExactly(1L, 3L, 4L, 5L);
+    begin(0).decide(Settlement.Ack.INSTANCE); // not written yet
+    assertThat(readyIds()).containsExactly(1L, 3L, 4L, 5L, 2L);
+  }
+
+  @Test
+  void whatIsNotAckedMustBeWrittenFirst() {
+    take("a", 1);
+    take("a", 2);
+    HeldRow first = begin(0);
+    first.decide(new Settlement.DeadLetter(FailureReason.REJECTED, 1, null, "why"));
+    assertThat(readyIds()).containsExactly(1L);
+    registry.settle(first);
+    assertThat(readyIds()).containsExactly(1L, 2L);
+  }
+
+  @Test
+  void aRetryBlocksItsKeyAndLetsGoOfWhatWaits() {
+    now = 100;
+    take("a", 1);
+    take("a", 2);
+    take("a", 3);
+    end(begin(0), new Settlement.Retry(Duration.ofNanos(50), "failed"));
+    assertThat(again).containsExactly(1L, 150L);
+    assertThat(withdrawn).containsExactly(2L, 3L);
+    assertThat(registry.rows()).isZero();
+    assertThat(take("a", 4)).isFalse();
+    assertThat(more()).as("nothing is read while it waits").isEmpty();
+    assertThat(chains.unwanted(10)).containsExactly("a");
+    assertThat(take("a", 1)).isTrue();
+    assertThat(readyIds()).containsExactly(1L, 1L);
+    assertThat(more()).containsExactly(new KeyRange("a", 1, FAR));
+  }
+
+  @Test
+  void aRowThatIsNotThereAnyMoreFreesItsKey() {
+    take("a", 1);
+    take("a", 2);
+    end(begin(0), new Settlement.Reschedule(Duration.ofNanos(50)));
+    chains.gone(1);
+    assertThat(more()).containsExactly(new KeyRange("a", 0, FAR));
+    assertThat(chains.blocked()).isZero();
+  }
+
+  @Test
+  void aKeyHoldsABoundedNumberAndIsReadOn() {
+    for (long id = 1; id <= 10; id++) {
+      assertThat(take("a", id)).isEqualTo(id <= MOST + 1);
+    }
+    assertThat(more()).isEmpty();
+    for (int i = 0; i < 3; i++) {
+      end(begin(i), Settlement.Ack.INSTANCE);
+    }
+    assertThat(readyIds()).containsExactly(1L, 2L, 3L, 4L);
+    assertThat(hungry).isPositive();
+    KeyRange range = more().get(0);
+    assertThat(range).isEqualTo(new KeyRange("a", 5, FAR));
+    assertThat(chains.beginKey(range)).isTrue();
+    assertThat(take("a", 6)).isTrue();
+    assertThat(take("a", 7)).isTrue();
+    chains.endKey("a", null);
+    assertThat(more()).as("all are read").isEmpty();
+    assertThat(take("a", 11)).isTrue();
+  }
+
+  @Test
+  void aRowThatWasCommittedLateGoesBeforeThoseThatWait() {
+    take("a", 5);
+    take("a", 7);
+    take("a", 6);
+    end(begin(0), Settlement.Ack.INSTANCE);
+    end(begin(1), Settlement.Ack.INSTANCE);
+    assertThat(readyIds()).containsExactly(5L, 6L, 7L);
+  }
+
+  @Test
+  void aRowWhoseHandlerNeverBeganIsReadAgainBeforeTheNext() {
+    take("a", 1);
+    take("a", 2);
+    HeldRow row = ready.get(0);
+    assertThat(row.withdraw()).isTrue(); // its lease was over
+    registry.settle(row);
+    assertThat(again).containsExactly(1L, 0L);
+    assertThat(readyIds()).containsExactly(1L);
+    assertThat(take("a", 2)).isFalse();
+  }
+
+  @Test
+  void bucketsThatAreGivenUpTakeTheirKeysAlong() {
+    take("a", 1);
+    take("a", 2);
+    HeldRow running = begin(0);
+    chains.drop(Set.of(1));
+    assertThat(withdrawn).containsExactly(2L);
+    end(running, Settlement.Ack.INSTANCE);
+    assertThat(readyIds()).containsExactly(1L);
+    assertThat(more()).isEmpty();
+  }
+
+  @Test
+  void aRowThatIsAdmittedAfterItsBucketWasGivenUpIsWithdrawn() {
+    BucketStore.Row read = read("a", 1);
+    assertThat(chains.expect(read)).isTrue();
+    HeldRow row = held(read);
+    chains.drop(Set.of(1));
+    chains.admit(row);
+    assertThat(ready).isEmpty();
+    assertThat(withdrawn).containsExactly(1L);
+  }
+
+  @Test
+  void aRowThatWasWithdrawnBeforeItIsAdmittedDoesNotHoldUpItsKey() {
+    BucketStore.Row read = read("a", 1);
+    assertThat(chains.expect(read)).isTrue();
+    HeldRow row = held(read);
+    assertThat(row.withdraw()).isTrue();
+    registry.settle(row);
+    chains.admit(row);
+    assertThat(ready).isEmpty();
+    assertThat(more()).containsExactly(new KeyRange("a", 0, FAR));
+  }
+
+  @Test
+  void aKeyWaitsForARowOfItThatIsNotDue() {
+    chains.waits("a", 1, 5);
+    assertThat(take("a", 6)).isFalse();
+    assertThat(take("a", 5)).isTrue();
+    assertThat(more()).containsExactly(new KeyRange("a", 5, FAR));
+  }
+
+  @Test
+  void manyKeysThatWaitAreToo() {
+    chains.waits("a", 1, 1);
+    assertThat(chains.isFull()).isFalse();
+    chains.waits("b", 1, 2);
+    assertThat(chains.isFull()).isTrue();
+    chains.gone(1);
+    assertThat(chains.isFull()).isFalse();
+  }
+
+  @Test
+  void onceClosedNothingGoesOn() {
+    take("a", 1);
+    take("a", 2);
+    take("a", 3);
+    HeldRow running = begin(0);
+    chains.close();
+    assertThat(withdrawn).containsExactly(2L, 3L);
+    end(running, Settlement.Ack.INSTANCE);
+    assertThat(readyIds()).containsExactly(1L);
+  }
+}

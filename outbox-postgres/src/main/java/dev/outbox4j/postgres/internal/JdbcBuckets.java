@@ -1,0 +1,307 @@
+package dev.outbox4j.postgres.internal;
+
+import dev.outbox4j.Payload;
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.spi.BucketStore;
+import dev.outbox4j.spi.ClaimRequest.Idle;
+import dev.outbox4j.spi.ClaimRequest.Idle.Mode;
+import dev.outbox4j.spi.ClaimedRow;
+import dev.outbox4j.spi.History;
+import dev.outbox4j.spi.LeaseRef;
+import dev.outbox4j.spi.LookAhead;
+import dev.outbox4j.spi.LookAhead.Watch;
+import dev.outbox4j.spi.StoredMessage;
+import dev.outbox4j.spi.Written;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.OffsetDateTime;
+import java.time.ZoneOffset;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.EnumMap;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.function.Function;
+import java.util.function.ToLongFunction;
+import org.jspecify.annotations.Nullable;
+
+/** Ordered queues over JDBC. Thread-safe; renders its statements when it is made. */
+final class JdbcBuckets implements BucketStore {
+  private static final Payload NOT_LOADED = Payload.wrap(new byte[0]);
+  private static final Part[] PARTS = Part.values();
+
+  private final Jdbc jdbc;
+  private final Sql join;
+  private final Sql leave;
+  private final Sql reserve;
+  private final Sql sweep;
+  private final Sql greatestId;
+  private final Map<Mode, Sql> reads = new EnumMap<>(Mode.class);
+  private final FencedStatement<LeaseRef> count;
+
+  JdbcBuckets(Jdbc jdbc, OutboxTable table, LockedRows locked) {
+    this.jdbc = jdbc;
+    this.join = Preamble.before(BucketSql.JOIN, table);
+    this.leave = Preamble.before(BucketSql.LEAVE, table);
+    this.reserve = Preamble.before(BucketSql.RESERVE, table);
+    this.greatestId = Preamble.before(BucketSql.GREATEST_ID, table);
+    this.sweep = Preamble.before(BucketSql.SWEEP, table);
+    for (Mode mode : Mode.values()) {
+      reads.put(mode, Preamble.before(read(mode), table));
+    }
+    this.count =
+        new FencedStatement<>(
+            "count", jdbc, new FencedSql(FencedSql.COUNT), Function.identity(), locked, false);
+  }
+
+  private static String read(Mode mode) {
+    return switch (mode) {
+      case UNCHANGED -> BucketSql.READ;
+      case AWAKE -> BucketSql.READ + ";\n" + BucketSql.AWAKE;
+      case LOOK_AHEAD -> BucketSql.READ + ";\n" + BucketSql.LOOK_AHEAD;
+      case SLEEP -> BucketSql.READ + ";\n" + BucketSql.SLEEP + ";\n" + BucketSql.LOOK_AHEAD;
+    };
+  }
+
+  @Override
+  public Ownership join(Join request) {
+    Map<String, Object> values = new HashMap<>();
+    values.put("queue", request.queue());
+    values.put("owner", request.owner());
+    values.put("lease", ServerTime.seconds(request.lease()));
+    values.put("given", longs(request.given(), Integer::longValue));
+    values.put("seen_up_to", request.seenUpTo());
+    return run(
+        "join",
+        join,
+        values,
+        null,
+        (start, results) -> {
+          for (int i = 0; i < 4; i++) {
+            results.next();
+          }
+          try (ResultSet rows = results.next().rows()) {
+            return ownership(rows);
+          }
+        });
+  }
+
+  private static Ownership ownership(ResultSet rows) throws SQLException {
+    List<Owned> owned = new ArrayList<>();
+    int owners = 0;
+    int buckets = 0;
+    String rowByRow = null;
+    while (rows.next()) {
+      owners = rows.getInt(1);
+      buckets = rows.getInt(2);
+      rowByRow = rows.getString(3);
+      int bucket = rows.getInt(4);
+      if (!rows.wasNull()) {
+        owned.add(new Owned(bucket, rows.getLong(5), rows.getLong(6), rows.getLong(7)));
+      }
+    }
+    return new Ownership(owned, owners, buckets, rowByRow);
+  }
+
+  @Override
+  public void leave(String queue, String owner, Set<Integer> kept, long seenUpTo) {
+    run(
+        "leave",
+        leave,
+        Map.of(
+            "queue",
+            queue,
+            "owner",
+            owner,
+            "kept",
+            longs(kept, Integer::longValue),
+            "seen_up_to",
+            seenUpTo),
+        null,
+        (start, results) -> start);
+  }
+
+  @Override
+  public boolean reserve(String queue, String owner, long upTo) {
+    return run(
+        "reserve",
+        reserve,
+        Map.of("queue", queue, "owner", owner, "read_up_to", upTo),
+        null,
+        (start, results) -> results.next().updated() > 0);
+  }
+
+  @Override
+  public long greatestId() {
+    return run(
+        "read",
+        greatestId,
+        Map.of(),
+        null,
+        (start, results) -> {
+          try (ResultSet row = results.next().rows()) {
+            row.next();
+            return row.getLong(1);
+          }
+        });
+  }
+
+  @Override
+  public Written count(List<LeaseRef> leases) {
+    return count.execute(leases, rows -> Map.of());
+  }
+
+  @Override
+  public Read read(ReadRequest request) {
+    if (!request.sweep().isEmpty()) {
+      return sweep(request);
+    }
+    Idle idle = request.idle();
+    Map<String, Object> values = new HashMap<>();
+    values.put("queue", request.queue());
+    values.put("owner", request.owner());
+    values.put("buckets", longs(request.ranges(), Range::bucket));
+    values.put("above", longs(request.ranges(), Range::above));
+    values.put("up_to", longs(request.ranges(), Range::upTo));
+    values.put("range_limit", (long) request.rangeLimit());
+    values.put("scan_limit", (long) request.scanLimit());
+    values.put("limit", (long) request.limit());
+    values.put("skipped_keys", request.skippedKeys().toArray(String[]::new));
+    values.put("keys", request.keys().stream().map(KeyRange::key).toArray(String[]::new));
+    values.put("keys_above", longs(request.keys(), KeyRange::above));
+    values.put("keys_up_to", longs(request.keys(), KeyRange::upTo));
+    values.put("key_limit", (long) request.keyLimit());
+    values.put("ids", longs(request.ids(), Long::longValue));
+    values.put("due_buckets", longs(request.due(), DueRange::bucket));
+    values.put("due_at", request.due().stream().map(JdbcBuckets::dueAt).toArray(String[]::new));
+    values.put("due_id", longs(request.due(), JdbcBuckets::dueId));
+    values.put("find_limit", (long) request.findLimit());
+    values.put("max_bytes", request.maxBytes());
+    values.put("wake_in", ServerTime.seconds(idle.wakeIn()));
+    values.put("new_mark", request.mark() || isNewMark(idle));
+    return run(
+        "read",
+        Objects.requireNonNull(reads.get(idle.mode())),
+        values,
+        request.timeLimit(),
+        (start, results) -> {
+          List<Row> rows = rows(results, request.queue(), start.now());
+          LookAhead ahead = lookAhead(results, idle, start.oldest());
+          return new Read(
+              rows, ahead, start.now(), start.oldest(), ahead == null ? 0 : ahead.mark());
+        });
+  }
+
+  private Read sweep(ReadRequest request) {
+    return run(
+        "sweep",
+        sweep,
+        Map.of(
+            "queue", request.queue(),
+            "sweep_buckets", longs(request.sweep(), Range::bucket),
+            "sweep_above", longs(request.sweep(), Range::above),
+            "sweep_up_to", longs(request.sweep(), Range::upTo),
+            "find_limit", (long) request.findLimit()),
+        request.timeLimit(),
+        (start, results) ->
+            new Read(
+                rows(results, request.queue(), start.now()), null, start.now(), start.oldest(), 0));
+  }
+
+  private <T> T run(
+      String operation,
+      Sql sql,
+      Map<String, Object> values,
+      @Nullable Duration timeLimit,
+      Preamble.Reader<T> reader) {
+    return jdbc.run(
+        operation, connection -> jdbc.preamble().run(connection, sql, values, timeLimit, reader));
+  }
+
+  private static <T> long[] longs(Collection<T> values, ToLongFunction<T> value) {
+    return values.stream().mapToLong(value).toArray();
+  }
+
+  private static String dueAt(DueRange range) {
+    return range.above() == null
+        ? "-infinity"
+        : range.above().availableAt().atOffset(ZoneOffset.UTC).toString();
+  }
+
+  private static long dueId(DueRange range) {
+    return range.above() == null ? Long.MIN_VALUE : range.above().id();
+  }
+
+  private static List<Row> rows(Results results, String queue, Instant now) throws SQLException {
+    List<Row> found = new ArrayList<>();
+    Map<String, String> types = new HashMap<>(); // one copy of what repeats
+    try (ResultSet rows = results.next().rows()) {
+      while (rows.next()) {
+        found.add(row(rows, queue, now, types));
+      }
+    }
+    return found;
+  }
+
+  private static Row row(ResultSet row, String queue, Instant now, Map<String, String> types)
+      throws SQLException {
+    long token = row.getLong(4);
+    String type = row.getString(5);
+    byte[] payload = row.getBytes(8);
+    Instant createdAt = ServerTime.read(row, 10);
+    Instant firstAttemptAt = ServerTime.readNullable(row, 14);
+    OffsetDateTime readyAt = row.getObject(16, OffsetDateTime.class);
+    return new Row(
+        PARTS[row.getInt(1)],
+        row.getInt(2),
+        new ClaimedRow(
+            new LeaseRef(queue, row.getLong(3), token),
+            new StoredMessage(
+                type == null ? null : types.computeIfAbsent(type, same -> same),
+                row.getString(6),
+                row.getString(7),
+                payload == null ? NOT_LOADED : Payload.wrap(payload),
+                payload == null ? Map.of() : JsonHeaders.of(row.getString(9)),
+                createdAt,
+                ServerTime.read(row, 11)),
+            new History(
+                row.getInt(12),
+                row.getInt(13),
+                firstAttemptAt == null ? Duration.ZERO : ServerTime.between(firstAttemptAt, now),
+                ServerTime.between(createdAt, now))),
+        row.getBoolean(15),
+        readyAt == null ? Duration.ZERO : ServerTime.between(now, readyAt.toInstant()),
+        token > 0 || row.getBoolean(17));
+  }
+
+  private static boolean isNewMark(Idle idle) {
+    Long mark = idle.mark();
+    return mark != null && mark == Idle.NEW_MARK;
+  }
+
+  private static @Nullable LookAhead lookAhead(Results results, Idle idle, long oldest)
+      throws SQLException {
+    if (idle.mode() != Mode.LOOK_AHEAD && idle.mode() != Mode.SLEEP) {
+      return null;
+    }
+    if (idle.mode() == Mode.SLEEP) {
+      results.next();
+    }
+    try (ResultSet ahead = results.next().rows()) {
+      ahead.next();
+      Instant now = ServerTime.read(ahead, 1);
+      Instant due = ServerTime.readNullable(ahead, 3);
+      Long mark = idle.mark();
+      return new LookAhead(
+          due == null || !ServerTime.isCommon(due) ? null : ServerTime.between(now, due),
+          Watch.MINE,
+          ahead.getLong(2),
+          mark != null && mark != Idle.NEW_MARK && oldest >= mark);
+    }
+  }
+}
