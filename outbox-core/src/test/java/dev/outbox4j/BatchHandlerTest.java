@@ -6,13 +6,16 @@ import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.testing.InMemoryStore;
+import java.nio.charset.StandardCharsets;
 import java.time.Clock;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -96,7 +99,7 @@ class BatchHandlerTest {
                   first.countDown();
                 }));
     publish(0, 1);
-    await().until(() -> subscriber.health().running() == 1);
+    await().until(() -> subscriber.health().inFlight() == 1);
     publish(1, 3);
     await().untilAsserted(() -> assertThat(acked).hasValue(3));
     assertThat(sizes).containsExactly(3);
@@ -209,7 +212,7 @@ class BatchHandlerTest {
             .onBatch(
                 "t",
                 String.class,
-                Batch.of(4),
+                Batch.of(4).linger(Duration.ofSeconds(5)), // so that they come together
                 messages -> {
                   seen(messages);
                   if (messages.size() > 1) {
@@ -245,13 +248,137 @@ class BatchHandlerTest {
     start(
         builder()
             .onBatch("t", String.class, Batch.of(100).linger(Duration.ofMinutes(1)), this::seen));
-    await().until(() -> subscriber.health().running() == 1);
+    await().until(() -> subscriber.health().inFlight() == 1);
     subscriber.stop();
     assertThat(sizes).isEmpty();
     assertThat(store.rows())
         .singleElement()
         .satisfies(row -> assertThat(row.leaseUntil()).isNull())
         .satisfies(row -> assertThat(row.deliveries()).isZero());
+  }
+
+  @Test
+  void aWaitLongerThanHalfTheLeaseEndsInTheHandler() {
+    start(
+        builder()
+            .lease(Duration.ofMillis(400))
+            .onBatch("t", String.class, Batch.of(10).linger(Duration.ofMillis(700)), this::seen));
+    publish(0, 1);
+    await().untilAsserted(() -> assertThat(acked).hasValue(1));
+    assertThat(deliveries.values()).containsExactly(1);
+  }
+
+  @Test
+  void aBatchThatWaitsForMoreKeepsNoWorkerFromTheRest() {
+    CountDownLatch other = new CountDownLatch(1);
+    start(
+        builder()
+            .onBatch("t", String.class, Batch.of(100).linger(Duration.ofMinutes(1)), this::seen)
+            .on(
+                "o",
+                (payload, delivery) -> {
+                  other.countDown();
+                }));
+    publish(0, 1);
+    await().until(() -> subscriber.health().inFlight() == 1);
+    publish("o", "o");
+    await().until(() -> other.getCount() == 0);
+    assertThat(sizes).isEmpty();
+  }
+
+  @Test
+  void aBatchDoesNotWaitForWhatThereIsNoRoomFor() {
+    publish(0, 500);
+    start(
+        builder()
+            .batchSize(10) // so that some 80 are held
+            .onBatch("t", String.class, Batch.of(200).linger(Duration.ofMinutes(1)), this::seen));
+    await().until(() -> acked.get() > 300);
+    assertThat(sizes).allMatch(size -> size < 200);
+  }
+
+  @Test
+  void halvesGetBodiesThatNoOtherCallHasSeen() {
+    List<String> written = new CopyOnWriteArrayList<>();
+    for (int i = 0; i < 4; i++) {
+      publish("t", "abc");
+    }
+    publish("t", "bad");
+    start(
+        builder()
+            .retry(RetryPolicy.none())
+            .onBatch(
+                "t",
+                byte[].class,
+                Batch.of(10),
+                messages -> {
+                  List<String> mine = new ArrayList<>();
+                  for (BatchMessage<byte[]> each : messages) {
+                    each.body()[0]++; // such as to decrypt it in place
+                    mine.add(new String(each.body(), StandardCharsets.UTF_8));
+                  }
+                  if (mine.contains("cad")) {
+                    throw new IllegalStateException("bad");
+                  }
+                  written.addAll(mine);
+                }));
+    await().until(() -> acked.get() == 4 && store.deadRows().size() == 1);
+    assertThat(written).containsOnly("bbc");
+  }
+
+  @Test
+  void whatFailsForAllOfThemIsNotCalledForEachOfThem() {
+    AtomicInteger calls = new AtomicInteger();
+    publish(0, 128);
+    start(
+        builder()
+            .retry(RetryPolicy.constant(Duration.ofMinutes(1)))
+            .onBatch(
+                "t",
+                String.class,
+                Batch.of(128).linger(Duration.ofSeconds(10)), // so that they come together
+                messages -> {
+                  calls.incrementAndGet();
+                  throw new IllegalStateException("the broker is down");
+                }));
+    await().untilAsserted(() -> assertThat(store.rows()).allMatch(row -> row.attempts() == 1));
+    assertThat(store.rows()).hasSize(128);
+    assertThat(calls.get()).isLessThan(30);
+  }
+
+  @Test
+  void aBatchThatIsInterruptedByTheStopIsNotHandledInHalves() {
+    publish(0, 16);
+    AtomicBoolean stopped = new AtomicBoolean();
+    AtomicInteger after = new AtomicInteger();
+    CountDownLatch running = new CountDownLatch(1);
+    CountDownLatch never = new CountDownLatch(1);
+    CountDownLatch ended = new CountDownLatch(1);
+    start(
+        builder()
+            .gracefulTimeout(Duration.ofMillis(100))
+            .onBatch(
+                "t",
+                String.class,
+                Batch.of(16).linger(Duration.ofSeconds(1)),
+                messages -> {
+                  if (stopped.get()) {
+                    after.incrementAndGet();
+                  }
+                  running.countDown();
+                  try {
+                    never.await();
+                  } catch (InterruptedException e) {
+                    await().until(stopped::get);
+                    ended.countDown();
+                    throw new IllegalStateException("interrupted"); // without a cause
+                  }
+                }));
+    await().until(() -> running.getCount() == 0);
+    subscriber.stop();
+    stopped.set(true);
+    await().until(() -> ended.getCount() == 0);
+    await().during(Duration.ofMillis(300)).until(() -> after.get() == 0);
   }
 
   @Test

@@ -3,9 +3,14 @@ package dev.outbox4j;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import dev.outbox4j.spi.HandlerTransactions;
+import dev.outbox4j.spi.LeaseRef;
+import dev.outbox4j.spi.OutboxStore;
 import dev.outbox4j.testing.InMemoryStore;
 import java.time.Clock;
 import java.time.Duration;
+import java.util.List;
+import java.util.OptionalInt;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -77,6 +82,80 @@ class HandlerTimeoutTest {
                     delivery.attempt() == 1 ? pending : CompletableFuture.completedFuture(null)));
     await().until(pending::isCancelled);
     await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+  }
+
+  @Test
+  void whatHangsOnAStageThatIsCancelledKeepsNoTimeoutFromBeingDecided() {
+    CountDownLatch never = new CountDownLatch(1);
+    AtomicInteger runs = new AtomicInteger();
+    store.publish(OutboxMessage.to("orders").type("t").body("y").build());
+    start(
+        builder()
+            .retry(RetryPolicy.constant(Duration.ofMillis(10)))
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  CompletableFuture<Void> stage = new CompletableFuture<>();
+                  int run = runs.incrementAndGet();
+                  if (run == 1) {
+                    stage.whenComplete((value, thrown) -> awaitQuietly(never));
+                  } else if (run > 2) {
+                    stage.complete(null);
+                  }
+                  return stage;
+                }));
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    never.countDown();
+  }
+
+  @Test
+  void theWaitForAConnectionIsNoTimeOfTheHandler() {
+    AtomicInteger begun = new AtomicInteger();
+    AtomicInteger called = new AtomicInteger();
+    HandlerTransactions<String> slow =
+        new HandlerTransactions<>() {
+          @Override
+          public End run(LeaseRef lease, Work<String> work, AbortRegistration abort)
+              throws Exception {
+            begun.incrementAndGet();
+            await().pollDelay(Duration.ofMillis(300)).until(() -> true); // for a connection
+            if (work.run("connection") instanceof Decision.RollBack) {
+              return End.ROLLED_BACK;
+            }
+            store.ack(List.of(lease));
+            return End.COMMITTED;
+          }
+
+          @Override
+          public boolean settlesRowsOf(OutboxStore settled) {
+            return true;
+          }
+
+          @Override
+          public OptionalInt connectionLimit() {
+            return OptionalInt.empty();
+          }
+
+          @Override
+          public Object connectionSource() {
+            return this;
+          }
+        };
+    start(
+        builder()
+            .retry(RetryPolicy.none())
+            .on(
+                "t",
+                String.class,
+                Transactional.of(
+                    slow,
+                    (text, delivery, connection) -> {
+                      called.incrementAndGet();
+                    })));
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    assertThat(called).hasValue(1);
+    assertThat(begun).hasValue(1);
+    assertThat(store.deadRows()).isEmpty();
   }
 
   /** The completer ends as soon as no handler runs: what comes after that would be lost. */

@@ -7,6 +7,7 @@ import dev.outbox4j.internal.run.StuckWorkers;
 import dev.outbox4j.internal.settings.SubscriberSettings;
 import dev.outbox4j.internal.state.EngineHealth.Operation;
 import dev.outbox4j.internal.state.Shared;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
@@ -21,6 +22,9 @@ public final class LeaseKeeper {
 
   private static final long SHORTEST_TICK = TimeUnit.MILLISECONDS.toNanos(5);
   private static final long LONGEST_TICK = TimeUnit.SECONDS.toNanos(1);
+
+  /** What failed is tried again after a second, here or elsewhere. */
+  private static final Duration TRANSACTIONS_OWED = Duration.ofSeconds(10);
 
   private final Shared shared;
   private final List<Renewable> held;
@@ -72,6 +76,7 @@ public final class LeaseKeeper {
       lease.renewDue();
     }
     shared.tellOfLostStatements();
+    shared.health().forget(Operation.TRANSACTION, TRANSACTIONS_OWED);
     stuck.look(System.nanoTime());
     return tick;
   }

@@ -58,6 +58,7 @@ public final class Engine implements Lifecycle.Run {
   private final Shared shared;
   private final Buffer buffer;
   private final Completer completer;
+  private final DeliveryTask task;
   private final WorkerPool pool;
   private final ListenState listen;
   private final RowSource fetcher;
@@ -91,8 +92,10 @@ public final class Engine implements Lifecycle.Run {
             new Warnings(name));
     this.completer = new Completer(settings, shared);
     OutcomeApplier outcomes = new OutcomeApplier(name, settings.failing());
-    DeliveryTask task = new DeliveryTask(settings, outcomes, completer, shared, buffer);
+    DeliveryTask task = new DeliveryTask(settings, outcomes, completer, shared, prefetch, buffer);
     this.pool = new WorkerPool(settings, shared, permits, buffer, prefetch, task);
+    task.whenHandedOn(() -> pool.kick(1));
+    this.task = task;
     this.listen = new ListenState(name, owner, settings.source(), events, shared.health());
     Rows rows = new Rows(buffer, pool, prefetch);
     List<Renewable> leases;
@@ -125,6 +128,7 @@ public final class Engine implements Lifecycle.Run {
     try {
       shared.events().start();
       completer.start();
+      task.start();
       keeper.start();
       fetcher.start();
     } catch (Error noThread) { // the machine has no more of them: end those that began
@@ -142,6 +146,7 @@ public final class Engine implements Lifecycle.Run {
     long deadline = System.nanoTime() + settings.stopping().gracefulTimeout().toNanos();
     fetcher.stop();
     fetcher.giveBack(buffer.close());
+    task.close();
     boolean quiet = pool.awaitQuiet(deadline, timeouts::deciding);
     if (!quiet) {
       completer.acksOnly();

@@ -10,16 +10,16 @@ import dev.outbox4j.internal.settle.Completer;
 import dev.outbox4j.internal.state.Buffer;
 import dev.outbox4j.internal.state.HandlerRun;
 import dev.outbox4j.internal.state.HeldRow;
+import dev.outbox4j.internal.state.Prefetch;
 import dev.outbox4j.internal.state.Room;
 import dev.outbox4j.internal.state.Settlement;
 import dev.outbox4j.internal.state.Shared;
 import dev.outbox4j.spi.UndecodableException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -34,51 +34,104 @@ final class BatchTask {
   /** Rows of other types that are looked at, and put back, for each one that is wanted. */
   private static final int OTHERS = 4;
 
-  private static final long LOOK_EVERY = TimeUnit.MILLISECONDS.toNanos(1);
+  private static final Settlement UNTRIED =
+      new Settlement.Retry(
+          Duration.ZERO, "its batch failed, and was not handled again", false, false, null);
 
   private final SubscriberSettings settings;
   private final OutcomeApplier outcomes;
   private final Completer completer;
   private final Room room;
+  private final Prefetch prefetch;
   private final Buffer buffer;
   private final DeliveryTask task;
+  private final Gathering gathering;
 
   BatchTask(
       SubscriberSettings settings,
       OutcomeApplier outcomes,
       Completer completer,
       Shared shared,
+      Prefetch prefetch,
       Buffer buffer,
-      DeliveryTask task) {
+      DeliveryTask task,
+      Runnable kick) {
     this.settings = settings;
     this.outcomes = outcomes;
     this.completer = completer;
     this.room = shared.room();
+    this.prefetch = prefetch;
     this.buffer = buffer;
     this.task = task;
+    this.gathering =
+        new Gathering(
+            shared.threads(),
+            room,
+            first -> {
+              buffer.putBack(List.of(first)); // what nobody takes any more is given back by a stop
+              kick.run();
+            });
   }
 
-  /** Handles a row, and what can go with it, on the calling thread. */
+  Gathering gathering() {
+    return gathering;
+  }
+
+  /** Handles a row, and what can go with it, on the calling thread; or lets it wait for more. */
   <T> void run(HeldRow first, BatchRoute<T> route, boolean foreignThread) {
-    List<HeldRow> rows = comesAlone(first) ? List.of(first) : gathered(first, route.batch());
+    prefetch.batchSeen();
+    List<HeldRow> batch = gathering.handedOn(first);
+    if (batch == null) {
+      batch = gathered(first, route.batch());
+    }
     long now = System.nanoTime();
-    List<HeldRow> taken = new ArrayList<>(rows.size());
-    for (HeldRow row : rows) {
-      if (task.underLease(row, now) && row.take()) {
-        taken.add(row);
+    List<HeldRow> rows = new ArrayList<>(batch.size());
+    for (HeldRow row : batch) {
+      if (row.leaseOver(now)) { // somebody else may have it
+        giveBack(row);
+      } else {
+        rows.add(row);
       }
     }
-    if (taken.isEmpty()) {
+    if (rows.isEmpty()) {
       return;
     }
     Pass<T> pass;
     try {
-      pass = new Pass<>(taken, route, foreignThread);
+      pass = new Pass<>(rows, route, foreignThread);
     } catch (Throwable noMemory) { // the rows must not hang
-      taken.forEach(this::retry);
+      rows.forEach(this::retry);
       throw noMemory;
     }
     pass.run();
+  }
+
+  /** Returns rows that are taken; none if they wait. */
+  private List<HeldRow> gathered(HeldRow first, Batch batch) {
+    if (!take(first)) {
+      return List.of();
+    }
+    if (comesAlone(first)) {
+      return List.of(first);
+    }
+    List<HeldRow> rows = fromBuffer(first, batch.most());
+    String type = first.typeOrNull();
+    if (rows.size() == batch.most() || batch.linger().isZero() || type == null) {
+      return rows;
+    }
+    Gathering.Added added = gathering.add(type, batch, rows);
+    added.givenBack().forEach(this::giveBack);
+    return added.complete();
+  }
+
+  private boolean take(HeldRow row) {
+    return task.underLease(row, System.nanoTime()) && row.take();
+  }
+
+  /** Gives a row back that is taken and whose handler has not begun. */
+  void giveBack(HeldRow row) {
+    row.decide(Settlement.Release.INSTANCE);
+    completer.complete(row);
   }
 
   private void retry(HeldRow row) {
@@ -95,49 +148,33 @@ final class BatchTask {
   }
 
   /** Takes further rows of the same type from the buffer. */
-  private List<HeldRow> gathered(HeldRow first, Batch batch) {
-    long until = System.nanoTime() + batch.linger().toNanos();
+  private List<HeldRow> fromBuffer(HeldRow first, int most) {
     List<HeldRow> rows = new ArrayList<>();
     rows.add(first);
     List<HeldRow> others = new ArrayList<>();
-    while (rows.size() < batch.most()) {
-      HeldRow row = others.size() < OTHERS * batch.most() ? buffer.poll() : null;
+    while (rows.size() < most && others.size() < OTHERS * most) {
+      HeldRow row = buffer.poll();
       if (row == null) {
-        putBack(others);
-        long left = until - System.nanoTime();
-        if (left <= 0 || buffer.isClosed() || Thread.currentThread().isInterrupted()) {
-          break;
+        break;
+      }
+      if (row.state() == HeldRow.State.WAITING && !comesAlone(row) && goesWith(first, row)) {
+        if (take(row)) {
+          rows.add(row);
         }
-        room.mayBeFree();
-        LockSupport.parkNanos(this, Math.min(left, LOOK_EVERY));
-      } else if (!comesAlone(row) && goesWith(first, row)) {
-        rows.add(row);
       } else {
-        others.add(row);
+        others.add(row); // also a batch that is handed on
       }
     }
-    putBack(others);
-    room.mayBeFree();
-    if (buffer.isClosed()) {
-      giveBack(rows);
+    if (!others.isEmpty()) {
+      buffer.putBack(others).stream().filter(HeldRow::giveBack).forEach(completer::complete);
     }
+    room.mayBeFree();
     return rows;
   }
 
   private static boolean goesWith(HeldRow first, HeldRow row) {
     String type = row.typeOrNull();
     return type != null && type.equals(first.typeOrNull());
-  }
-
-  private void putBack(List<HeldRow> others) {
-    if (!others.isEmpty()) {
-      giveBack(buffer.putBack(others));
-      others.clear();
-    }
-  }
-
-  private void giveBack(List<HeldRow> rows) {
-    rows.stream().filter(HeldRow::giveBack).forEach(completer::complete);
   }
 
   /** What becomes of a message, once the run that decided it has ended. */
@@ -149,27 +186,30 @@ final class BatchTask {
     private final boolean foreignThread;
     private final List<Decided> decided = new ArrayList<>();
     private final Set<HeldRow> open;
+
+    /**
+     * Calls that may fail, without one that succeeds, until it is not a message that is at fault.
+     */
+    private final int mostFailures;
+
+    private int failures;
+    private boolean succeeded;
+    private boolean dispatched;
+    private List<HeldRow> running;
     private HandlerRun run;
 
     Pass(List<HeldRow> taken, BatchRoute<T> route, boolean foreignThread) {
       this.open = new LinkedHashSet<>(taken);
       this.route = route;
       this.foreignThread = foreignThread;
+      this.mostFailures = 34 - Integer.numberOfLeadingZeros(taken.size());
+      this.running = taken;
       this.run = HandlerRun.of(taken, System.nanoTime());
     }
 
     void run() {
       try {
-        List<BatchMessage<T>> messages = new ArrayList<>(open.size());
-        List<HeldRow> rows = new ArrayList<>(open.size());
-        for (HeldRow row : open) {
-          T body = body(row);
-          if (body != null) {
-            messages.add(new BatchMessage<>(body, row.delivery()));
-            rows.add(row);
-          }
-        }
-        handle(rows, messages);
+        handle(running);
       } catch (Throwable unexpected) { // such as OutOfMemoryError in our own code
         endInTrouble(unexpected);
       }
@@ -191,23 +231,39 @@ final class BatchTask {
       return null;
     }
 
-    private void handle(List<HeldRow> rows, List<BatchMessage<T>> messages) {
+    /** Bodies are decoded for each call: the one before may have changed them. */
+    private void handle(List<HeldRow> decodable) {
+      List<BatchMessage<T>> messages = new ArrayList<>(decodable.size());
+      List<HeldRow> rows = new ArrayList<>(decodable.size());
+      for (HeldRow row : decodable) {
+        T body = body(row);
+        if (body != null) {
+          messages.add(new BatchMessage<>(body, row.delivery()));
+          rows.add(row);
+        }
+      }
       if (!run.isRunning()) { // it took too long to decode them
         end();
         return;
       }
+      if (!dispatched) {
+        dispatched = true;
+        rows.forEach(task::dispatched);
+      }
       Throwable thrown = rows.isEmpty() ? null : call(rows, messages);
-      boolean split = thrown != null && rows.size() > 1 && !isInterrupt(thrown);
+      if (thrown == null) {
+        succeeded = true;
+      } else {
+        failures++;
+      }
+      boolean split = thrown != null && rows.size() > 1 && mayBeOneMessage(thrown);
       List<HeldRow> again = new ArrayList<>();
-      List<BatchMessage<T>> messagesAgain = new ArrayList<>();
-      for (int i = 0; i < rows.size(); i++) {
-        HeldRow row = rows.get(i);
+      for (HeldRow row : rows) {
         if (thrown == null || row.delivery().decision() != null) {
           task.handled(row, run, null);
           decided.add(new Decided(row, outcomes.returned(row, null)));
         } else if (split) {
           again.add(row);
-          messagesAgain.add(messages.get(i));
         } else {
           task.handled(row, run, thrown);
           decided.add(new Decided(row, outcomes.threw(row, thrown)));
@@ -216,35 +272,41 @@ final class BatchTask {
       if (!end()) {
         return; // the timeout decides
       }
-      if (!again.isEmpty()) {
-        log.debug("a batch of {} failed and is handled in halves", rows.size(), thrown);
-        int half = (again.size() + 1) / 2;
-        next(again.subList(0, half), messagesAgain.subList(0, half));
-        if (half < again.size()) {
-          next(again.subList(half, again.size()), messagesAgain.subList(half, again.size()));
-        }
+      if (again.isEmpty()) {
+        return;
+      }
+      log.debug("a batch of {} failed and is handled in halves", rows.size(), thrown);
+      int half = (again.size() + 1) / 2;
+      next(again.subList(0, half));
+      if (half < again.size()) {
+        next(again.subList(half, again.size()));
       }
     }
 
-    private void next(List<HeldRow> rows, List<BatchMessage<T>> messages) {
+    /** A thread that is to end is not to begin again; and what fails whatever it gets is broken. */
+    private boolean mayBeOneMessage(Throwable thrown) {
+      return !isInterrupt(thrown)
+          && !Thread.currentThread().isInterrupted()
+          && (succeeded || failures < mostFailures);
+    }
+
+    private void next(List<HeldRow> rows) {
       long now = System.nanoTime();
+      running = rows;
       run = HandlerRun.of(rows, now);
       List<HeldRow> held = new ArrayList<>(rows.size());
-      List<BatchMessage<T>> messagesHeld = new ArrayList<>(rows.size());
-      for (int i = 0; i < rows.size(); i++) {
-        if (rows.get(i).leaseOver(now)) { // somebody else may have it
-          decided.add(new Decided(rows.get(i), Settlement.Release.INSTANCE));
+      for (HeldRow row : rows) {
+        if (row.leaseOver(now) || buffer.isClosed()) { // another may have it, or the time is over
+          decided.add(new Decided(row, UNTRIED));
         } else {
-          held.add(rows.get(i));
-          messagesHeld.add(messages.get(i));
+          held.add(row);
         }
       }
-      handle(held, messagesHeld);
+      handle(held);
     }
 
     private @Nullable Throwable call(List<HeldRow> rows, List<BatchMessage<T>> messages) {
       try {
-        rows.forEach(task::dispatched);
         task.inContext(
             rows.get(0),
             rows.size() == 1,
@@ -268,8 +330,9 @@ final class BatchTask {
           each.row().decide(each.settlement());
           completer.complete(each.row());
         }
+        run.forget();
       } else {
-        run.rows().forEach(open::remove);
+        running.forEach(open::remove);
       }
       decided.clear();
       return ended;
@@ -277,7 +340,7 @@ final class BatchTask {
 
     private void endInTrouble(Throwable trouble) {
       if (!run.end() && run.expired()) {
-        run.rows().forEach(open::remove);
+        running.forEach(open::remove);
       }
       DeliveryTask.clearInterrupt(run, foreignThread);
       open.forEach(BatchTask.this::retry); // first, since logging may fail as well

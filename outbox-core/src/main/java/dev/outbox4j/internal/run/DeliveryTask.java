@@ -11,6 +11,7 @@ import dev.outbox4j.internal.state.Buffer;
 import dev.outbox4j.internal.state.Events;
 import dev.outbox4j.internal.state.HandlerRun;
 import dev.outbox4j.internal.state.HeldRow;
+import dev.outbox4j.internal.state.Prefetch;
 import dev.outbox4j.internal.state.Settlement;
 import dev.outbox4j.internal.state.Shared;
 import dev.outbox4j.spi.UndecodableException;
@@ -37,12 +38,14 @@ public final class DeliveryTask {
   private final FailureLog failures;
   private final BatchTask batches;
   private final TransactionalTask transactional;
+  private volatile Runnable whenHandedOn = () -> {};
 
   public DeliveryTask(
       SubscriberSettings settings,
       OutcomeApplier outcomes,
       Completer completer,
       Shared shared,
+      Prefetch prefetch,
       Buffer buffer) {
     this.settings = settings;
     this.subscriber = settings.name();
@@ -51,8 +54,34 @@ public final class DeliveryTask {
     this.completer = completer;
     this.events = shared.events();
     this.failures = new FailureLog(shared.warnings());
-    this.batches = new BatchTask(settings, outcomes, completer, shared, buffer, this);
+    this.batches =
+        new BatchTask(
+            settings,
+            outcomes,
+            completer,
+            shared,
+            prefetch,
+            buffer,
+            this,
+            () -> whenHandedOn.run());
     this.transactional = new TransactionalTask(outcomes, completer, shared.health(), this);
+  }
+
+  /** Sets what finds a worker for a batch that has waited for long enough. */
+  public void whenHandedOn(Runnable kick) {
+    whenHandedOn = kick;
+  }
+
+  /** Begins to watch over batches that wait. */
+  public void start() {
+    if (handlers.gathers()) {
+      batches.gathering().start();
+    }
+  }
+
+  /** Gives back what waits for more of its batch. */
+  public void close() {
+    batches.gathering().close().forEach(batches::giveBack);
   }
 
   /**

@@ -39,6 +39,9 @@ public final class HandlerTimeouts {
   private final AtomicInteger deciding = new AtomicInteger();
   private final ExecutorService deciders;
 
+  /** Others than decide: what depends on a stage runs on them, and may never end. */
+  private final ExecutorService breakers;
+
   public HandlerTimeouts(
       SubscriberSettings settings, Shared shared, Completer completer, OutcomeApplier outcomes) {
     this.shared = shared;
@@ -49,6 +52,9 @@ public final class HandlerTimeouts {
     this.deciders =
         Executors.newFixedThreadPool(
             threads, task -> shared.threads().newDaemon(task, "handler-timeout"));
+    this.breakers =
+        Executors.newFixedThreadPool(
+            threads, task -> shared.threads().newDaemon(task, "handler-abort"));
   }
 
   /** Returns how fine the timeout is to be watched, or a day if there is none. */
@@ -69,7 +75,7 @@ public final class HandlerTimeouts {
         if (row == null || run == null) {
           continue;
         }
-        if (timeout != null && now - run.startedAt() > timeout.toNanos()) {
+        if (timeout != null && !run.isWaiting() && now - run.startedAt() > timeout.toNanos()) {
           expire(run);
         } else if (row.knownLost() && !run.givenUp) {
           giveUp(run);
@@ -84,11 +90,7 @@ public final class HandlerTimeouts {
       return;
     }
     run.givenUp = true;
-    try {
-      deciders.execute(() -> breakOff(run));
-    } catch (RuntimeException | Error noThread) { // it ends by itself, and changes nothing
-      log.debug("[{}] {} goes on without its lease", shared.subscriber(), run.row(), noThread);
-    }
+    breakOff(run);
   }
 
   private void expire(HandlerRun run) {
@@ -122,6 +124,7 @@ public final class HandlerTimeouts {
     } finally {
       run.rows().forEach(row -> settlements.putIfAbsent(row, WITHOUT_POLICY));
       end(run, settlements);
+      run.forget();
       breakOff(run);
     }
   }
@@ -158,18 +161,25 @@ public final class HandlerTimeouts {
     }
   }
 
-  /** Last, as what depends on a stage runs now. */
+  /** The handler's outcome changes nothing any more. */
   private void breakOff(HandlerRun run) {
     try {
-      run.abort();
-    } catch (RuntimeException | Error broken) {
-      log.debug(
-          "[{}] what {} waits for could not be broken off", shared.subscriber(), run.row(), broken);
+      breakers.execute(
+          () -> {
+            try {
+              run.abort();
+            } catch (RuntimeException | Error broken) {
+              log.debug("[{}] a handler could not be broken off", shared.subscriber(), broken);
+            }
+          });
+    } catch (RuntimeException | Error noThread) { // it ends by itself
+      log.debug("[{}] a handler is not broken off", shared.subscriber(), noThread);
     }
   }
 
   /** Ends the threads that decide; what a blocked one holds is left to the end of its lease. */
   public void shutdown() {
     deciders.shutdown();
+    breakers.shutdown();
   }
 }

@@ -47,6 +47,7 @@ final class TransactionalTask {
     HeldRow row = run.row();
     Handled handled = new Handled();
     End end;
+    run.waits(); // for a connection
     try {
       end =
           call.transactions()
@@ -89,6 +90,7 @@ final class TransactionalTask {
       return Decision.rollBack();
     }
     HeldRow row = run.row();
+    run.begins(System.nanoTime());
     handled.called = true;
     Object result;
     try {

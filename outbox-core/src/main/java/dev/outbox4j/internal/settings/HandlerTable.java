@@ -161,6 +161,11 @@ public final class HandlerTable {
     return type == null ? null : batches.get(type);
   }
 
+  /** {@return whether the messages of some type wait for others} */
+  public boolean gathers() {
+    return batches.values().stream().anyMatch(route -> !route.batch().linger().isZero());
+  }
+
   /** {@return the most messages that a handler takes at once} */
   public int largestBatch() {
     return batches.values().stream().mapToInt(route -> route.batch().most()).max().orElse(1);

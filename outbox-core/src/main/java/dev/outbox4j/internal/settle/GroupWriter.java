@@ -403,7 +403,8 @@ final class GroupWriter {
     if (row.busySince == 0) {
       row.busySince = now;
       lockedBackoff.reset(); // a lock may be short
-      lockedDueAt = now + lockedBackoff.nextNanos();
+      long due = now + lockedBackoff.nextNanos();
+      lockedDueAt = locked.isEmpty() || due - lockedDueAt < 0 ? due : lockedDueAt;
     }
     boolean isShort = now - row.busySince < SHORT_LOCK;
     if (isShort && !row.parked && !fits(row)) {

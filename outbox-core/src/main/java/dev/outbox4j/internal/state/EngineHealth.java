@@ -79,6 +79,20 @@ public final class EngineHealth {
     }
   }
 
+  /** What has not failed for so long is not owed any more: another process may have done it. */
+  public void forget(Operation operation, Duration quietFor) {
+    if (!anyFailing) {
+      return;
+    }
+    synchronized (failing) {
+      Failure last = failing.get(operation);
+      if (last == null || last.at().plus(quietFor).isAfter(Instant.now())) {
+        return;
+      }
+    }
+    succeeded(operation);
+  }
+
   /**
    * A statement failed. Tells health, observers, and the log if it is the first failure in a row.
    */

@@ -30,10 +30,11 @@ public final class HandlerRun {
   }
 
   private final AtomicReference<State> state = new AtomicReference<>(State.RUNNING);
-  private final List<HeldRow> rows;
-  private final long startedAt;
+  private volatile List<HeldRow> rows;
+  private volatile long startedAt;
   private volatile @Nullable Thread thread;
   private volatile boolean expired;
+  private volatile boolean waiting;
   private volatile @Nullable Runnable whenExpired;
   private volatile @Nullable Runnable abort;
 
@@ -68,6 +69,29 @@ public final class HandlerRun {
 
   public long startedAt() {
     return startedAt;
+  }
+
+  /** Lets go of the rows of a run for several: one of them may be held for much longer. */
+  public void forget() {
+    if (rows.size() > 1) {
+      rows = List.of();
+    }
+  }
+
+  /** What comes before the handler takes none of its time; nor does the timeout end it. */
+  public void waits() {
+    waiting = true;
+  }
+
+  /** The handler begins now. */
+  public void begins(long now) {
+    startedAt = now;
+    waiting = false;
+  }
+
+  /** Tells whether the handler has not begun. */
+  public boolean isWaiting() {
+    return waiting;
   }
 
   public boolean isRunning() {

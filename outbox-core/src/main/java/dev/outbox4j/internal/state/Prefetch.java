@@ -15,6 +15,9 @@ public final class Prefetch {
   private static final long MIN_SAMPLE = TimeUnit.MILLISECONDS.toNanos(1);
   private static final double SMOOTHING = 0.5;
 
+  /** For how long rows are held ready for batches after one of their types was seen. */
+  private static final long BATCHES_SEEN = TimeUnit.SECONDS.toNanos(1);
+
   /** Below, a row that is held ready would wait longer than a claim takes by far. */
   private static final double SLOW = 0.5;
 
@@ -24,6 +27,8 @@ public final class Prefetch {
   private double target;
   private volatile int published;
   private volatile boolean stalled;
+  private volatile boolean batches;
+  private volatile long batchSeenAt;
   private double rowsPerNano;
   private long sampledAt;
   private long handledThen;
@@ -34,13 +39,12 @@ public final class Prefetch {
 
   /**
    * Holds at least as many rows ready as the handlers of all workers take at once, however slow
-   * they are.
+   * they are, while there are messages for such handlers.
    */
   public Prefetch(int workers, int batchSize, int largestBatch) {
-    long together = (long) workers * (largestBatch - 1);
+    long together = largestBatch > 1 ? (long) workers * largestBatch : 0;
     this.floor = (int) Math.min(2L * batchSize, together);
-    this.published = floor;
-    this.least = Math.max(floor, Math.max(1, workers / 4));
+    this.least = Math.max(1, workers / 4);
     this.most = Math.max(least, 2 * batchSize);
   }
 
@@ -68,7 +72,7 @@ public final class Prefetch {
     if (starving && rowsPerNano * AHEAD >= SLOW) { // else a claim is short beside a handler
       target = 4 * Math.max(1, target);
     }
-    target = target < SLOW ? floor : Math.min(most, Math.max(least, target));
+    target = target < SLOW ? 0 : Math.min(most, Math.max(least, target));
     published = (int) target;
   }
 
@@ -84,7 +88,19 @@ public final class Prefetch {
     }
   }
 
+  /** A message was taken that is handled with others. */
+  public void batchSeen() {
+    batchSeenAt = System.nanoTime();
+    batches = true;
+  }
+
   public int target() {
-    return stalled ? 0 : published;
+    if (stalled) {
+      return 0;
+    }
+    int known = published;
+    return known < floor && batches && System.nanoTime() - batchSeenAt < BATCHES_SEEN
+        ? floor
+        : known;
   }
 }

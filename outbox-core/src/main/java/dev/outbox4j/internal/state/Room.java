@@ -54,6 +54,11 @@ public final class Room {
     return bytes() > 0 ? room : 0;
   }
 
+  /** Tells whether nothing more is claimed before something is settled. */
+  public boolean isExhausted() {
+    return bytes() <= 0 || registry.rows() >= mostInFlight;
+  }
+
   /** Returns how many payload bytes there is room for. */
   public long bytes() {
     return mostBytes - registry.bytes();

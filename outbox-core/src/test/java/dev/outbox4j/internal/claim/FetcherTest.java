@@ -406,7 +406,12 @@ class FetcherTest {
     Completer completer = new Completer(settings, shared);
     DeliveryTask task =
         new DeliveryTask(
-            settings, new OutcomeApplier("orders", settings.failing()), completer, shared, buffer);
+            settings,
+            new OutcomeApplier("orders", settings.failing()),
+            completer,
+            shared,
+            prefetch,
+            buffer);
     WorkerPool pool = new WorkerPool(settings, shared, permits, buffer, prefetch, task);
     listen = new ListenState("orders", OWNER, null, events, health);
     fetcher =

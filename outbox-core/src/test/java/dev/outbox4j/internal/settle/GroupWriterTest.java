@@ -19,6 +19,7 @@ import dev.outbox4j.testing.InMemoryStore;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.Function;
@@ -53,6 +54,34 @@ class GroupWriterTest {
     assertThat(writer.waiting()).isEqualTo(1);
     await().until(() -> System.nanoTime() - flushedAt > wait);
     writer.add(other);
+  }
+
+  @Test
+  void rowsThatAreLockedNewlyPutOffNoneWhoseLockIsGone() {
+    shared.registry().settle(waiting);
+    shared.registry().settle(other);
+    List<HeldRow> many =
+        EngineParts.claim(
+            new InMemoryStore(Clock.systemUTC()), shared.registry(), 60, LEASE, System.nanoTime());
+    Set<Long> tried = new HashSet<>();
+    answer = // each is locked at its first try
+        group -> {
+          Set<Long> busy = new HashSet<>();
+          Set<Long> done = new HashSet<>();
+          group.forEach(row -> (tried.add(row.id()) ? busy : done).add(row.id()));
+          return new Written(done, busy);
+        };
+    GroupWriter roomy = new GroupWriter(new DeadLetters(), "orders", shared, 1 << 20);
+    for (HeldRow row : many) {
+      roomy.add(row);
+      long addedAt = System.nanoTime();
+      roomy.flush(false);
+      // more often than a locked row is tried again
+      await()
+          .pollInterval(Duration.ofMillis(5))
+          .until(() -> System.nanoTime() - addedAt > Duration.ofMillis(30).toNanos());
+    }
+    assertThat(many).filteredOn(row -> row.state() == HeldRow.State.SETTLED).hasSizeGreaterThan(30);
   }
 
   @Test

@@ -77,9 +77,10 @@ final class HandlerSession {
   }
 
   /** What cannot be rolled back is closed: the server rolls it back then. */
-  void rollBack() {
+  void rollBack(int timeoutMillis) {
     try {
       if (!connection.isClosed()) {
+        shortenTimeout(timeoutMillis);
         connection.rollback();
       }
     } catch (SQLException | RuntimeException e) {

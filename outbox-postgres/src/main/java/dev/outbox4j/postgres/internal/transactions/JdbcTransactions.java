@@ -55,17 +55,17 @@ public final class JdbcTransactions implements HandlerTransactions<Connection> {
       abort.onAbort(session::abort);
       Decision decision = session.run(work::run);
       if (decision instanceof Decision.RollBack) {
-        session.rollBack();
+        session.rollBack(timeoutMillis);
         return End.ROLLED_BACK;
       }
       if (!settled(session, lease, decision)) {
-        session.rollBack();
+        session.rollBack(timeoutMillis);
         return End.LEASE_LOST;
       }
       commit(session);
       return End.COMMITTED;
     } catch (Throwable failure) {
-      session.rollBack();
+      session.rollBack(timeoutMillis);
       throw failure;
     } finally {
       session.giveBack();

@@ -5,6 +5,9 @@ import javax.sql.DataSource;
 
 /** A handler's transaction in a database of its own, which settles no row. */
 public final class PlainTransaction {
+  /** How long a rollback may take until its connection is given up. */
+  private static final int ROLLBACK_MILLIS = 15_000;
+
   private PlainTransaction() {}
 
   /** Work in a transaction. */
@@ -34,10 +37,10 @@ public final class PlainTransaction {
       if (session.run(work::run)) {
         session.connection().commit();
       } else {
-        session.rollBack();
+        session.rollBack(ROLLBACK_MILLIS);
       }
     } catch (Throwable failure) {
-      session.rollBack();
+      session.rollBack(ROLLBACK_MILLIS);
       throw failure;
     } finally {
       session.giveBack();
