@@ -62,7 +62,7 @@ public final class OrdersApplication implements AutoCloseable {
         shipping.add(
             OutboxSubscriber.builder(OrdersConfig.QUEUE)
                 .name(name)
-                .store(PostgresOutbox.on(pool, table).store())
+                .store(PostgresOutbox.on(pool, table).store(Duration.ofSeconds(5)))
                 .listen(notifications)
                 .codec(Jackson2Codec.standard())
                 .on(OrderPlaced.TYPE, OrderPlaced.class, handler)

@@ -201,7 +201,8 @@ class HandlerMisusesIT {
     assertTold(
         shop.subscriber(queue).on("order.placed", (body, delivery) -> {}).build(),
         OutboxMessage.to(queue).type("order.plcaed").body("x").build(),
-        "No handler for type 'order.plcaed'; add on(...) for it, or otherwise(...)");
+        "No handler for type 'order.plcaed'; add on(...) for it, or otherwise(...); each subscriber"
+            + " of the queue must handle it");
   }
 
   @Test

@@ -227,6 +227,8 @@ public final class OutcomeApplier {
     return new OutboxException(
         type == null
             ? "No handler for messages without a type; add otherwise(...)"
-            : "No handler for type '" + type + "'; add on(...) for it, or otherwise(...)");
+            : "No handler for type '"
+                + type
+                + "'; add on(...) for it, or otherwise(...); each subscriber of the queue must handle it");
   }
 }

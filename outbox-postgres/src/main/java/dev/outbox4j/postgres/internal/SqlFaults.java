@@ -90,7 +90,9 @@ public final class SqlFaults {
             + " on "
             + table
             + " failed: no connection could be had; "
-            + Remedies.ofNoConnection(state)
+            + (state == null && Redaction.text(e).contains("has been closed")
+                ? "the pool has been closed; stop the subscriber before that"
+                : Remedies.ofNoConnection(state))
             + words(e, state),
         Fault.CONNECTION,
         false,
