@@ -25,8 +25,9 @@ import org.jspecify.annotations.Nullable;
  * a key go through at once. Thread-safe: one lock, held for no longer than it takes to link rows.
  *
  * <p>A key's <em>chain</em> holds a bounded number of rows; it knows from which id on there may be
- * more, and these are read again, by their key, once there is room. A row that is to be handled
- * again blocks its chain, which then holds no other row, until it is due and was read again.
+ * more, and these are read again, by their key, once there is room. No row from that id on waits in
+ * the chain. A row that is to be handled again blocks its chain, in which then no other row waits,
+ * until it is due and was read again.
  */
 final class KeyChains implements RowFollower {
   private static final long NONE = -1;
@@ -69,6 +70,7 @@ final class KeyChains implements RowFollower {
     private final Deque<HeldRow> waiting = new ArrayDeque<>(2);
     private @Nullable HeldRow running;
     private int expected;
+    private boolean waitsUntilIdle;
     private long blockedBy = NONE;
     private long moreFrom = ALL_READ;
 
@@ -81,16 +83,25 @@ final class KeyChains implements RowFollower {
       return blockedBy != NONE;
     }
 
-    void moreFrom(long id) {
+    /** What waits from this id on is read again: what precedes it may be among it. */
+    void readAgainFrom(long id, List<HeldRow> withdrawn) {
       moreFrom = Math.min(moreFrom, id);
+      while (!waiting.isEmpty() && waiting.getLast().id() >= id) {
+        withdrawn.add(waiting.removeLast());
+      }
+    }
+
+    boolean holds(long id) {
+      HeldRow now = running;
+      return (now != null && now.id() == id) || waiting.stream().anyMatch(row -> row.id() == id);
+    }
+
+    boolean isIdle() {
+      return running == null && waiting.isEmpty() && expected == 0;
     }
 
     boolean isEmpty() {
-      return running == null
-          && waiting.isEmpty()
-          && expected == 0
-          && !isBlocked()
-          && moreFrom == ALL_READ;
+      return isIdle() && !isBlocked() && moreFrom == ALL_READ;
     }
   }
 
@@ -105,69 +116,78 @@ final class KeyChains implements RowFollower {
    * Tells whether a row is to be held, which {@link #admit} then must do; else it is known that
    * there is more of its key.
    */
-  synchronized boolean expect(BucketStore.Row read) {
+  boolean expect(BucketStore.Row read) {
     String key = read.row().message().orderingKey();
     if (key == null) {
       return true;
     }
     long id = read.row().lease().id();
-    Chain chain = chains.computeIfAbsent(key, each -> new Chain(each, read.bucket()));
-    if (chain.isBlocked()) {
-      if (chain.blockedBy != id) {
-        chain.moreFrom(id);
-        return false;
+    List<HeldRow> withdrawn = new ArrayList<>(0);
+    synchronized (this) {
+      Chain chain = chain(key, read.bucket());
+      if (chain.blockedBy == id) {
+        unblock(chain);
       }
-      unblock(chain);
-    } else if (id >= chain.moreFrom) {
-      return false;
-    } else if (chain.waiting.size() + chain.expected >= mostWaiting) {
-      chain.moreFrom(id);
-      return false;
-    }
-    chain.expected++;
-    return true;
-  }
-
-  /** Holds a row that was expected. */
-  void admit(HeldRow admitted) {
-    HeldRow row = admitted;
-    String key = row.message().orderingKey();
-    HeldRow next;
-    if (key == null) {
-      next = row;
-    } else {
-      synchronized (this) {
-        Chain chain = chains.get(key);
-        if (chain == null || closed) { // its bucket was given up meanwhile
-          next = null;
-        } else {
-          chain.expected--;
-          if (row.state() != HeldRow.State.SETTLED) { // withdrawn, and so forgotten, meanwhile
-            insert(chain, row);
-          } else {
-            chain.moreFrom(row.id());
-          }
-          next = next(chain);
-          changed(chain);
-          row = null;
-        }
+      boolean full = chain.waiting.size() + chain.expected >= mostWaiting;
+      if (!chain.isBlocked() && id < chain.moreFrom && !full) {
+        chain.expected++;
+        return true;
       }
-    }
-    if (next != null) {
-      out.ready(next);
-    } else if (row != null) {
-      out.withdrawn(List.of(row));
-    }
-  }
-
-  /** A row that was expected is not held after all: it is read again. */
-  synchronized void unexpected(@Nullable String key, long id) {
-    Chain chain = key == null ? null : chains.get(key);
-    if (chain != null) {
-      chain.expected--;
-      chain.moreFrom(id);
+      chain.readAgainFrom(id, withdrawn);
       changed(chain);
     }
+    out.withdrawn(withdrawn);
+    return false;
+  }
+
+  private Chain chain(String key, int bucket) {
+    return chains.computeIfAbsent(key, each -> new Chain(each, bucket));
+  }
+
+  /** Holds a row that was expected, unless its key has come to wait for another one meanwhile. */
+  void admit(HeldRow row) {
+    String key = row.message().orderingKey();
+    if (key == null) {
+      out.ready(row);
+      return;
+    }
+    HeldRow next = null;
+    List<HeldRow> withdrawn = new ArrayList<>(0);
+    synchronized (this) {
+      Chain chain = chains.get(key);
+      if (chain == null || closed) { // its bucket was given up meanwhile
+        withdrawn.add(row);
+      } else {
+        chain.expected--;
+        boolean settled = row.state() == HeldRow.State.SETTLED; // withdrawn, and so forgotten
+        if (settled || chain.isBlocked() || row.id() >= chain.moreFrom) {
+          withdrawn.add(row);
+          chain.readAgainFrom(row.id(), withdrawn);
+        } else {
+          insert(chain, row);
+        }
+        next = next(chain);
+        changed(chain);
+      }
+    }
+    out.withdrawn(withdrawn);
+    if (next != null) {
+      out.ready(next);
+    }
+  }
+
+  /** A row that was expected is not held after all: it is read again, before those that follow. */
+  void unexpected(@Nullable String key, long id) {
+    List<HeldRow> withdrawn = new ArrayList<>(0);
+    synchronized (this) {
+      Chain chain = key == null ? null : chains.get(key);
+      if (chain != null) {
+        chain.expected--;
+        chain.readAgainFrom(id, withdrawn);
+        changed(chain);
+      }
+    }
+    out.withdrawn(withdrawn);
   }
 
   private static void insert(Chain chain, HeldRow row) {
@@ -192,6 +212,7 @@ final class KeyChains implements RowFollower {
     boolean wants =
         !chain.isBlocked()
             && chain.moreFrom != ALL_READ
+            && (!chain.waitsUntilIdle || chain.isIdle())
             && chain.waiting.size() + chain.expected <= mostWaiting / 2;
     if (wants) {
       hungry.add(chain);
@@ -209,64 +230,74 @@ final class KeyChains implements RowFollower {
   }
 
   /** A row that was read is not due, though it was handled before: its key waits for it. */
-  synchronized void waits(String key, int bucket, long id) {
-    Chain chain = chains.computeIfAbsent(key, each -> new Chain(each, bucket));
-    if (chain.isBlocked() || chain.running != null || !chain.waiting.isEmpty()) {
-      if (chain.blockedBy != id) {
-        chain.moreFrom(id);
-      }
-    } else {
-      block(chain, id);
+  void waits(String key, int bucket, long id) {
+    List<HeldRow> withdrawn = new ArrayList<>(0);
+    synchronized (this) {
+      waits(chain(key, bucket), id, withdrawn);
     }
-    changed(chain);
+    out.withdrawn(withdrawn);
   }
 
-  /** A row of a key was found and not loaded. */
-  synchronized void more(String key, int bucket, long id) {
-    Chain chain = chains.computeIfAbsent(key, each -> new Chain(each, bucket));
-    if (chain.blockedBy != id) {
-      chain.moreFrom(id);
+  /** Blocks a key, now or when it has come to the row; returns whether it is blocked by it. */
+  private boolean waits(Chain chain, long id, List<HeldRow> withdrawn) {
+    if (chain.blockedBy == id) {
+      return true;
+    }
+    boolean now = chain.isIdle() && !chain.isBlocked() && id < chain.moreFrom;
+    if (now) {
+      block(chain, id);
+    } else {
+      chain.readAgainFrom(id, withdrawn);
+      chain.waitsUntilIdle = true;
     }
     changed(chain);
+    return now;
+  }
+
+  /**
+   * A row of a key was found and not loaded.
+   *
+   * @return true if its key waits for that very row, which is to be looked at now
+   */
+  boolean more(String key, int bucket, long id) {
+    List<HeldRow> withdrawn = new ArrayList<>(0);
+    synchronized (this) {
+      Chain chain = chain(key, bucket);
+      if (chain.blockedBy == id) {
+        return true;
+      }
+      chain.readAgainFrom(id, withdrawn);
+      changed(chain);
+    }
+    out.withdrawn(withdrawn);
+    return false;
   }
 
   /** A row that was to be read again is not there any more; its key goes on. */
   synchronized void gone(long id) {
     Chain chain = blocked.get(id);
-    if (chain != null) {
+    if (chain != null) { // in which nothing waits
       unblock(chain);
-      chain.moreFrom(id);
+      chain.moreFrom = Math.min(chain.moreFrom, id);
       changed(chain);
     }
   }
 
   /**
-   * Tells whether a row that was found will be read with its key, so that it need not be looked at
-   * by itself.
+   * A row was read that is held already. If it is none of the chain's own, such as one from an
+   * earlier time as owner whose handler still runs, the key waits for it, once it comes to it.
+   *
+   * @return true if the row is to be looked at again
    */
-  synchronized boolean knowsOfMore(String key, long id) {
-    Chain chain = chains.get(key);
-    if (chain == null || chain.blockedBy == id) {
-      return false;
+  boolean isHeld(String key, int bucket, long id) {
+    List<HeldRow> withdrawn = new ArrayList<>(0);
+    boolean waits;
+    synchronized (this) {
+      Chain chain = chain(key, bucket);
+      waits = !chain.holds(id) && waits(chain, id, withdrawn);
     }
-    if (chain.isBlocked()) {
-      chain.moreFrom(id);
-      changed(chain);
-    }
-    return id >= chain.moreFrom;
-  }
-
-  /**
-   * Lets a key wait for a row that is held from an earlier time; false if it is one of the chain's
-   * own.
-   */
-  synchronized boolean waitsForStranger(String key, int bucket, long id) {
-    Chain chain = chains.get(key);
-    if (chain != null) {
-      return chain.blockedBy == id;
-    }
-    waits(key, bucket, id);
-    return true;
+    out.withdrawn(withdrawn);
+    return waits;
   }
 
   /**
@@ -297,6 +328,7 @@ final class KeyChains implements RowFollower {
       return false;
     }
     chain.moreFrom = ALL_READ;
+    chain.waitsUntilIdle = false;
     return true;
   }
 
@@ -308,8 +340,8 @@ final class KeyChains implements RowFollower {
   synchronized void endKey(String key, @Nullable Long from) {
     Chain chain = chains.get(key);
     if (chain != null) {
-      if (from != null) {
-        chain.moreFrom(from);
+      if (from != null) { // above all that wait
+        chain.moreFrom = Math.min(chain.moreFrom, from);
       }
       hungry.remove(chain); // to the end of those that are hungry
       changed(chain);
@@ -396,34 +428,33 @@ final class KeyChains implements RowFollower {
 
   /** Returns false if the row is none that its key is at. */
   private boolean blockedBy(String key, HeldRow row) {
-    List<HeldRow> others;
+    List<HeldRow> withdrawn = new ArrayList<>(0);
+    boolean blocks;
     synchronized (this) {
       Chain chain = chains.get(key);
       if (chain == null || closed) {
         return false;
       }
-      if (chain.running != row) {
-        if (chain.waiting.remove(row)) { // its lease was over before its turn
-          chain.moreFrom(row.id());
-          changed(chain);
-        }
-        return false;
+      blocks = chain.running == row;
+      if (blocks) {
+        chain.running = null;
+        block(chain, row.id());
+        withdraw(chain, withdrawn);
+      } else if (chain.waiting.remove(row)) { // its lease was over before its turn
+        chain.readAgainFrom(row.id(), withdrawn);
       }
-      chain.running = null;
-      block(chain, row.id());
-      others = withdrawn(chain);
       changed(chain);
     }
-    out.withdrawn(others);
-    return true;
+    out.withdrawn(withdrawn);
+    return blocks;
   }
 
   /** Takes the rows out that wait; they are read again. */
-  private static List<HeldRow> withdrawn(Chain chain) {
-    List<HeldRow> rows = new ArrayList<>(chain.waiting);
-    chain.waiting.clear();
-    rows.stream().mapToLong(HeldRow::id).min().ifPresent(chain::moreFrom);
-    return rows;
+  private static void withdraw(Chain chain, List<HeldRow> withdrawn) {
+    HeldRow first = chain.waiting.peekFirst();
+    if (first != null) {
+      chain.readAgainFrom(first.id(), withdrawn);
+    }
   }
 
   /** Forgets the keys of buckets that are another owner's. */
@@ -433,7 +464,7 @@ final class KeyChains implements RowFollower {
       for (Iterator<Chain> all = chains.values().iterator(); all.hasNext(); ) {
         Chain chain = all.next();
         if (buckets.contains(chain.bucket)) {
-          rows.addAll(withdrawn(chain));
+          withdraw(chain, rows);
           hungry.remove(chain);
           unwanted.remove(chain.key);
           if (chain.isBlocked()) {
@@ -451,7 +482,7 @@ final class KeyChains implements RowFollower {
     List<HeldRow> rows = new ArrayList<>();
     synchronized (this) {
       closed = true;
-      chains.values().forEach(chain -> rows.addAll(withdrawn(chain)));
+      chains.values().forEach(chain -> withdraw(chain, rows));
       hungry.clear();
     }
     out.withdrawn(rows);

@@ -29,6 +29,7 @@ import dev.outbox4j.spi.LookAhead;
 import dev.outbox4j.spi.ScanBound;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -380,7 +381,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
   }
 
   private Answer ask(ReadRequest request, long now) {
-    Set<Long> held = mayRepeat(request) ? held(new HashSet<>()) : Set.of();
+    Set<Long> held = mayRepeat(request) ? rowsHeld() : new HashSet<>();
     long[] sentAt = {now};
     Read read =
         shared
@@ -408,7 +409,8 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         || scans.values().stream().anyMatch(BucketScan::isFresh);
   }
 
-  private Set<Long> held(Set<Long> ids) {
+  private Set<Long> rowsHeld() {
+    Set<Long> ids = new HashSet<>();
     for (ClaimedBatch batch : shared.registry().batches()) {
       for (int i = 0; batch.queue().equals(queue) && i < batch.size(); i++) {
         HeldRow row = batch.at(i);
@@ -460,7 +462,6 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     private final Map<Integer, Integer> dueCounts = new TreeMap<>();
     private final Set<Integer> ended = new HashSet<>();
     private final Set<Long> missing = new HashSet<>();
-    private final Set<String> keysSeen = new HashSet<>();
 
     Taking(ReadRequest request, Read read, Set<Long> held, long sentAt) {
       this.request = request;
@@ -482,32 +483,18 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
 
     /** While no bucket can come or go. */
     private List<HeldRow> takeReadable(Map<Integer, Owned> readable) {
-      @Nullable KeyRange key = null;
-      boolean keyWanted = false;
-      int ofKey = 0;
-      long lastOfKey = 0;
+      takeKeys(readable); // first: what ranges give of these keys comes after it
       for (BucketStore.Row row : answer.read.rows()) {
         BucketScan scan = scans.get(row.bucket());
         boolean mine = isMine(scan, readable.get(row.bucket()));
         switch (row.part()) {
           case KEY -> {
-            String name = row.row().message().orderingKey();
-            if (key == null || !key.key().equals(name)) {
-              endKey(key, keyWanted, ofKey, lastOfKey);
-              key = range(name);
-              keyWanted = mine && key != null && chains.beginKey(key);
-              ofKey = 0;
-            }
-            ofKey++;
-            lastOfKey = id(row);
-            if (keyWanted) {
-              ofKey(row);
-            }
+            // taken
           }
           case ID -> {
             missing.remove(id(row));
             if (mine) {
-              single(row);
+              single(Objects.requireNonNull(scan), row);
             } else if (scan != null) {
               agenda.add(id(row), now + SECOND); // the lease is over, and may be renewed
             }
@@ -536,11 +523,32 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
           default -> throw new AssertionError(row.part());
         }
       }
-      endKey(key, keyWanted, ofKey, lastOfKey);
-      emptyKeys();
       endParts();
       missing.forEach(chains::gone);
       return hold();
+    }
+
+    /** Takes the rows of each key that was asked for; of some nothing may be left. */
+    private void takeKeys(Map<Integer, Owned> readable) {
+      Map<String, List<BucketStore.Row>> found = new HashMap<>();
+      for (BucketStore.Row row : answer.read.rows()) {
+        String key = row.row().message().orderingKey();
+        if (row.part() == BucketStore.Part.KEY && key != null) {
+          found.computeIfAbsent(key, each -> new ArrayList<>()).add(row);
+        }
+      }
+      for (KeyRange range : request.keys()) {
+        List<BucketStore.Row> ofKey = found.getOrDefault(range.key(), List.of());
+        boolean mine =
+            ofKey.stream()
+                .allMatch(row -> isMine(scans.get(row.bucket()), readable.get(row.bucket())));
+        if (mine && chains.beginKey(range)) {
+          ofKey.forEach(this::ofKey);
+          boolean full = ofKey.size() >= request.keyLimit();
+          chains.endKey(
+              range.key(), full ? Long.valueOf(id(ofKey.get(ofKey.size() - 1)) + 1) : null);
+        }
+      }
     }
 
     private boolean isMine(@Nullable BucketScan scan, @Nullable Owned readable) {
@@ -549,33 +557,6 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
 
     private long id(BucketStore.Row row) {
       return row.row().lease().id();
-    }
-
-    private @Nullable KeyRange range(@Nullable String key) {
-      for (KeyRange range : request.keys()) {
-        if (range.key().equals(key)) {
-          return range;
-        }
-      }
-      return null;
-    }
-
-    private void endKey(@Nullable KeyRange key, boolean wanted, int count, long last) {
-      if (key != null) {
-        keysSeen.add(key.key());
-        if (wanted) {
-          chains.endKey(key.key(), count >= request.keyLimit() ? Long.valueOf(last + 1) : null);
-        }
-      }
-    }
-
-    /** Of which nothing is left. */
-    private void emptyKeys() {
-      for (KeyRange key : request.keys()) {
-        if (!keysSeen.contains(key.key()) && chains.beginKey(key)) {
-          chains.endKey(key.key(), null);
-        }
-      }
     }
 
     private void endParts() {
@@ -631,7 +612,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       if (row.loaded()) {
         accept(row);
       } else if (row.due().isZero()) {
-        chains.more(Objects.requireNonNull(key), row.bucket(), id);
+        more(row);
       } else {
         later(row);
       }
@@ -641,14 +622,16 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       if (row.loaded()) {
         accept(row);
       } else if (row.due().isZero()) {
-        chains.more(
-            Objects.requireNonNull(row.row().message().orderingKey()), row.bucket(), id(row));
+        more(row);
       } else {
         later(row);
       }
     }
 
-    private void single(BucketStore.Row row) {
+    private void single(BucketScan scan, BucketStore.Row row) {
+      if (row.row().message().orderingKey() != null && id(row) > scan.place()) {
+        return; // its bucket came back meanwhile: it is read in its turn
+      }
       if (row.loaded()) {
         accept(row);
       } else if (row.due().isZero()) {
@@ -688,8 +671,17 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         return;
       }
       String key = row.row().message().orderingKey();
-      if (key == null || !chains.knowsOfMore(key, id(row))) {
-        answer.found++;
+      answer.found++;
+      if (key == null) {
+        agenda.add(id(row), now);
+      } else {
+        more(row); // read with what precedes it
+      }
+    }
+
+    private void more(BucketStore.Row row) {
+      String key = Objects.requireNonNull(row.row().message().orderingKey());
+      if (chains.more(key, row.bucket(), id(row))) {
         agenda.add(id(row), now);
       }
     }
@@ -697,8 +689,8 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     private void accept(BucketStore.Row row) {
       String key = row.row().message().orderingKey();
       if (held.contains(id(row))) {
-        if (key != null && chains.waitsForStranger(key, row.bucket(), id(row))) {
-          agenda.add(id(row), now + SECOND / 20); // of an earlier time as owner
+        if (key != null && chains.isHeld(key, row.bucket(), id(row))) {
+          agenda.add(id(row), now + SECOND / 20);
         } else if (key == null && row.part() == BucketStore.Part.ID) {
           agenda.add(id(row), now + SECOND / 20);
         }
@@ -721,9 +713,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
           new History(
               before.deliveries() + 1, before.attempts(), before.sinceFirstAttempt(), before.age());
       accepted.add(new ClaimedRow(lease, read.message(), history));
-      if (!held.isEmpty()) {
-        held.add(id(row));
-      }
+      held.add(id(row)); // it may come twice, by its id and with its bucket
     }
 
     private List<HeldRow> hold() {
@@ -756,15 +746,28 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       } catch (RuntimeException failure) {
         shared.health().failed(Operation.CLAIM, failure);
       }
+      Map<String, Long> failed = new HashMap<>(); // the first of each key
+      for (HeldRow row : toCount) {
+        String key = row.message().orderingKey();
+        if (key != null && !done.contains(row.id())) {
+          failed.merge(key, row.id(), Math::min);
+        }
+      }
       List<HeldRow> left = new ArrayList<>(taken.size());
       for (HeldRow row : taken) {
-        if (!bucketOf(row).counted() || done.contains(row.id())) {
+        String key = row.message().orderingKey();
+        boolean counted = !bucketOf(row).counted() || done.contains(row.id());
+        if (counted && (key == null || row.id() < failed.getOrDefault(key, Long.MAX_VALUE))) {
           left.add(row);
-        } else {
-          chains.unexpected(row.message().orderingKey(), row.id());
-          if (row.withdraw()) {
-            shared.registry().settle(row);
-          }
+          continue;
+        }
+        chains.unexpected(key, row.id());
+        if (counted) {
+          withdrawn(List.of(row));
+        } else if (row.withdraw()) {
+          shared.registry().settle(row);
+        }
+        if (key == null) {
           agenda.add(row.id(), clock.getAsLong() + SECOND);
         }
       }

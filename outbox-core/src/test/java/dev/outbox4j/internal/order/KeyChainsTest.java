@@ -96,6 +96,16 @@ class KeyChainsTest {
     return true;
   }
 
+  private HeldRow row(long id) {
+    for (ClaimedBatch batch : registry.batches()) {
+      HeldRow row = batch.at(0);
+      if (row != null && row.id() == id) {
+        return row;
+      }
+    }
+    throw new AssertionError(id);
+  }
+
   private List<Long> readyIds() {
     return ready.stream().map(HeldRow::id).toList();
   }
@@ -146,7 +156,7 @@ class KeyChainsTest {
     take("a", 3);
     end(begin(0), new Settlement.Retry(Duration.ofNanos(50), "failed"));
     assertThat(again).containsExactly(1L, 150L);
-    assertThat(withdrawn).containsExactly(2L, 3L);
+    assertThat(withdrawn).containsExactlyInAnyOrder(2L, 3L);
     assertThat(registry.rows()).isZero();
     assertThat(take("a", 4)).isFalse();
     assertThat(more()).as("nothing is read while it waits").isEmpty();
@@ -253,6 +263,93 @@ class KeyChainsTest {
   }
 
   @Test
+  void aKeyWaitsForARowOfAnEarlierTimeAsOwnerAndDoesNotPassItBy() {
+    take("a", 1);
+    assertThat(chains.isHeld("a", 1, 1)).as("one of its own").isFalse();
+    assertThat(chains.isHeld("a", 1, 2)).as("while it has rows before it").isFalse();
+    assertThat(take("a", 3)).isFalse();
+    assertThat(more()).isEmpty();
+    end(begin(0), Settlement.Ack.INSTANCE);
+    KeyRange range = more().get(0);
+    assertThat(range).isEqualTo(new KeyRange("a", 1, FAR));
+    assertThat(chains.beginKey(range)).isTrue();
+    assertThat(chains.isHeld("a", 1, 2)).as("now it waits for it").isTrue();
+    assertThat(take("a", 3)).isFalse();
+    chains.endKey("a", null);
+    assertThat(more()).isEmpty();
+    chains.gone(2);
+    assertThat(more()).containsExactly(new KeyRange("a", 1, FAR));
+  }
+
+  @Test
+  void aRowThatIsExpectedWhenTheOneBeforeItFailsIsNotHeld() {
+    take("a", 1);
+    BucketStore.Row read = read("a", 2);
+    assertThat(chains.expect(read)).isTrue();
+    HeldRow second = held(read);
+    end(begin(0), new Settlement.Retry(Duration.ofNanos(50), "failed"));
+    chains.admit(second);
+    assertThat(withdrawn).containsExactly(2L);
+    assertThat(take("a", 1)).isTrue();
+    end(begin(1), Settlement.Ack.INSTANCE);
+    assertThat(readyIds()).containsExactly(1L, 1L);
+    assertThat(more()).containsExactly(new KeyRange("a", 1, FAR));
+  }
+
+  @Test
+  void aRowThatIsNotDueIsNotWaitedForWhileOneBeforeItIsExpected() {
+    BucketStore.Row read = read("a", 1);
+    assertThat(chains.expect(read)).isTrue();
+    chains.waits("a", 1, 2);
+    chains.admit(held(read));
+    assertThat(readyIds()).containsExactly(1L);
+    assertThat(more()).as("nothing to read until the key comes to it").isEmpty();
+    end(begin(0), Settlement.Ack.INSTANCE);
+    assertThat(more()).containsExactly(new KeyRange("a", 1, FAR));
+  }
+
+  @Test
+  void whatWaitsBehindARowThatIsFoundLateIsReadAgainWithIt() {
+    take("a", 1);
+    take("a", 3);
+    assertThat(chains.more("a", 1, 2)).isFalse();
+    assertThat(withdrawn).containsExactly(3L);
+    end(begin(0), Settlement.Ack.INSTANCE);
+    assertThat(readyIds()).containsExactly(1L);
+    assertThat(more()).containsExactly(new KeyRange("a", 1, FAR));
+  }
+
+  @Test
+  void whatWaitsBehindARowWhoseLeaseIsOverIsReadAgainWithIt() {
+    take("a", 1);
+    take("a", 2);
+    take("a", 3);
+    HeldRow second = row(2);
+    assertThat(second.withdraw()).isTrue();
+    registry.settle(second);
+    assertThat(withdrawn).containsExactly(3L);
+    end(begin(0), Settlement.Ack.INSTANCE);
+    assertThat(readyIds()).containsExactly(1L);
+    assertThat(more()).containsExactly(new KeyRange("a", 1, FAR));
+  }
+
+  @Test
+  void theRowThatItsKeyWaitsForIsLookedAtIfItIsFound() {
+    take("a", 1);
+    end(begin(0), new Settlement.Retry(Duration.ofNanos(50), "failed"));
+    assertThat(chains.more("a", 1, 1)).isTrue();
+    assertThat(chains.more("a", 1, 2)).isFalse();
+  }
+
+  /** One key of many rows, and all that can happen to it in any order. */
+  @Test
+  void noRowIsBegunBeforeThoseThatPrecedeItAreDone() {
+    for (int seed = 0; seed < 3_000; seed++) {
+      new OneKey(seed).run();
+    }
+  }
+
+  @Test
   void manyKeysThatWaitAreToo() {
     chains.waits("a", 1, 1);
     assertThat(chains.isFull()).isFalse();
@@ -269,7 +366,7 @@ class KeyChainsTest {
     take("a", 3);
     HeldRow running = begin(0);
     chains.close();
-    assertThat(withdrawn).containsExactly(2L, 3L);
+    assertThat(withdrawn).containsExactlyInAnyOrder(2L, 3L);
     end(running, Settlement.Ack.INSTANCE);
     assertThat(readyIds()).containsExactly(1L);
   }

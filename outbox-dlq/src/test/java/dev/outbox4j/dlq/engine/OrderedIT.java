@@ -289,7 +289,7 @@ class OrderedIT {
     Thread publisher =
         new Thread(
             () -> {
-              for (int number = 0; publishing.get() || number < 100; number++) {
+              for (int number = 0; publishing.get() || number < 20; number++) {
                 int of = number;
                 engine.inTransaction(
                     IntStream.range(0, 10).mapToObj(key -> message(queue, "k" + key, of)).toList());
@@ -302,7 +302,9 @@ class OrderedIT {
     first.stop();
     await().until(() -> bucketsOf("second") == 64);
     publishing.set(false);
-    await().until(() -> !publisher.isAlive() && engine.rows(queue) == 0);
+    await()
+        .atMost(Duration.ofMinutes(1))
+        .until(() -> !publisher.isAlive() && engine.rows(queue) == 0);
     for (int key = 0; key < 10; key++) {
       assertThat(handled.get("k" + key)).isEqualTo(numbers(sent.size()));
     }
@@ -474,6 +476,17 @@ class OrderedIT {
       assertThat(handled.get("k" + key)).isEqualTo(numbers(20));
     }
     assertThat(engine.events.retried).isEmpty();
+  }
+
+  @Test
+  void theSchemaIsValidWithOrderedQueues() {
+    assertThat(
+            PostgresOutbox.on(engine.pool, database.table())
+                .validator()
+                .deadLetters("outbox_dlq")
+                .validateSchema()
+                .faults())
+        .isEmpty();
   }
 
   @Test

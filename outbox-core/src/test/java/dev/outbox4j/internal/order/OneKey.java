@@ -1,0 +1,302 @@
+package dev.outbox4j.internal.order;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.outbox4j.Payload;
+import dev.outbox4j.internal.state.ClaimedBatch;
+import dev.outbox4j.internal.state.HeldRow;
+import dev.outbox4j.internal.state.HeldRows;
+import dev.outbox4j.internal.state.Lease;
+import dev.outbox4j.internal.state.Settlement;
+import dev.outbox4j.spi.BucketLease;
+import dev.outbox4j.spi.BucketStore;
+import dev.outbox4j.spi.BucketStore.KeyRange;
+import dev.outbox4j.spi.ClaimedRow;
+import dev.outbox4j.spi.History;
+import dev.outbox4j.spi.LeaseRef;
+import dev.outbox4j.spi.StoredMessage;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.NavigableMap;
+import java.util.Objects;
+import java.util.Random;
+import java.util.Set;
+import java.util.TreeMap;
+
+/**
+ * A table with the rows of one key, who reads it as a lane does, and handlers that end as chance
+ * has it; a seed says how.
+ */
+final class OneKey implements KeyChains.Out {
+  private static final String KEY = "k";
+  private static final long ROWS = 40;
+  private static final int KEY_LIMIT = 4;
+
+  private final int seed;
+  private final Random random;
+  private final HeldRows registry = new HeldRows();
+  private final KeyChains chains = new KeyChains(KEY_LIMIT, 10, this, () -> 0);
+
+  /** For each row that is left whether it is due. */
+  private final NavigableMap<Long, Boolean> due = new TreeMap<>();
+
+  /** Rows that were published with a delay: until they have failed nobody waits for them. */
+  private final Set<Long> delayed = new HashSet<>();
+
+  private final Set<Long> handled = new HashSet<>();
+  private final Deque<HeldRow> ready = new ArrayDeque<>();
+  private final List<HeldRow> running = new ArrayList<>();
+  private final Set<Long> agenda = new HashSet<>();
+  private long place;
+  private boolean ending;
+
+  OneKey(int seed) {
+    this.seed = seed;
+    this.random = new Random(seed);
+    for (long id = 1; id <= ROWS; id++) {
+      due.put(id, true);
+      if (random.nextInt(20) == 0) {
+        due.put(id, false);
+        delayed.add(id);
+      }
+    }
+  }
+
+  void run() {
+    for (int i = 0; i < 600; i++) {
+      step();
+    }
+    ending = true;
+    for (int i = 0; i < 2_000 && !(due.isEmpty() && agenda.isEmpty()); i++) {
+      step();
+    }
+    assertThat(due).as("rows left, with seed %d", seed).isEmpty();
+    assertThat(chains.blocked()).isZero();
+    assertThat(registry.rows()).isZero();
+  }
+
+  private void step() {
+    switch (random.nextInt(8)) {
+      case 0, 1, 2 -> read();
+      case 3, 4, 5 -> handle();
+      case 6 -> fallDue();
+      default -> disturb();
+    }
+  }
+
+  private void fallDue() {
+    due.replaceAll((id, before) -> before || ending || random.nextInt(3) == 0);
+  }
+
+  private void disturb() {
+    if (ending) {
+      return;
+    }
+    switch (random.nextInt(4)) {
+      case 0 -> { // the bucket goes and comes
+        chains.drop(Set.of(1));
+        withdrawWaiting();
+        place = 0;
+      }
+      case 1 -> place = 0; // the lease was over for a while
+      case 2 -> withdrawWaiting();
+      default -> { // a walk finds a row that nobody holds
+        List<Long> left = due.keySet().stream().filter(id -> id <= place && !isHeld(id)).toList();
+        if (!left.isEmpty()) {
+          long id = left.get(random.nextInt(left.size()));
+          found(id);
+        }
+      }
+    }
+  }
+
+  private void found(long id) {
+    if (Boolean.FALSE.equals(due.get(id))) {
+      notDue(id);
+    } else if (chains.more(KEY, 1, id)) {
+      agenda.add(id);
+    }
+  }
+
+  private void withdrawWaiting() {
+    List<HeldRow> waiting = new ArrayList<>();
+    for (ClaimedBatch batch : registry.batches()) {
+      HeldRow row = batch.at(0);
+      if (row != null && row.state() == HeldRow.State.WAITING) {
+        waiting.add(row);
+      }
+    }
+    withdrawn(waiting);
+  }
+
+  private boolean isHeld(long id) {
+    return heldIds().contains(id);
+  }
+
+  private Set<Long> heldIds() {
+    Set<Long> ids = new HashSet<>();
+    for (ClaimedBatch batch : registry.batches()) {
+      HeldRow row = batch.at(0);
+      if (row != null) {
+        ids.add(row.id());
+      }
+    }
+    return ids;
+  }
+
+  /** Reads as a lane does: keys, then single rows, then onward. */
+  private void read() {
+    List<KeyRange> keys = chains.hungry(1, bucket -> place);
+    List<Long> ids = List.copyOf(agenda);
+    Set<Long> held = heldIds();
+    NavigableMap<Long, Boolean> snapshot = new TreeMap<>(due);
+    agenda.clear();
+    between();
+    Deque<BucketStore.Row> expected = new ArrayDeque<>();
+    for (KeyRange range : keys) {
+      if (chains.beginKey(range)) {
+        List<Long> page = page(snapshot, range.above(), range.upTo());
+        page.forEach(id -> take(id, snapshot, held, expected));
+        chains.endKey(KEY, page.size() < KEY_LIMIT ? null : page.get(KEY_LIMIT - 1) + 1);
+      }
+    }
+    for (long id : ids) {
+      if (snapshot.containsKey(id) && id <= place) { // else it is read in its turn
+        take(id, snapshot, held, expected);
+      }
+    }
+    for (long id : page(snapshot, place, ROWS)) {
+      take(id, snapshot, held, expected);
+      place = id;
+    }
+    for (long id : ids) {
+      if (!snapshot.containsKey(id)) {
+        chains.gone(id);
+      }
+    }
+    List<HeldRow> taken = expected.stream().map(this::hold).toList();
+    for (HeldRow row : taken) {
+      between();
+      if (!ending && random.nextInt(30) == 0) { // it was not counted
+        chains.unexpected(KEY, row.id());
+        if (row.withdraw()) {
+          registry.settle(row);
+        }
+      } else {
+        chains.admit(row);
+      }
+    }
+  }
+
+  private List<Long> page(NavigableMap<Long, Boolean> snapshot, long above, long upTo) {
+    return snapshot.tailMap(above, false).keySet().stream()
+        .filter(id -> id <= upTo)
+        .limit(KEY_LIMIT)
+        .toList();
+  }
+
+  private void take(
+      long id, Map<Long, Boolean> snapshot, Set<Long> held, Deque<BucketStore.Row> expected) {
+    if (Boolean.FALSE.equals(snapshot.get(id))) {
+      notDue(id);
+    } else if (held.contains(id)) {
+      if (chains.isHeld(KEY, 1, id)) {
+        agenda.add(id);
+      }
+    } else if (chains.expect(row(id))) {
+      held.add(id);
+      expected.add(row(id));
+    }
+  }
+
+  private void notDue(long id) {
+    if (handled.contains(id)) {
+      chains.waits(KEY, 1, id);
+    }
+    agenda.add(id);
+  }
+
+  /** What other threads do meanwhile. */
+  private void between() {
+    for (int i = random.nextInt(3); i > 0; i--) {
+      handle();
+    }
+  }
+
+  private void handle() {
+    HeldRow next = ready.poll();
+    if (next != null && next.take()) {
+      long id = next.id();
+      Set<Long> before = new HashSet<>(due.headMap(id).keySet());
+      before.removeIf(each -> delayed.contains(each) && !handled.contains(each));
+      running.forEach(each -> before.remove(each.id())); // of an earlier time as owner
+      if (running.isEmpty()) {
+        assertThat(before).as("what precedes %d, with seed %d", id, seed).isEmpty();
+      }
+      running.add(next);
+      return;
+    }
+    if (running.isEmpty()) {
+      return;
+    }
+    HeldRow row = running.remove(random.nextInt(running.size()));
+    handled.add(row.id());
+    switch (ending ? 0 : random.nextInt(4)) {
+      case 0, 1 -> {
+        due.remove(row.id());
+        row.decide(Settlement.Ack.INSTANCE);
+      }
+      case 2 -> {
+        due.replace(row.id(), false);
+        row.decide(new Settlement.Retry(Duration.ofNanos(1), "failed"));
+      }
+      default -> row.lose();
+    }
+    registry.settle(row);
+  }
+
+  private static BucketStore.Row row(long id) {
+    ClaimedRow row =
+        new ClaimedRow(
+            new LeaseRef("orders", id, 0, new BucketLease(1, 1, false)),
+            new StoredMessage(
+                "t", KEY, null, Payload.of(new byte[1]), Map.of(), Instant.EPOCH, Instant.EPOCH),
+            new History(1, 0, Duration.ZERO, Duration.ZERO));
+    return new BucketStore.Row(BucketStore.Part.RANGE, 1, row, true, Duration.ZERO, false);
+  }
+
+  private HeldRow hold(BucketStore.Row read) {
+    ClaimedBatch batch =
+        new ClaimedBatch("orders", List.of(read.row()), 0, new Lease(0, ROWS), chains);
+    registry.add(batch);
+    return Objects.requireNonNull(batch.at(0));
+  }
+
+  @Override
+  public void ready(HeldRow row) {
+    ready.add(row);
+  }
+
+  @Override
+  public void withdrawn(List<HeldRow> rows) {
+    for (HeldRow row : rows) {
+      if (row.withdraw()) {
+        registry.settle(row);
+      }
+    }
+  }
+
+  @Override
+  public void again(HeldRow row, long at) {
+    agenda.add(row.id());
+  }
+
+  @Override
+  public void hungry() {}
+}
