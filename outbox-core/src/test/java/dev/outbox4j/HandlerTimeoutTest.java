@@ -98,7 +98,7 @@ class HandlerTimeoutTest {
                   CompletableFuture<Void> stage = new CompletableFuture<>();
                   int run = runs.incrementAndGet();
                   if (run == 1) {
-                    stage.whenComplete((value, thrown) -> awaitQuietly(never));
+                    var unused = stage.whenComplete((value, thrown) -> awaitQuietly(never));
                   } else if (run > 2) {
                     stage.complete(null);
                   }
