@@ -1,14 +1,18 @@
 package dev.outbox4j.migrations;
 
+import dev.outbox4j.OutboxException;
 import dev.outbox4j.internal.schema.Names;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.sql.Connection;
+import java.sql.SQLException;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import javax.sql.DataSource;
 import org.flywaydb.core.Flyway;
 import org.flywaydb.core.api.configuration.FluentConfiguration;
 import org.flywaydb.database.postgresql.PostgreSQLConfigurationExtension;
@@ -101,7 +105,24 @@ record Scripts(String folder, List<String> files) {
   }
 
   static int migrate(FluentConfiguration configured) {
+    requirePostgres(configured.getDataSource());
     Flyway flyway = configured.load();
     return flyway.migrate().migrationsExecuted;
+  }
+
+  /** Before Flyway shows pages of SQL that another database does not understand. */
+  private static void requirePostgres(DataSource dataSource) {
+    String product;
+    try (Connection connection = dataSource.getConnection()) {
+      product = connection.getMetaData().getDatabaseProductName();
+    } catch (SQLException noAnswer) {
+      return; // Flyway says why, and tries as often as it is told
+    }
+    if (!product.equals("PostgreSQL")) {
+      throw new OutboxException(
+          "The outbox needs PostgreSQL, and the data source connects to "
+              + product
+              + "; give it one that connects to PostgreSQL, also in tests");
+    }
   }
 }

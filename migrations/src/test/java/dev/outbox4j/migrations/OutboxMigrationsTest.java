@@ -1,12 +1,18 @@
 package dev.outbox4j.migrations;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import dev.outbox4j.OutboxException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.ResultSet;
+import java.sql.SQLException;
 import java.util.List;
 import java.util.stream.Stream;
+import org.h2.jdbcx.JdbcDataSource;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -35,7 +41,8 @@ class OutboxMigrationsTest {
 
   @Test
   void printsEveryMigrationThereIs() throws Exception {
-    for (Scripts line : List.of(Scripts.OUTBOX, Scripts.DEAD_LETTERS, Scripts.INBOX)) {
+    for (Scripts line :
+        List.of(Scripts.OUTBOX, Scripts.DEAD_LETTERS, Scripts.INBOX, Scripts.ORDERED)) {
       Path folder = Path.of("src/main/resources/dev/outbox4j/migrations", line.folder());
       try (Stream<Path> files = Files.list(folder)) {
         assertThat(files.map(file -> file.getFileName().toString()))
@@ -153,5 +160,21 @@ class OutboxMigrationsTest {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> OutboxMigrations.standard().grantsSql(role, "s", "o"))
         .withMessageContaining("publisher role");
+  }
+
+  @Test
+  void refusesAnotherDatabaseBeforeItIsToldAnything() throws SQLException {
+    JdbcDataSource other = new JdbcDataSource();
+    other.setURL("jdbc:h2:mem:refused;DB_CLOSE_DELAY=-1");
+
+    assertThatExceptionOfType(OutboxException.class)
+        .isThrownBy(() -> OutboxMigrations.standard().migrate(other))
+        .withMessage(
+            "The outbox needs PostgreSQL, and the data source connects to H2; give it one that"
+                + " connects to PostgreSQL, also in tests");
+    try (Connection connection = other.getConnection();
+        ResultSet tables = connection.getMetaData().getTables(null, "PUBLIC", "%", null)) {
+      assertThat(tables.next()).as("a table").isFalse();
+    }
   }
 }

@@ -42,7 +42,11 @@ final class OutboxLifecycle
 
   @Override
   public void afterSingletonsInstantiated() {
-    subscribers = grouped(factory.create());
+    List<OutboxSubscriber> all = factory.create();
+    subscribers = grouped(all);
+    if (all.isEmpty()) {
+      log.info("No @OutboxHandler was found: this service publishes, and handles no messages");
+    }
   }
 
   private static OutboxSubscribers grouped(List<OutboxSubscriber> all) {

@@ -3,6 +3,8 @@ package dev.outbox4j.spring;
 import dev.outbox4j.postgres.SchemaValidator;
 import java.util.function.Supplier;
 import javax.sql.DataSource;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import org.springframework.beans.factory.InitializingBean;
 
 /**
@@ -10,6 +12,8 @@ import org.springframework.beans.factory.InitializingBean;
  * Runs after the service's own migrations, with a history of its own.
  */
 final class OutboxSchemaInitializer implements InitializingBean {
+  private static final Logger log = LoggerFactory.getLogger(OutboxSchemaInitializer.class);
+
   private final OutboxProperties properties;
   private final Supplier<DataSource> owner;
   private final SchemaValidator validator;
@@ -30,7 +34,13 @@ final class OutboxSchemaInitializer implements InitializingBean {
   @Override
   public void afterPropertiesSet() {
     if (properties.migrate()) {
-      Tables.migrations(properties).migrate(owner.get());
+      int applied = Tables.migrations(properties).migrate(owner.get());
+      if (applied > 0) {
+        log.info(
+            "Applied {} migration(s) to the outbox {} and its dead letters",
+            applied,
+            Tables.outbox(properties));
+      }
     }
     if (properties.validate()) {
       validator.validateSchema().requireValid();

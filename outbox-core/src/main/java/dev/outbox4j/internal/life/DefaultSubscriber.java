@@ -95,12 +95,13 @@ public final class DefaultSubscriber implements OutboxSubscriber {
             });
     if (begun) {
       log.info(
-          "[{}] started as {}: queues {}, {} workers, lease {}, listener {}",
+          "[{}] started as {}: queues {}, {} workers, lease {}, handler timeout {}, listener {}",
           name(),
           owner,
           settings.queues(),
           settings.work().workers(),
           settings.claiming().lease(),
+          settings.work().handlerTimeout() == null ? "none" : settings.work().handlerTimeout(),
           settings.source() == null ? "none" : "on " + settings.store().channel());
     }
   }

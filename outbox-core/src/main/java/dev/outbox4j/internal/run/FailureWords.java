@@ -13,7 +13,16 @@ import org.jspecify.annotations.Nullable;
  */
 final class FailureWords {
   private static final int MOST_BYTES = 500;
-  private static final List<String> OURS = List.of("dev.outbox4j.internal.", "dev.outbox4j.codec.");
+
+  /**
+   * Where the library refuses something in words of its own, also under a handler that publishes.
+   */
+  private static final List<String> OURS =
+      List.of(
+          "dev.outbox4j.internal.",
+          "dev.outbox4j.codec.",
+          "dev.outbox4j.postgres.",
+          "dev.outbox4j.spring.");
 
   private final boolean withMessages;
 
@@ -58,7 +67,7 @@ final class FailureWords {
   }
 
   private String message(Throwable failure) {
-    if (!withMessages) {
+    if (!withMessages && !isOurs(failure)) {
       return "";
     }
     String message = failure.getMessage();

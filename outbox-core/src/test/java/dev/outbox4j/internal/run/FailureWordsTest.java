@@ -62,6 +62,18 @@ class FailureWordsTest {
   }
 
   @Test
+  void tellsWhatTheLibraryRefusedToTheHandler() {
+    Exception refused = new OutboxException("publish() runs outside a transaction");
+    refused = thrownBy("dev.outbox4j.spring.OutboxTemplate", refused);
+    assertThat(words.of(refused)).isEqualTo("publish() runs outside a transaction");
+    assertThat(words.of(thrownBy("shop.Shipping", new IllegalStateException("secret", refused))))
+        .isEqualTo(
+            "java.lang.IllegalStateException at shop.Shipping.ship:31, caused by"
+                + " dev.outbox4j.OutboxException (publish() runs outside a transaction)"
+                + " at dev.outbox4j.spring.OutboxTemplate.ship:31");
+  }
+
+  @Test
   void bearsFailuresThatCannotBeAsked() {
     Exception unreadable =
         new IllegalStateException() {
