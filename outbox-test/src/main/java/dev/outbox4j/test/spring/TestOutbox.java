@@ -73,6 +73,26 @@ public final class TestOutbox {
   }
 
   /**
+   * Lets time pass for the messages that are in the outbox: their instants are moved back, so that
+   * retries and delayed messages fall due without a wait. Dead letters, the clock of the server and
+   * those of the service stay as they are.
+   *
+   * <p>A policy with jitter waits up to that share longer, so advance by more than its delay.
+   *
+   * @param time how much; more than zero
+   * @throws IllegalArgumentException if it is not more than zero
+   * @throws IllegalStateException if the calling thread is in a transaction
+   */
+  public void advance(Duration time) {
+    if (time.isZero() || time.isNegative()) {
+      throw new IllegalArgumentException(
+          "Time passes by %s; it must be more than zero".formatted(time));
+    }
+    requireNoTransaction("its messages stay as they are");
+    TestTables.of(beans).advance(time);
+  }
+
+  /**
    * Waits until nothing of the queues is due, while subscribers handle it that were started with
    * the context. What is due later is left, also what failed and waits for a retry; {@link
    * #awaitEmpty} leaves nothing.

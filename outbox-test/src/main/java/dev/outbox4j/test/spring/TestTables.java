@@ -6,6 +6,7 @@ import dev.outbox4j.spring.OutboxProperties;
 import dev.outbox4j.test.internal.kit.TestDatabase;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -76,5 +77,20 @@ record TestTables(
                 Long.class,
                 queue);
     return Objects.requireNonNull(due);
+  }
+
+  /** Moves the instants of all rows back. */
+  void advance(Duration time) {
+    new JdbcTemplate(store.dataSource())
+        .update(
+            """
+            update %s o
+            set available_at = o.available_at - i.passed, created_at = o.created_at - i.passed,
+              first_attempt_at = o.first_attempt_at - i.passed,
+              last_attempt_at = o.last_attempt_at - i.passed
+            from (select make_interval(secs => ?) as passed) i
+            """
+                .formatted(Names.qualified(properties.schema(), properties.table())),
+            time.toNanos() / 1e9);
   }
 }

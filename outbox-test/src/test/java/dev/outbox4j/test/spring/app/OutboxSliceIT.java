@@ -7,6 +7,7 @@ import dev.outbox4j.FailureReason;
 import dev.outbox4j.test.Drained;
 import dev.outbox4j.test.spring.OutboxTest;
 import dev.outbox4j.test.spring.TestOutbox;
+import java.time.Duration;
 import java.util.List;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.BeforeEach;
@@ -56,12 +57,31 @@ class OutboxSliceIT {
     mail.post("a");
     assertThat(outbox.drain("mail")).isEqualTo(new Drained(1, List.of(failure), 1, 0));
     outbox.assertThatOutbox().hasNoDeadLetters("mail");
-    jdbc.update("update outbox set available_at = clock_timestamp()");
+    outbox.advance(Duration.ofMinutes(30));
+    assertThat(outbox.drain("mail").runs()).as("runs before it is due").isZero();
+    outbox.advance(Duration.ofHours(1)); // more than the jitter makes of it
     assertThat(outbox.drain("mail")).isEqualTo(new Drained(1, List.of(failure), 0, 1));
     outbox
         .assertThatOutbox()
         .isEmpty("mail")
         .hasDeadLetter("mail", "letter", FailureReason.RETRY_TERMINAL);
+  }
+
+  @Test
+  void timeThatPassesMovesAllInstantsOfAMessage() {
+    mail.failWith(new IllegalStateException("closed"));
+    mail.post("a");
+    outbox.drain("mail");
+    outbox.advance(Duration.ofHours(2));
+    assertThat(
+            jdbc.queryForObject(
+                "select least(clock_timestamp() - created_at, clock_timestamp() - first_attempt_at,"
+                    + " clock_timestamp() - last_attempt_at) >= interval '2 hours' from outbox",
+                Boolean.class))
+        .isTrue();
+    assertThatThrownBy(() -> outbox.advance(Duration.ZERO))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("PT0S");
   }
 
   @Test
