@@ -53,10 +53,20 @@ final class Grants {
   }
 
   private void write(String what, Grant.Role role, String to) {
+    write(what, Grant.of(role), to);
+  }
+
+  /** Beyond what a subscriber needs. */
+  Grants orderedSubscriber(String role) {
+    write("subscribes to ordered queues", Grant.ofOrderedSubscriber(), to("subscriber role", role));
+    return this;
+  }
+
+  private void write(String what, List<Grant> grants, String to) {
     sql.append("-- ").append(what).append('\n');
     List<String> schemas = new ArrayList<>();
     for (Place place : Place.values()) {
-      List<Grant> wanted = Grant.of(role).stream().filter(each -> each.place() == place).toList();
+      List<Grant> wanted = grants.stream().filter(each -> each.place() == place).toList();
       if (!wanted.isEmpty()) {
         String of = place == Place.DEAD_LETTERS ? deadLetters.schema() : schema;
         if (!schemas.contains(of)) {
@@ -73,6 +83,8 @@ final class Grants {
       case OUTBOX -> qualified(schema, table);
       case SLEEPERS -> qualified(schema, Names.sleepers(table));
       case DEAD_LETTERS -> qualified(deadLetters.schema(), deadLetters.table());
+      case BUCKETS -> qualified(schema, Names.buckets(table));
+      case BUCKET_OWNERS -> qualified(schema, Names.bucketOwners(table));
     };
   }
 

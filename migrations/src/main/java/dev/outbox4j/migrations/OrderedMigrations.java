@@ -161,9 +161,9 @@ public final class OrderedMigrations {
    * @throws IllegalArgumentException if the name is blank, has control characters or is too long
    */
   public String grantsSql(String subscriberRole) {
-    String to = Grants.to("subscriber role", subscriberRole);
-    return "grant select, update on %s%s;\ngrant select, insert, update, delete on %s%s;\n"
-        .formatted(qualified(Names.buckets(outbox)), to, qualified(Names.bucketOwners(outbox)), to);
+    return new Grants(schema, outbox, DeadLetterMigrations.of(schema, Names.deadLetters(outbox)))
+        .orderedSubscriber(subscriberRole)
+        .toString();
   }
 
   private List<Index> indexes(String queue) {

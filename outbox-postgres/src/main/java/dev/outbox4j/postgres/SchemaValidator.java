@@ -5,6 +5,7 @@ import dev.outbox4j.postgres.internal.schema.SchemaInspection;
 import dev.outbox4j.postgres.internal.schema.SchemaQuestion;
 import java.time.Duration;
 import java.util.EnumSet;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
@@ -72,6 +73,21 @@ public final class SchemaValidator {
     OutboxTable.requireIdentifier("dead-letter schema name", schema);
     Names.requireDeadLetters("dead-letter table name", table);
     return new SchemaValidator(dataSource, question.withDeadLetters(schema, table));
+  }
+
+  /**
+   * Includes what ordered queues need: the two tables of buckets, and for each queue its buckets
+   * and its three indexes, which are recognised by their names. With {@link #checkGrants} the
+   * grants on these tables are included, too. Replaces the queues named before.
+   *
+   * @param first a queue whose subscribers are built with {@code ordered()}
+   * @param more others
+   * @return the validator
+   */
+  public SchemaValidator orderedQueues(String first, String... more) {
+    Set<String> queues = new HashSet<>(List.of(more));
+    queues.add(Objects.requireNonNull(first, "first"));
+    return new SchemaValidator(dataSource, question.withOrderedQueues(queues));
   }
 
   /**

@@ -12,6 +12,7 @@ import dev.outbox4j.internal.schema.Column;
 import dev.outbox4j.internal.schema.Layout;
 import dev.outbox4j.internal.schema.Place;
 import dev.outbox4j.migrations.DeadLetterMigrations;
+import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
@@ -70,12 +71,15 @@ class MigrationsIT {
 
   @Test
   void createsTheColumnsOfTheListInItsOrder() {
+    OrderedMigrations.of("public", "outbox", "columns").migrate(database.plain());
     for (Place place : Place.values()) {
       String table =
           switch (place) {
             case OUTBOX -> "outbox";
             case SLEEPERS -> "outbox_sleepers";
             case DEAD_LETTERS -> "outbox_dlq";
+            case BUCKETS -> "outbox_buckets";
+            case BUCKET_OWNERS -> "outbox_bucket_owners";
           };
       assertThat(
               database.list(

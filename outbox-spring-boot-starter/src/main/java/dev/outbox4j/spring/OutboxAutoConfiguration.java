@@ -92,11 +92,16 @@ public final class OutboxAutoConfiguration {
   @Bean
   @ConditionalOnMissingBean
   SchemaValidator outboxSchemaValidator(OutboxProperties properties, PostgresOutbox outbox) {
+    SchemaValidator validator = outbox.validator();
+    if (!properties.orderedQueues().isEmpty()) {
+      String[] queues = properties.orderedQueues().toArray(String[]::new);
+      validator = validator.orderedQueues(queues[0], queues);
+    }
     if (properties.deleteTerminalFailures()) {
-      return outbox.validator();
+      return validator;
     }
     DeadLetterMigrations deadLetters = Tables.migrations(properties).deadLetters();
-    return outbox.validator().deadLetters(deadLetters.schema(), deadLetters.table());
+    return validator.deadLetters(deadLetters.schema(), deadLetters.table());
   }
 
   @Bean

@@ -4,6 +4,7 @@ import dev.outbox4j.AckMode;
 import dev.outbox4j.postgres.NotifyMode;
 import java.time.Duration;
 import java.util.Map;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.ConfigurationProperties;
 import org.springframework.boot.context.properties.bind.DefaultValue;
@@ -25,8 +26,10 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  *     is down with one
  * @param autoStart whether subscribers start with the service; without it the service only
  *     publishes, and its handlers are checked but get no message
- * @param allowUnhandledQueues whether {@code queues} may have settings of queues that no method
- *     handles, as in tests that bring some of the handlers only
+ * @param allowUnhandledQueues whether {@code queues} and {@code orderedQueues} may name queues that
+ *     no method handles, as in tests that bring some of the handlers only
+ * @param orderedQueues queues whose messages of one ordering key are handled one at a time and in
+ *     the order of their publishing; the migrations make what they need
  * @param notifyMode when publishing notifies subscribers; NEVER for transactions that are prepared
  *     for a two-phase commit
  * @param networkTimeout how long a statement of a subscriber may take until its connection is given
@@ -49,6 +52,7 @@ public record OutboxProperties(
     @DefaultValue("true") boolean validate,
     @DefaultValue("true") boolean autoStart,
     @DefaultValue("false") boolean allowUnhandledQueues,
+    @DefaultValue Set<String> orderedQueues,
     @DefaultValue("auto") NotifyMode notifyMode,
     @Nullable Duration networkTimeout,
     @DefaultValue Listen listen,

@@ -34,7 +34,11 @@ final class OutboxSchemaInitializer implements InitializingBean {
   @Override
   public void afterPropertiesSet() {
     if (properties.migrate()) {
-      int applied = Tables.migrations(properties).migrate(owner.get());
+      DataSource of = owner.get();
+      int applied = Tables.migrations(properties).migrate(of);
+      if (!properties.orderedQueues().isEmpty()) {
+        applied += Tables.orderedMigrations(properties).migrate(of);
+      }
       if (applied > 0) {
         log.info(
             "Applied {} migration(s) to the outbox {} and its dead letters",

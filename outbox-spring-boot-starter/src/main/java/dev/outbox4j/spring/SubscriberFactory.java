@@ -53,13 +53,8 @@ final class SubscriberFactory {
    */
   List<OutboxSubscriber> create() {
     Map<String, List<HandlerMethod>> methods = HandlerMethods.of(beans);
-    Set<String> unheard = new TreeSet<>(properties.queues().keySet());
-    unheard.removeAll(methods.keySet());
-    if (!unheard.isEmpty() && !properties.allowUnhandledQueues()) {
-      throw new OutboxException(
-          "outbox4j.queues has settings for %s, and no @OutboxHandler handles that queue (handled are %s); correct the name, or drop the settings"
-              .formatted(unheard, methods.keySet()));
-    }
+    requireHandled("outbox4j.queues has settings for", properties.queues().keySet(), methods);
+    requireHandled("outbox4j.ordered-queues names", properties.orderedQueues(), methods);
     List<OutboxSubscriber> subscribers = new ArrayList<>();
     methods.forEach((queue, handlers) -> subscribers.add(create(queue, handlers)));
     for (String name : beans.getBeanNamesForType(OutboxSubscriber.class)) { // without the parents'
@@ -68,6 +63,17 @@ final class SubscriberFactory {
       }
     }
     return List.copyOf(subscribers);
+  }
+
+  private void requireHandled(
+      String where, Set<String> queues, Map<String, List<HandlerMethod>> methods) {
+    Set<String> unheard = new TreeSet<>(queues);
+    unheard.removeAll(methods.keySet());
+    if (!unheard.isEmpty() && !properties.allowUnhandledQueues()) {
+      throw new OutboxException(
+          "%s %s, and no @OutboxHandler handles that queue (handled are %s); correct the name, or drop it"
+              .formatted(where, unheard, methods.keySet()));
+    }
   }
 
   private OutboxSubscriber create(String queue, List<HandlerMethod> handlers) {
@@ -113,6 +119,9 @@ final class SubscriberFactory {
       builder.deleteTerminalFailures();
     } else {
       builder.deadLetters(deadLetters());
+    }
+    if (properties.orderedQueues().contains(queue)) {
+      builder.ordered();
     }
     codec.ifAvailable(builder::codec);
     observers.orderedStream().forEach(builder::events);

@@ -2,6 +2,7 @@ package dev.outbox4j.spring;
 
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.migrations.DeadLetterMigrations;
+import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.OutboxTable;
 import java.util.Objects;
@@ -34,6 +35,22 @@ final class Tables {
             standard.deadLetters(
                 Objects.requireNonNullElse(properties.deadLetterSchema(), beside.schema()),
                 Objects.requireNonNullElse(properties.deadLetterTable(), beside.table())));
+  }
+
+  /**
+   * Returns the migrations of the ordered queues, of which there must be one.
+   *
+   * @throws dev.outbox4j.OutboxException if a name is not allowed
+   */
+  static OrderedMigrations orderedMigrations(OutboxProperties properties) {
+    standard(properties);
+    return Setting.of(
+        "outbox4j.ordered-queues",
+        () ->
+            OrderedMigrations.of(
+                properties.schema(),
+                properties.table(),
+                properties.orderedQueues().toArray(String[]::new)));
   }
 
   /**

@@ -10,6 +10,7 @@ import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.codec.jackson2.Jackson2Codec;
 import dev.outbox4j.codec.jackson3.Jackson3Codec;
 import dev.outbox4j.metrics.MicrometerMetrics;
+import dev.outbox4j.postgres.SchemaValidator;
 import dev.outbox4j.postgres.metrics.OutboxDepthMetrics;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
@@ -209,6 +210,35 @@ class OutboxAutoConfigurationIT extends StarterFixture {
         "outbox4j.queues has settings for [ordres], and no @OutboxHandler handles that queue"
             + " (handled are [mail, orders])",
         "outbox4j.queues.ordres.workers=2");
+  }
+
+  @Test
+  void keepsTheOrderOfQueuesThatAreToBeOrdered() {
+    shop()
+        .withPropertyValues("outbox4j.ordered-queues=orders")
+        .run(
+            context -> {
+              for (int i = 0; i < 20; i++) {
+                publish(
+                    context,
+                    placed(new Placed("o-" + i, Instant.EPOCH)).orderingKey("same customer"));
+              }
+              for (int i = 0; i < 20; i++) {
+                assertThat(context.getBean(Shop.class).next())
+                    .isEqualTo(new Placed("o-" + i, Instant.EPOCH));
+              }
+              assertThat(rows("outbox_buckets where queue = 'orders' and owner is not null"))
+                  .isEqualTo(64);
+              assertThat(context.getBean(SchemaValidator.class).validateSchema())
+                  .hasToString("valid");
+            });
+  }
+
+  @Test
+  void refusesToStartWithAnOrderedQueueThatNothingHandles() {
+    refusesToStart(
+        "outbox4j.ordered-queues names [ordres], and no @OutboxHandler handles that queue",
+        "outbox4j.ordered-queues=ordres");
   }
 
   @Test

@@ -28,7 +28,7 @@ public record Grant(Place place, String privilege, List<String> columns) {
     columns = List.copyOf(columns);
   }
 
-  /** Returns what a role needs on the three tables, grouped by table. */
+  /** Returns what a role needs where no queue is ordered, grouped by table. */
   public static List<Grant> of(Role role) {
     return switch (role) {
       case PUBLISHER ->
@@ -60,6 +60,17 @@ public record Grant(Place place, String privilege, List<String> columns) {
               on(Place.DEAD_LETTERS, "update", Use.OPERATOR_UPDATES),
               whole(Place.DEAD_LETTERS, "delete"));
     };
+  }
+
+  /** Returns what a subscriber of ordered queues needs beyond that, grouped by table. */
+  public static List<Grant> ofOrderedSubscriber() {
+    return List.of(
+        whole(Place.BUCKETS, "select"),
+        whole(Place.BUCKETS, "update"),
+        whole(Place.BUCKET_OWNERS, "select"),
+        whole(Place.BUCKET_OWNERS, "insert"),
+        whole(Place.BUCKET_OWNERS, "update"),
+        whole(Place.BUCKET_OWNERS, "delete"));
   }
 
   private static Grant whole(Place place, String privilege) {

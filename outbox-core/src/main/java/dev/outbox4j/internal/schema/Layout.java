@@ -142,6 +142,43 @@ public record Layout(
           true,
           List.of());
 
+  private static final List<Setting> OF_BUCKETS =
+      List.of(
+          new Setting("fillfactor", "50"),
+          new Setting("autovacuum_vacuum_scale_factor", "0"),
+          new Setting("autovacuum_vacuum_threshold", "1000"));
+
+  private static final Layout BUCKETS =
+      new Layout(
+          "table of the buckets of ordered queues",
+          1,
+          List.of(
+              Column.required("queue", "text").inByteOrder(),
+              Column.required("bucket", "bigint"),
+              Column.optional("owner", "text").inByteOrder().used(OFTEN_WRITTEN),
+              Column.required("epoch", "bigint").defaulting("0").used(OFTEN_WRITTEN),
+              Column.required("counted_up_to", "bigint").defaulting("0").used(OFTEN_WRITTEN),
+              Column.required("seen_up_to", "bigint").defaulting("0").used(OFTEN_WRITTEN)),
+          List.of(Index.primaryKey("queue", "bucket")),
+          "whoever takes a bucket or gives it up writes it",
+          true,
+          OF_BUCKETS);
+
+  private static final Layout BUCKET_OWNERS =
+      new Layout(
+          "table of the owners of buckets",
+          1,
+          List.of(
+              Column.required("queue", "text").inByteOrder(),
+              Column.required("owner", "text").inByteOrder(),
+              Column.required("lease_until", TIMESTAMP).used(OFTEN_WRITTEN),
+              Column.required("read_up_to", "bigint").defaulting("0").used(OFTEN_WRITTEN),
+              Column.required("seen_up_to", "bigint").defaulting("0").used(OFTEN_WRITTEN)),
+          List.of(Index.primaryKey("queue", "owner")),
+          "each owner writes it once a second",
+          true,
+          OF_BUCKETS);
+
   /** Copies the lists. */
   public Layout {
     columns = List.copyOf(columns);
@@ -155,6 +192,8 @@ public record Layout(
       case OUTBOX -> OUTBOX;
       case SLEEPERS -> SLEEPERS;
       case DEAD_LETTERS -> DEAD_LETTERS;
+      case BUCKETS -> BUCKETS;
+      case BUCKET_OWNERS -> BUCKET_OWNERS;
     };
   }
 

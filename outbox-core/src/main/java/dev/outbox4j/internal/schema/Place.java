@@ -1,11 +1,15 @@
 package dev.outbox4j.internal.schema;
 
-/** One of the three tables. */
+/** One of the tables. */
 public enum Place {
   /** The messages. */
   OUTBOX,
   /** The sleeping subscribers. */
   SLEEPERS,
   /** The dead letters. */
-  DEAD_LETTERS
+  DEAD_LETTERS,
+  /** The buckets of ordered queues. */
+  BUCKETS,
+  /** The owners of buckets. */
+  BUCKET_OWNERS
 }

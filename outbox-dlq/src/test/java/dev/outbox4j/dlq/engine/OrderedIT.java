@@ -484,6 +484,9 @@ class OrderedIT {
             PostgresOutbox.on(engine.pool, database.table())
                 .validator()
                 .deadLetters("outbox_dlq")
+                .orderedQueues(queue)
+                .checkStorage()
+                .checkGrants()
                 .validateSchema()
                 .faults())
         .isEmpty();

@@ -327,6 +327,33 @@ final class Catalog {
     }
   }
 
+  /** How many buckets each queue has; null if the role may not look. */
+  @Nullable Map<String, Long> buckets(Relation buckets, Collection<String> queues)
+      throws SQLException {
+    try (PreparedStatement statement =
+        prepare("select pg_catalog.has_table_privilege(?::bigint::oid, 'select')")) {
+      statement.setLong(1, buckets.oid());
+      try (ResultSet row = statement.executeQuery()) {
+        if (!row.next() || !row.getBoolean(1)) {
+          return null;
+        }
+      }
+    }
+    try (PreparedStatement statement =
+        prepare(
+            "select queue, count(*) from %s where queue = any(?) group by queue"
+                .formatted(buckets.name().sql()))) {
+      statement.setArray(1, texts(queues));
+      Map<String, Long> counts = new HashMap<>();
+      try (ResultSet rows = statement.executeQuery()) {
+        while (rows.next()) {
+          counts.put(rows.getString(1), rows.getLong(2));
+        }
+      }
+      return counts;
+    }
+  }
+
   PreparedStatement prepare(String sql) throws SQLException {
     PreparedStatement statement = connection.prepareStatement(sql);
     statement.setQueryTimeout(timeoutSeconds);

@@ -2,6 +2,7 @@ package dev.outbox4j.postgres.internal.schema;
 
 import dev.outbox4j.internal.schema.Grant;
 import dev.outbox4j.internal.schema.Layout;
+import dev.outbox4j.internal.schema.Names;
 import dev.outbox4j.internal.schema.Place;
 import dev.outbox4j.postgres.OutboxRole;
 import dev.outbox4j.postgres.SchemaFault;
@@ -14,7 +15,7 @@ import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
+import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
@@ -57,6 +58,11 @@ public final class SchemaInspection {
     if (deadLetters != null) {
       names.put(Place.DEAD_LETTERS, deadLetters);
     }
+    if (!question.orderedQueues().isEmpty()) {
+      String outbox = question.table().name();
+      names.put(Place.BUCKETS, question.beside(Names.buckets(outbox)));
+      names.put(Place.BUCKET_OWNERS, question.beside(Names.bucketOwners(outbox)));
+    }
     Relations relations =
         catalog.relations(names.values().stream().map(TableName::name).distinct().toList());
     Live.Session session = relations.session();
@@ -84,25 +90,23 @@ public final class SchemaInspection {
       }
     }
     if (!question.roles().isEmpty() && !tables.isEmpty()) {
-      new GrantComparison(catalog, session.user(), faults)
-          .compare(grants(question.roles()), tables);
+      new GrantComparison(catalog, session.user(), faults).compare(grants(), tables);
     }
   }
 
-  private static List<Grant> grants(Set<OutboxRole> roles) {
-    return roles.stream()
-        .sorted()
-        .flatMap(
-            role ->
-                Grant.of(
-                    switch (role) {
-                      case PUBLISHER -> Grant.Role.PUBLISHER;
-                      case SUBSCRIBER -> Grant.Role.SUBSCRIBER;
-                      case OPERATOR -> Grant.Role.OPERATOR;
-                    })
-                    .stream())
-        .distinct()
-        .toList();
+  private List<Grant> grants() {
+    return question.roles().stream().sorted().flatMap(this::grantsOf).distinct().toList();
+  }
+
+  private Stream<Grant> grantsOf(OutboxRole role) {
+    return switch (role) {
+      case PUBLISHER -> Grant.of(Grant.Role.PUBLISHER).stream();
+      case SUBSCRIBER ->
+          Stream.concat(
+              Grant.of(Grant.Role.SUBSCRIBER).stream(), // on tables that were found
+              Grant.ofOrderedSubscriber().stream());
+      case OPERATOR -> Grant.of(Grant.Role.OPERATOR).stream();
+    };
   }
 
   private void compareTables(Map<Place, Relation> tables) throws SQLException {
@@ -122,6 +126,12 @@ public final class SchemaInspection {
           new StorageComparison(Layout.of(place), faults)
               .compare(storage.getOrDefault(table.oid(), List.of()));
         });
+    Relation outbox = tables.get(Place.OUTBOX);
+    Relation buckets = tables.get(Place.BUCKETS);
+    if (outbox != null && buckets != null) {
+      new OrderedComparison(catalog, faults)
+          .compare(question.orderedQueues(), outbox, indexes, buckets);
+    }
   }
 
   private @Nullable Relation find(Layout expected, TableName name, Relations relations) {

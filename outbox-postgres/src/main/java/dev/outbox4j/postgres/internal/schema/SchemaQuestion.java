@@ -10,6 +10,7 @@ import org.jspecify.annotations.Nullable;
 public record SchemaQuestion(
     OutboxTable table,
     @Nullable TableName deadLetters,
+    Set<String> orderedQueues,
     boolean storage,
     boolean function,
     Set<OutboxRole> roles,
@@ -18,44 +19,63 @@ public record SchemaQuestion(
 
   /** Copies the sets. */
   public SchemaQuestion {
+    orderedQueues = Set.copyOf(orderedQueues);
     roles = Set.copyOf(roles);
     accepted = Set.copyOf(accepted);
   }
 
   /** Asks for the table and its sleepers only. */
   public static SchemaQuestion about(OutboxTable table, Duration timeout) {
-    return new SchemaQuestion(table, null, false, false, Set.of(), Set.of(), timeout);
+    return new SchemaQuestion(table, null, Set.of(), false, false, Set.of(), Set.of(), timeout);
   }
 
   /** Adds the dead letters. */
   public SchemaQuestion withDeadLetters(@Nullable String schema, String name) {
     return new SchemaQuestion(
-        table, new TableName(schema, name), storage, function, roles, accepted, timeout);
+        table,
+        new TableName(schema, name),
+        orderedQueues,
+        storage,
+        function,
+        roles,
+        accepted,
+        timeout);
+  }
+
+  /** Sets the queues that are to be ordered. */
+  public SchemaQuestion withOrderedQueues(Set<String> queues) {
+    return new SchemaQuestion(
+        table, deadLetters, queues, storage, function, roles, accepted, timeout);
   }
 
   /** Adds the storage settings. */
   public SchemaQuestion withStorage() {
-    return new SchemaQuestion(table, deadLetters, true, function, roles, accepted, timeout);
+    return new SchemaQuestion(
+        table, deadLetters, orderedQueues, true, function, roles, accepted, timeout);
   }
 
   /** Adds the publishing function. */
   public SchemaQuestion withFunction() {
-    return new SchemaQuestion(table, deadLetters, storage, true, roles, accepted, timeout);
+    return new SchemaQuestion(
+        table, deadLetters, orderedQueues, storage, true, roles, accepted, timeout);
   }
 
   /** Sets the roles whose grants are wanted. */
   public SchemaQuestion withRoles(Set<OutboxRole> roles) {
-    return new SchemaQuestion(table, deadLetters, storage, function, roles, accepted, timeout);
+    return new SchemaQuestion(
+        table, deadLetters, orderedQueues, storage, function, roles, accepted, timeout);
   }
 
   /** Sets the names of triggers, rules and constraints that are meant to be there. */
   public SchemaQuestion withAccepted(Set<String> accepted) {
-    return new SchemaQuestion(table, deadLetters, storage, function, roles, accepted, timeout);
+    return new SchemaQuestion(
+        table, deadLetters, orderedQueues, storage, function, roles, accepted, timeout);
   }
 
   /** Sets the wait for one statement. */
   public SchemaQuestion withTimeout(Duration timeout) {
-    return new SchemaQuestion(table, deadLetters, storage, function, roles, accepted, timeout);
+    return new SchemaQuestion(
+        table, deadLetters, orderedQueues, storage, function, roles, accepted, timeout);
   }
 
   TableName outbox() {
@@ -63,6 +83,10 @@ public record SchemaQuestion(
   }
 
   TableName sleepers() {
-    return new TableName(table.schema().orElse(null), table.sleepersTable());
+    return beside(table.sleepersTable());
+  }
+
+  TableName beside(String name) {
+    return new TableName(table.schema().orElse(null), name);
   }
 }
