@@ -21,6 +21,7 @@ import java.util.Optional;
  * @param stuckFor how long all workers have been busy with the same messages, so that no other can
  *     begin; zero while a worker is free. Handlers that take long do it as well as ones that hang
  * @param deadLettersWaiting terminal failures that the dead-letter table has not taken yet
+ * @param order what is known of ordered queues, if the subscriber was built with {@code ordered()}
  */
 public record SubscriberHealth(
     String subscriber,
@@ -34,7 +35,8 @@ public record SubscriberHealth(
     int running,
     Optional<InFlight> oldest,
     Duration stuckFor,
-    int deadLettersWaiting) {
+    int deadLettersWaiting,
+    Optional<Order> order) {
 
   /**
    * A message that is in flight.
@@ -45,6 +47,14 @@ public record SubscriberHealth(
    * @param age how long ago it was claimed
    */
   public record InFlight(String queue, long id, Optional<String> type, Duration age) {}
+
+  /**
+   * The share of a subscriber in its ordered queues.
+   *
+   * @param buckets how many buckets it owns
+   * @param blockedKeys how many ordering keys wait for a message that is to be handled again
+   */
+  public record Order(int buckets, int blockedKeys) {}
 
   /** The state of the LISTEN connection. */
   public enum Listener {

@@ -111,7 +111,14 @@ enum Meters {
       Kind.GAUGE,
       "outbox.dlq.waiting",
       Tag.SUBSCRIBER_ONLY,
-      "Terminal failures that the dead-letter table has not taken yet");
+      "Terminal failures that the dead-letter table has not taken yet"),
+  ORDER_BUCKETS(
+      Kind.GAUGE, "outbox.order.buckets", Tag.SUBSCRIBER_ONLY, "Buckets of ordered queues owned"),
+  ORDER_BLOCKED_KEYS(
+      Kind.GAUGE,
+      "outbox.order.blocked.keys",
+      Tag.SUBSCRIBER_ONLY,
+      "Ordering keys that wait for a message which is to be handled again");
 
   /** What a meter measures with. */
   enum Kind {

@@ -3,6 +3,7 @@ package dev.outbox4j.metrics;
 import dev.outbox4j.SubscriberEvents.Phase;
 import dev.outbox4j.SubscriberEvents.Setup;
 import dev.outbox4j.SubscriberHealth;
+import dev.outbox4j.SubscriberHealth.Order;
 import dev.outbox4j.SubscriberState;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.DistributionSummary;
@@ -107,6 +108,10 @@ final class SubscriberMeters {
       registerGauges();
     }
     registerGauges(setup);
+    if (health.get().order().isPresent() && !registrar.hasGauge(Meters.ORDER_BUCKETS)) {
+      registrar.gauge(Meters.ORDER_BUCKETS, () -> sumOfOrder(Order::buckets), name);
+      registrar.gauge(Meters.ORDER_BLOCKED_KEYS, () -> sumOfOrder(Order::blockedKeys), name);
+    }
   }
 
   /**
@@ -186,6 +191,10 @@ final class SubscriberMeters {
 
   private long sum(ToLongFunction<SubscriberHealth> value) {
     return alive().mapToLong(value).sum();
+  }
+
+  private long sumOfOrder(ToLongFunction<Order> value) {
+    return alive().flatMap(health -> health.order().stream()).mapToLong(value).sum();
   }
 
   private long oldestNanos() {

@@ -28,7 +28,8 @@ final class Events {
         3,
         Optional.of(new InFlight("s", 1, Optional.empty(), Duration.ofMillis(1500))),
         Duration.ofMillis(250),
-        2);
+        2,
+        Optional.of(new SubscriberHealth.Order(12, 4)));
   }
 
   static SubscriberHealth running() {

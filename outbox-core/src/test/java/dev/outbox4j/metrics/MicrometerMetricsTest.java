@@ -119,6 +119,8 @@ class MicrometerMetricsTest {
     assertThat(gauge("outbox.inflight")).isEqualTo(7);
     assertThat(gauge("outbox.running")).isEqualTo(3);
     assertThat(gauge("outbox.dlq.waiting")).isEqualTo(2);
+    assertThat(gauge("outbox.order.buckets")).isEqualTo(12);
+    assertThat(gauge("outbox.order.blocked.keys")).isEqualTo(4);
     assertThat(gauge("outbox.inflight.oldest")).isEqualTo(1.5, within(1e-9));
     assertThat(gauge("outbox.stuck")).isEqualTo(0.25, within(1e-9));
     assertThat(gauge("outbox.listener.up")).isEqualTo(1);
@@ -141,7 +143,8 @@ class MicrometerMetricsTest {
             0,
             Optional.empty(),
             Duration.ZERO,
-            0));
+            0,
+            Optional.empty()));
     assertThat(gauge("outbox.healthy")).isEqualTo(1);
   }
 

@@ -74,6 +74,13 @@ public final class OutboxStatusCheck {
     details.put("running", health.running());
     details.put("stuckFor", health.stuckFor().toString());
     details.put("deadLettersWaiting", health.deadLettersWaiting());
+    health
+        .order()
+        .ifPresent(
+            order -> {
+              details.put("buckets", order.buckets());
+              details.put("blockedKeys", order.blockedKeys());
+            });
     health.lastClaimAt().ifPresent(at -> details.put("lastClaimAt", at.toString()));
     health.lastFailureAt().ifPresent(at -> details.put("lastFailureAt", at.toString()));
     health.lastFailure().ifPresent(text -> details.put("lastFailure", text));

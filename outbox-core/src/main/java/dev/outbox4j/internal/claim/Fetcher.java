@@ -1,6 +1,7 @@
 package dev.outbox4j.internal.claim;
 
 import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.internal.Loop;
 import dev.outbox4j.internal.OneLine;
 import dev.outbox4j.internal.run.Rows;
@@ -21,6 +22,7 @@ import dev.outbox4j.spi.OutboxStore;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
@@ -370,6 +372,11 @@ public final class Fetcher implements RowSource {
   }
 
   /** Each row has a lease of its own, and nothing is left but those. */
+  @Override
+  public Optional<SubscriberHealth.Order> order() {
+    return Optional.empty();
+  }
+
   @Override
   public void release() {}
 

@@ -1,7 +1,9 @@
 package dev.outbox4j.internal.claim;
 
+import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.internal.state.HeldRow;
 import java.util.List;
+import java.util.Optional;
 
 /** Brings rows in, on a loop of its own. Thread-safe. */
 public interface RowSource {
@@ -16,6 +18,9 @@ public interface RowSource {
 
   /** Gives rows back that no worker has begun. */
   void giveBack(List<HeldRow> rows);
+
+  /** Returns its share in ordered queues, if it reads such. */
+  Optional<SubscriberHealth.Order> order();
 
   /** Lets go of what it keeps for itself, once no more is to be written. */
   void release();

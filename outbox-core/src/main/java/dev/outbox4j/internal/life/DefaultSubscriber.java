@@ -155,6 +155,9 @@ public final class DefaultSubscriber implements OutboxSubscriber {
         0,
         Optional.empty(),
         Duration.ZERO,
-        0);
+        0,
+        settings.buckets() == null
+            ? Optional.empty()
+            : Optional.of(new SubscriberHealth.Order(0, 0)));
   }
 }

@@ -203,7 +203,8 @@ public final class Engine implements Lifecycle.Run {
         pool.running(),
         oldest(),
         stuck.stuckFor(System.nanoTime()),
-        completer.deadLettersWaiting());
+        completer.deadLettersWaiting(),
+        fetcher.order());
   }
 
   private Optional<SubscriberHealth.InFlight> oldest() {

@@ -251,6 +251,11 @@ final class BucketLeases implements Renewable {
     joined = true;
   }
 
+  /** Returns how many buckets are owned, those that are being given up included. */
+  synchronized int owned() {
+    return owned.size();
+  }
+
   /** Returns the buckets to read from; none once the lease is over. */
   synchronized Map<Integer, Owned> readable() {
     if (ended || clock.getAsLong() - lease.expiresAt() >= 0) {

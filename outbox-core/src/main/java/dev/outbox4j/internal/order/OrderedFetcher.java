@@ -1,5 +1,6 @@
 package dev.outbox4j.internal.order;
 
+import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.internal.Loop;
 import dev.outbox4j.internal.claim.ListenState;
 import dev.outbox4j.internal.claim.RowSource;
@@ -14,6 +15,7 @@ import dev.outbox4j.spi.BucketStore;
 import dev.outbox4j.spi.OutboxStore;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
 import org.slf4j.Logger;
@@ -119,6 +121,14 @@ public final class OrderedFetcher implements RowSource {
         shared.registry().settle(row);
       }
     }
+  }
+
+  @Override
+  public Optional<SubscriberHealth.Order> order() {
+    return Optional.of(
+        new SubscriberHealth.Order(
+            lanes.stream().mapToInt(lane -> lane.leases().owned()).sum(),
+            lanes.stream().mapToInt(OrderedLane::blockedKeys).sum()));
   }
 
   @Override

@@ -803,6 +803,10 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     }
   }
 
+  int blockedKeys() {
+    return chains.blocked();
+  }
+
   /** Lets no more rows through; those that wait are withdrawn. */
   void close() {
     chains.close();

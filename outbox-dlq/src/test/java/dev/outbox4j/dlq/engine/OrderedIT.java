@@ -10,6 +10,7 @@ import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Outcome;
 import dev.outbox4j.RetryPolicy;
+import dev.outbox4j.SubscriberHealth.Order;
 import dev.outbox4j.SubscriberState;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.migrations.OrderedMigrations;
@@ -165,24 +166,27 @@ class OrderedIT {
   @Test
   void aRetriedMessageIsTheNextOfItsKeyWhenItIsDue() {
     AtomicBoolean rescheduled = new AtomicBoolean();
-    engine.start(
-        subscriber("s")
-            .on(
-                "t",
-                String.class,
-                (text, delivery) -> {
-                  if (text.equals("0") && delivery.attempt() == 1) {
-                    return Outcome.retryAfter(Duration.ofSeconds(3));
-                  }
-                  if (text.equals("5") && rescheduled.compareAndSet(false, true)) {
-                    return Outcome.reschedule(Duration.ofMillis(300));
-                  }
-                  handle(text, delivery);
-                  return Outcome.ack();
-                }));
+    OutboxSubscriber subscriber =
+        engine.start(
+            subscriber("s")
+                .on(
+                    "t",
+                    String.class,
+                    (text, delivery) -> {
+                      if (text.equals("0") && delivery.attempt() == 1) {
+                        return Outcome.retryAfter(Duration.ofSeconds(3));
+                      }
+                      if (text.equals("5") && rescheduled.compareAndSet(false, true)) {
+                        return Outcome.reschedule(Duration.ofMillis(300));
+                      }
+                      handle(text, delivery);
+                      return Outcome.ack();
+                    }));
     publish("a", 0, 10);
+    await().until(() -> subscriber.health().order().equals(Optional.of(new Order(64, 1))));
     await().until(() -> engine.rows(queue) == 0);
     assertThat(handled.get("a")).isEqualTo(numbers(10));
+    assertThat(subscriber.health().order()).contains(new Order(64, 0));
   }
 
   @Test
