@@ -3,6 +3,7 @@ package dev.outbox4j.examples.chaos;
 import dev.outbox4j.examples.chaos.Duplicates.Reason;
 import dev.outbox4j.examples.chaos.Tally.Count;
 import dev.outbox4j.examples.chaos.Watch.Since;
+import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -86,6 +87,7 @@ public final class Chaos {
         Pooler pooler = pooler(directory, network.port())) {
       report.figure("postgresql", server.version());
       OutboxMigrations.standard().migrate(server.direct());
+      OrderedMigrations.of("public", "outbox", Subscriber.ORDERED_QUEUE).migrate(server.direct());
       LedgerSchema schema = new LedgerSchema(server.direct(), LEASE);
       schema.create();
       Ledger ledger = new Ledger(server.direct());
@@ -319,6 +321,15 @@ public final class Chaos {
     report.mustBeZero(
         "quiet_messages_late", ledger.quietMessagesLate(Ledger.LATE.plus(options.slack())));
     report.mustBeZero("misdated", ledger.misdated(Subscriber.RETRY_DELAY));
+    long inOrder = ledger.handledInOrder();
+    report.figure("handled_in_order", inOrder);
+    if (inOrder == 0) {
+      report.breach("no message of the ordered queue was handled");
+    }
+    report.mustBeZero("overtaken", ledger.overtaken());
+    report.mustBeZero("beside_one_of_their_key", ledger.besideOneOfTheirKey());
+    report.figure("repeated_in_order", ledger.repeatedInOrder());
+    report.mustBeZero("unexplained_repeats_in_order", ledger.repeatedInOrderUnexplained());
     Duplicates duplicates = ledger.duplicates();
     report.figure("duplicates", duplicates.all());
     report.figure("duplicates_after_kill", duplicates.count(Reason.KILL));

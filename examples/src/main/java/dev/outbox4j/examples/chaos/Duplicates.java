@@ -38,7 +38,8 @@ final class Duplicates {
         select no, outbox_id, token, row_token, owner, lease_until, at,
           lead(token) over w as next_token, lead(at) over w as next_at,
           coalesce(began, at) as began, lead(coalesce(began, at)) over w as next_began
-        from handled where no in (select no from handled group by no having count(*) > 1)
+        from handled
+        where not in_order and no in (select no from handled group by no having count(*) > 1)
         window w as (partition by no order by token, at)
       ), pairs as (
         select r.*, t.token is not null as reported,

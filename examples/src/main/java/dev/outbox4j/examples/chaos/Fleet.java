@@ -243,9 +243,10 @@ final class Fleet {
   Map<String, Integer> sessionLimits() {
     Map<String, Integer> limits = new HashMap<>();
     for (int slot = 0; slot < SUBSCRIBERS; slot++) {
-      limits.put(listener(slot), 2);
+      limits.put(listener(slot), 3);
       limits.put(subscribers[slot].name(), Subscriber.POOL);
       limits.put(subscribers[slot].name() + "-effects", Subscriber.WORKERS);
+      limits.put(Subscriber.ordered(subscribers[slot].name()), Subscriber.POOL);
       limits.put(Subscriber.quiet(subscribers[slot].name()), Subscriber.QUIET_CONNECTIONS);
     }
     for (Worker publisher : publishers) {
@@ -257,7 +258,7 @@ final class Fleet {
 
   /** A pattern of the application names that go through the pooler; empty if there is none. */
   String pooledNames() {
-    return routes.pooler() == 0 ? "" : "^(s|publisher-)[13579][.][0-9]+$";
+    return routes.pooler() == 0 ? "" : "^(s|publisher-)[13579][.][0-9]+o?$";
   }
 
   /** Subscribers that ended although nobody stopped or killed them. */

@@ -63,6 +63,14 @@ final class Ledger {
       "(select original_id, failure_reason from outbox_dlq"
           + " union all select original_id, failure_reason from dead_letters_kept)";
 
+  private static final String FIRST_EFFECTS =
+      """
+      with firsts as (
+        select c.key, c.outbox_id, min(h.nth) as nth
+        from committed c join handled h using (no)
+        where h.in_order and c.ordered and c.key is not null group by c.key, c.outbox_id)
+      """;
+
   /** Well above what a notification takes on a busy machine, well below the wait for a poll. */
   static final Duration LATE = Duration.ofMillis(1_500);
 
@@ -279,6 +287,57 @@ final class Ledger {
             select from episodes e where e.fault <> 'calm' and e.began <= h.at and c.due_at <= e.ended
               + case when e.fault = 'kill-subscriber' then interval '25 s' else '0' end)""",
         late.toMillis() / 1e3);
+  }
+
+  /** Messages of the ordered queue that have an effect. */
+  long handledInOrder() throws SQLException {
+    return Database.number(direct, "select count(distinct no) from handled where in_order");
+  }
+
+  /**
+   * Messages that a later one of their key has overtaken: whose first effect came before theirs.
+   * Each key is one publisher's, which writes one transaction after the other to it.
+   */
+  long overtaken() throws SQLException {
+    return Database.number(
+        direct,
+        FIRST_EFFECTS
+            + "select count(*) from (select nth < max(nth) over (partition by key order by outbox_id)"
+            + " as overtaken from firsts) x where overtaken");
+  }
+
+  /** Pairs of messages of a key that were handled at the same time, though no fault was done. */
+  long besideOneOfTheirKey() throws SQLException {
+    return Database.number(
+        direct,
+        """
+        select count(*) from (
+          select h.no, h.began, h.at, lag(h.no) over w as before, lag(h.at) over w as before_at
+          from handled h join committed c using (no)
+          where h.in_order and c.key is not null
+          window w as (partition by c.key order by h.nth)) x
+        where no <> before and began < before_at and not exists (
+          select from episodes e
+          where e.fault <> 'calm' and e.began <= x.at and e.ended >= x.began - interval '20 s')""");
+  }
+
+  /** Second effects of messages of the ordered queue. */
+  long repeatedInOrder() throws SQLException {
+    return Database.number(
+        direct, "select count(*) - count(distinct no) from handled where in_order");
+  }
+
+  /** Those for which no fault was done, and no failure was reported, since the first effect. */
+  long repeatedInOrderUnexplained() throws SQLException {
+    return Database.number(
+        direct,
+        """
+        select count(*) from (
+          select no, outbox_id, token, at, began, lead(at) over w as next_at
+          from handled where in_order window w as (partition by no order by nth)) x
+        where next_at is not null
+          and not exists (
+            select from faults f where f.hit_from <= x.next_at and f.hit_to >= x.began)""");
   }
 
   Duplicates duplicates() throws SQLException {

@@ -26,12 +26,16 @@ final class LedgerSchema {
 
   private static final List<String> TABLES =
       List.of(
+          // ordered says that the message has no delay, so that the order of its key is its own
           "create table committed (no bigint primary key, kind text not null,"
-              + " outbox_id bigint not null, due_at timestamptz not null)",
+              + " outbox_id bigint not null, due_at timestamptz not null, key text,"
+              + " ordered boolean not null default false)",
           // lease and token of the row, as the server had them when the effect was written
           "create table handled (no bigint not null, outbox_id bigint not null, token bigint not null,"
               + " row_token bigint, owner text not null, lease_until timestamptz,"
-              + " at timestamptz not null default true_now(), began timestamptz)",
+              + " at timestamptz not null default true_now(), began timestamptz,"
+              + " in_order boolean not null default false, nth bigserial)",
+          "create index on handled (no, nth) where in_order",
           "create index on handled (no)",
           "create index on handled (at)",
           "create table deleted (outbox_id bigint not null, token bigint not null,"
@@ -54,13 +58,30 @@ final class LedgerSchema {
 
   private static final List<String> FUNCTIONS =
       List.of(
+          // whether the writer owns the bucket of a row of the ordered queue
+          """
+          create function owns(queue text, key text, id bigint) returns boolean language sql as $$
+            select exists (
+              select from public.outbox_buckets b
+              where b.queue = $1
+                and b.bucket = (case when $2 is null then $3 else hashtextextended($2, 0) end & 63)
+                and split_part(b.owner, '/', 1) = current_setting('application_name')) $$""",
           """
           create function note_deletions() returns trigger language plpgsql as $$
           begin
             insert into public.deleted (outbox_id, token, stale)
-            select id, lease_token, lease_until is null or split_part(leased_by, '/', 1)
-              is distinct from current_setting('application_name')
+            select id, lease_token, case when queue = '%s' then not public.owns(queue, ordering_key, id)
+              else lease_until is null or split_part(leased_by, '/', 1)
+                is distinct from current_setting('application_name') end
             from gone;
+            return null;
+          end $$"""
+              .formatted(Subscriber.ORDERED_QUEUE),
+          """
+          create function note_disorder() returns trigger language plpgsql as $$
+          begin
+            insert into public.stale (outbox_id, token, owner, writer)
+            values (old.id, old.lease_token, 'a bucket', current_setting('application_name'));
             return null;
           end $$""",
           """
@@ -93,6 +114,11 @@ final class LedgerSchema {
 
   private static final List<String> TRIGGERS =
       List.of(
+          """
+          create trigger note_disorder after update on outbox for each row
+            when (old.queue = '%s' and not public.owns(old.queue, old.ordering_key, old.id))
+            execute function note_disorder()"""
+              .formatted(Subscriber.ORDERED_QUEUE),
           "create trigger note_deletions after delete on outbox referencing old table as gone"
               + " for each statement execute function note_deletions()",
           "create trigger note_retry after update on outbox for each row"
@@ -105,10 +131,11 @@ final class LedgerSchema {
           // all but a claim needs a lease that is the writer's own; a claim adds to the token
           """
           create trigger note_stale after update on outbox for each row
-            when (new.lease_token <= old.lease_token and (old.lease_until is null
+            when (old.queue <> '%s' and new.lease_token <= old.lease_token and (old.lease_until is null
               or split_part(old.leased_by, '/', 1)
                 is distinct from current_setting('application_name')))
-            execute function note_stale()""",
+            execute function note_stale()"""
+              .formatted(Subscriber.ORDERED_QUEUE),
           "create trigger note_theft after update on outbox for each row"
               + " when (new.lease_token <> old.lease_token and old.lease_until > now())"
               + " execute function note_theft()",

@@ -21,25 +21,28 @@ record Leftovers(int threads, int connections) {
   private static final Duration PATIENCE = Duration.ofSeconds(15); // a connect under way is bounded
 
   /** Looks until nothing is left, or patience ends. */
-  static Leftovers find(HikariDataSource pool, DataSource direct, String listener) {
-    return find(pool, direct, listener, PATIENCE);
+  static Leftovers find(List<HikariDataSource> pools, DataSource direct, String listener) {
+    return find(pools, direct, listener, PATIENCE);
   }
 
   static Leftovers find(
-      HikariDataSource pool, DataSource direct, String listener, Duration patience) {
+      List<HikariDataSource> pools, DataSource direct, String listener, Duration patience) {
     long until = System.nanoTime() + patience.toNanos();
-    Leftovers left = look(pool, direct, listener);
+    Leftovers left = look(pools, direct, listener);
     while (!left.equals(new Leftovers(0, 0)) && System.nanoTime() < until) {
       LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(50));
-      left = look(pool, direct, listener);
+      left = look(pools, direct, listener);
     }
     return left;
   }
 
-  private static Leftovers look(HikariDataSource pool, DataSource direct, String listener) {
+  private static Leftovers look(List<HikariDataSource> pools, DataSource direct, String listener) {
     return new Leftovers(
         frameworkThreads().size(),
-        pool.getHikariPoolMXBean().getActiveConnections() + sessions(direct, listener));
+        sessions(direct, listener)
+            + pools.stream()
+                .mapToInt(pool -> pool.getHikariPoolMXBean().getActiveConnections())
+                .sum());
   }
 
   /** What cannot be asked counts as one. */

@@ -22,7 +22,7 @@ import org.postgresql.jdbc.PreferQueryMode;
  */
 final class Pooler implements AutoCloseable {
   /** So many to the server. */
-  static final int CONNECTIONS = 8;
+  static final int CONNECTIONS = 14;
 
   private final List<String> command;
   private final File log;

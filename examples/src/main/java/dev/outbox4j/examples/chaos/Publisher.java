@@ -39,6 +39,7 @@ final class Publisher {
   /** How many times as fast as asked it goes to catch up. */
   private static final double HURRY = 2;
 
+  private static final int KEYS = 100;
   private static final long SLOT = 1_000_000_000_000L;
   static final long INCARNATION = 1_000_000_000L;
   static final int POOL = 2;
@@ -58,12 +59,19 @@ final class Publisher {
   private final Tally tally = new Tally();
   private String told = "";
 
+  /** Part of its keys: what may be committed out of turn is the last of its keys. */
+  private final String keys;
+
+  private int generation;
+
   private Publisher(
       HikariDataSource pool,
       int slot,
       int perSecond,
       long startedAt,
+      String keys,
       Acknowledged.Writer acknowledged) {
+    this.keys = keys;
     this.pool = pool;
     this.slot = slot;
     this.perSecond = perSecond;
@@ -91,6 +99,7 @@ final class Publisher {
               slot,
               Integer.parseInt(arguments[4]),
               Long.parseLong(arguments[5]),
+              slot + "." + incarnation,
               acknowledged)
           .run(first(slot, incarnation));
     }
@@ -108,7 +117,7 @@ final class Publisher {
       long begun = System.nanoTime();
       try (Connection connection = pool.getConnection()) {
         connection.setAutoCommit(false);
-        publish(connection, no, drawnKinds());
+        publish(connection, no, drawnKinds(), true);
         if (random.nextInt(10) == 0) {
           connection.rollback();
         } else {
@@ -117,6 +126,7 @@ final class Publisher {
           done += BATCH;
         }
       } catch (SQLException | RuntimeException outage) {
+        generation++;
         tally.publicationFailed(outage);
         log.info("a transaction failed: {}", outage.getMessage());
         LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(100));
@@ -152,7 +162,7 @@ final class Publisher {
   private void publishQuietMessage(long no) throws IOException {
     try (Connection connection = pool.getConnection()) {
       connection.setAutoCommit(false);
-      publish(connection, no, List.of(Kind.QUIET));
+      publish(connection, no, List.of(Kind.QUIET), false);
       connection.commit();
       acknowledged.add(no);
     } catch (SQLException | RuntimeException outage) {
@@ -166,7 +176,7 @@ final class Publisher {
     try {
       connection = pool.getConnection();
       connection.setAutoCommit(false);
-      publish(connection, no, drawnKinds());
+      publish(connection, no, drawnKinds(), false);
       late = connection;
       lateNo = no;
     } catch (SQLException | RuntimeException outage) {
@@ -227,39 +237,58 @@ final class Publisher {
     }
   }
 
-  private void publish(Connection connection, long no, List<Kind> drawn) throws SQLException {
+  private void publish(Connection connection, long no, List<Kind> drawn, boolean alsoInOrder)
+      throws SQLException {
     int count = drawn.size();
     Long[] numbers = new Long[count];
     String[] kinds = new String[count];
     Double[] delays = new Double[count];
+    @Nullable String[] ofKeys = new String[count];
+    Boolean[] ordered = new Boolean[count];
     List<OutboxMessage> messages = new ArrayList<>();
     for (int i = 0; i < count; i++) {
       Kind kind = drawn.get(i);
       numbers[i] = no + i;
       kinds[i] = kind.name();
       delays[i] = kind == Kind.DELAYED ? DELAY.toMillis() / 1e3 : 0;
+      boolean inOrder = alsoInOrder && random.nextInt(10) == 0;
       OutboxMessage.Builder message =
-          OutboxMessage.to(kind == Kind.QUIET ? Subscriber.QUIET_QUEUE : drawnQueue())
+          OutboxMessage.to(
+                  kind == Kind.QUIET
+                      ? Subscriber.QUIET_QUEUE
+                      : inOrder ? Subscriber.ORDERED_QUEUE : drawnQueue())
               .type(kind.name())
               .body(body(kind, no + i));
+      int key = random.nextInt(KEYS);
+      if (inOrder && key != 0) { // some have none
+        ofKeys[i] = keys + "." + generation + "-" + key;
+        message.orderingKey(ofKeys[i]);
+      }
+      ordered[i] = inOrder && kind != Kind.DELAYED;
       messages.add(kind == Kind.DELAYED ? message.deliverIn(DELAY).build() : message.build());
     }
     Long[] rows =
         publisher.publish(connection, messages).stream().map(Publisher::rowId).toArray(Long[]::new);
     try (PreparedStatement domain =
         connection.prepareStatement(
-            "insert into committed (no, kind, outbox_id, due_at)"
-                + " select no, kind, row, now() - clock_offset() + make_interval(secs => delay)"
-                + " from unnest(?, ?, ?, ?) as t(no, kind, row, delay)")) {
+            "insert into committed (no, kind, outbox_id, due_at, key, ordered)"
+                + " select no, kind, row, now() - clock_offset() + make_interval(secs => delay),"
+                + " key, ordered"
+                + " from unnest(?, ?, ?, ?, ?, ?) as t(no, kind, row, delay, key, ordered)")) {
       domain.setArray(1, connection.createArrayOf("int8", numbers));
       domain.setArray(2, connection.createArrayOf("text", kinds));
       domain.setArray(3, connection.createArrayOf("int8", rows));
       domain.setArray(4, connection.createArrayOf("float8", delays));
+      domain.setArray(5, connection.createArrayOf("text", ofKeys));
+      domain.setArray(6, connection.createArrayOf("bool", ordered));
       domain.executeUpdate();
     }
   }
 
-  /** One message in five is of another queue than the first, one in twenty of the last. */
+  /**
+   * Of those not in order, one in five is of another queue than the first, one in twenty of the
+   * last.
+   */
   private String drawnQueue() {
     int lot = random.nextInt(20);
     return lot < 16 ? Subscriber.QUEUE : Subscriber.MORE_QUEUES.get(lot < 19 ? 0 : 1);

@@ -37,6 +37,7 @@ final class Subscriber {
   static final int BIG = 100_000;
   static final String QUIET_QUEUE = "quiet";
   static final String QUEUE = "chaos";
+  static final String ORDERED_QUEUE = "chaos-ordered";
   static final List<String> MORE_QUEUES = List.of("chaos-more", "chaos-rare");
   static final Duration RETRY_DELAY = Duration.ofMillis(200);
   static final String STOPPED = "STOPPED WITH ";
@@ -59,8 +60,8 @@ final class Subscriber {
 
   /** Notes beside the effect whose the row is at this instant. */
   private static final String EFFECT =
-      "insert into handled (no, outbox_id, token, owner, began, row_token, lease_until)"
-          + " select ?, ?, ?, ?, true_now() - make_interval(secs => ?),"
+      "insert into handled (no, outbox_id, token, owner, began, in_order, row_token, lease_until)"
+          + " select ?, ?, ?, ?, true_now() - make_interval(secs => ?), ?,"
           + " o.lease_token, case when o.lease_token = ? then o.lease_until - clock_offset() end"
           + " from (values (0)) one left join outbox o on o.id = ?";
 
@@ -99,21 +100,27 @@ final class Subscriber {
     single.setApplicationName(quiet(name));
     OutboxSubscriber rare =
         process.quiet(single, R2dbcListen.on(listen(quiet(name), listenPort, listener)));
-    OutboxSubscribers both = OutboxSubscribers.of(busy, rare);
+    HikariDataSource orderly =
+        Database.pool(arguments[1], POOL, ordered(name), Boolean.parseBoolean(arguments[5]));
+    FlakyPool flakyToo = new FlakyPool(orderly, tally);
+    OutboxSubscriber inOrder =
+        process.inOrder(flakyToo, R2dbcListen.on(listen(ordered(name), listenPort, listener)));
+    OutboxSubscribers all = OutboxSubscribers.of(busy, rare, inOrder);
     Runtime.getRuntime()
         .addShutdownHook(
             new Thread(
                 () -> {
-                  stop(both, pool, effects, listener);
+                  stop(all, List.of(pool, orderly), effects, listener);
                   log.info("{}{}", TALLY, tally);
                 },
                 "chaos-stop"));
     Orders.follow(
         order -> {
           flaky.handOutDead(order.equals(Orders.DEAD_POOL));
+          flakyToo.handOutDead(order.equals(Orders.DEAD_POOL));
           process.slow = order.equals(Orders.SLOW_HANDLERS);
         });
-    both.start();
+    all.start();
     String said = "";
     String counted = "";
     while (busy.health().state() == SubscriberState.RUNNING) {
@@ -125,6 +132,9 @@ final class Subscriber {
       String health = describe(busy.health());
       if (health.equals("up")) {
         health = describe(rare.health());
+      }
+      if (health.equals("up")) {
+        health = describe(inOrder.health());
       }
       if (!health.equals(said)) {
         log.info("{}{}", HEALTH, health);
@@ -152,6 +162,11 @@ final class Subscriber {
   /** The name of the subscriber of the queue in which messages are rare. */
   static String quiet(String name) {
     return name + "q";
+  }
+
+  /** The name of the subscriber of the queue that is in order. */
+  static String ordered(String name) {
+    return name + "o";
   }
 
   private static PostgresqlConnectionFactory listen(String name, int port, String listener) {
@@ -183,6 +198,16 @@ final class Subscriber {
         .workers(1)
         .poll(Duration.ofMillis(10), QUIET_POLL)
         .pollWithoutListener(QUIET_POLL)
+        .build();
+  }
+
+  private OutboxSubscriber inOrder(DataSource pool, R2dbcListen listen) {
+    return build(ORDERED_QUEUE, ordered(name), pool, listen)
+        .ordered()
+        .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+        .workers(WORKERS / 2)
+        .batchSize(BATCH)
+        .poll(Duration.ofMillis(10), Duration.ofSeconds(2))
         .build();
   }
 
@@ -268,20 +293,22 @@ final class Subscriber {
       insert.setLong(3, delivery.leaseToken());
       insert.setString(4, name);
       insert.setDouble(5, (System.nanoTime() - begun) / 1e9);
-      insert.setLong(6, delivery.leaseToken());
-      insert.setLong(7, delivery.id());
+      insert.setBoolean(6, delivery.queue().equals(ORDERED_QUEUE));
+      insert.setLong(7, delivery.leaseToken());
+      insert.setLong(8, delivery.id());
       insert.executeUpdate();
     }
   }
 
   private static void stop(
       OutboxSubscribers subscribers,
-      HikariDataSource pool,
+      List<HikariDataSource> pools,
       HikariDataSource effects,
       String listener) {
     subscribers.stop();
-    Leftovers left = Leftovers.find(pool, effects, listener); // before a pool ends what is borrowed
-    pool.close();
+    // before a pool ends what is borrowed
+    Leftovers left = Leftovers.find(pools, effects, listener);
+    pools.forEach(HikariDataSource::close);
     effects.close();
     log.info("{}{}", STOPPED, left);
   }

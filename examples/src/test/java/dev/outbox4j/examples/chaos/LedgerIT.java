@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.outbox4j.examples.chaos.Duplicates.Bounded;
 import dev.outbox4j.examples.chaos.Duplicates.Reason;
+import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.io.IOException;
@@ -14,6 +15,7 @@ import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -41,6 +43,7 @@ class LedgerIT {
     this.schema = new LedgerSchema(database.plain(), LEASE);
     this.ledger = new Ledger(database.plain());
     if (database.one(String.class, "select to_regclass('committed')::text") == null) {
+      OrderedMigrations.of("public", "outbox", Subscriber.ORDERED_QUEUE).migrate(database.plain());
       schema.create();
     }
   }
@@ -413,6 +416,116 @@ class LedgerIT {
     Files.writeString(Acknowledged.file(directory, 0, 1), "20\n4");
 
     assertThat(Acknowledged.read(directory)).containsExactly(20L);
+  }
+
+  @Test
+  void findsAMessageThatWasHandledBeforeAnEarlierOneOfItsKey() throws SQLException {
+    inOrder(11, 21, "k");
+    inOrder(12, 22, "k");
+    inOrder(13, 23, "other");
+    effectInOrder(13, 23, 0, 10);
+    effectInOrder(11, 21, 0, 10);
+    effectInOrder(12, 22, 20, 30);
+    effectInOrder(11, 21, 40, 50); // a repeat overtakes nobody
+    assertThat(ledger.handledInOrder()).isEqualTo(3);
+    assertThat(ledger.overtaken()).isZero();
+    assertThat(ledger.repeatedInOrder()).isOne();
+
+    inOrder(14, 24, "k");
+    inOrder(15, 25, "k");
+    effectInOrder(15, 25, 60, 70);
+    effectInOrder(14, 24, 80, 90);
+    assertThat(ledger.overtaken()).isOne();
+  }
+
+  @Test
+  void aMessageWithADelayAndOneWithoutAKeyAreInNoOrder() throws SQLException {
+    inOrder(11, 21, "k");
+    inOrder(12, 22, "k");
+    inOrder(13, 23, null);
+    inOrder(14, 24, null);
+    database.update("update committed set ordered = false where no = 11");
+    for (long no : new long[] {14, 13, 12, 11}) {
+      effectInOrder(no, no + 10, 0, 10);
+    }
+    assertThat(ledger.overtaken()).isZero();
+  }
+
+  @Test
+  void findsTwoMessagesOfAKeyThatWereHandledAtTheSameTime() throws SQLException {
+    inOrder(11, 21, "k");
+    inOrder(12, 22, "k");
+    inOrder(13, 23, "other");
+    effectInOrder(11, 21, 0, 10);
+    effectInOrder(13, 23, 5, 15);
+    effectInOrder(12, 22, 10, 20);
+    assertThat(ledger.besideOneOfTheirKey()).isZero();
+
+    inOrder(14, 24, "k");
+    effectInOrder(14, 24, 15, 30);
+    assertThat(ledger.besideOneOfTheirKey()).isOne();
+    ledger.episode("freeze-subscriber", "2030-01-01Z", "2030-01-02Z");
+    assertThat(ledger.besideOneOfTheirKey()).as("an owner that hangs may go on").isZero();
+  }
+
+  @Test
+  void findsARepeatInOrderThatNoFaultExplains() throws SQLException {
+    inOrder(11, 21, "k");
+    effectInOrder(11, 21, 0, 10);
+    effectInOrder(11, 21, 20, 30);
+    assertThat(ledger.repeatedInOrderUnexplained()).isOne();
+    assertThat(ledger.duplicates().all()).as("by leases of rows").isZero();
+    ledger.hit("kill-subscriber", OWNER, "2030-01-01Z", "2030-01-02Z");
+    assertThat(ledger.repeatedInOrderUnexplained()).isZero();
+  }
+
+  @Test
+  void findsWritesByAnotherThanTheOwnerOfTheBucket() throws SQLException {
+    effect(OWNER, 1);
+    ack(OWNER);
+    database.update(
+        "insert into outbox (id, queue, ordering_key, payload) values (31, ?, 'k', '')",
+        Subscriber.ORDERED_QUEUE);
+    inOrder(11, 31, "k");
+    database.update("update outbox_buckets set owner = '" + OWNER + "/x'");
+    as(OWNER, "update outbox set attempts_count = attempts_count + 1 where id = 31");
+    assertThat(ledger.staleAcks()).isZero();
+    as(OTHER, "update outbox set attempts_count = attempts_count + 1 where id = 31");
+    assertThat(ledger.staleAcks()).isOne();
+
+    database.update(
+        "insert into handled (no, outbox_id, token, row_token, owner, in_order) values (11, 31, 0, 0, ?, true)",
+        OWNER);
+    as(OWNER, "delete from outbox where id = 31");
+    assertThat(ledger.staleAcks()).as("a deletion by the owner").isOne();
+    database.update(
+        "insert into outbox (id, queue, ordering_key, payload) values (31, ?, 'k', '')",
+        Subscriber.ORDERED_QUEUE);
+    as(OTHER, "delete from outbox where id = 31");
+    assertThat(ledger.staleAcks()).as("a deletion by another").isEqualTo(2);
+  }
+
+  private void inOrder(long no, long row, @Nullable String key) {
+    database.update(
+        "insert into committed (no, kind, outbox_id, due_at, key, ordered)"
+            + " values (?, 'NORMAL', ?, timestamptz '2029-01-01', ?, true)",
+        no,
+        row,
+        key);
+  }
+
+  /** From when to when, in milliseconds from a fixed instant. */
+  private void effectInOrder(long no, long row, int began, int at) {
+    database.update(
+        """
+        insert into handled (no, outbox_id, token, row_token, owner, began, at, in_order)
+        select ?, ?, 0, 0, ?, t + ? * interval '1 ms', t + ? * interval '1 ms', true
+        from (select timestamptz '2030-01-01Z' as t) x""",
+        no,
+        row,
+        OWNER,
+        began,
+        at);
   }
 
   private void handledIn2030(long no, int millis) {

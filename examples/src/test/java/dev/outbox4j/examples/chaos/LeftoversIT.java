@@ -8,6 +8,7 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -67,7 +68,7 @@ class LeftoversIT {
     HikariDataSource unreachable = database.pool(1);
     unreachable.close();
 
-    assertThat(Leftovers.find(pool, unreachable, LISTENER, Duration.ZERO).connections())
+    assertThat(Leftovers.find(List.of(pool), unreachable, LISTENER, Duration.ZERO).connections())
         .isEqualTo(1);
   }
 
@@ -79,7 +80,7 @@ class LeftoversIT {
   }
 
   private Leftovers find() {
-    return Leftovers.find(pool, database.plain(), LISTENER, Duration.ZERO);
+    return Leftovers.find(List.of(pool), database.plain(), LISTENER, Duration.ZERO);
   }
 
   private static void await(CountDownLatch latch) {
