@@ -159,8 +159,6 @@ final class BucketLeases implements Renewable {
         }
       }
       gained = wasOver || !owned.keySet().containsAll(now.keySet());
-      owned.putAll(now);
-      withdrawn.addAll(balance(ownership));
     }
     if (!lost.isEmpty()) {
       log.warn(
@@ -169,6 +167,10 @@ final class BucketLeases implements Renewable {
           lost.size(),
           OneLine.of(queue));
       changes.lost(lost);
+    }
+    synchronized (this) { // only now: what comes again must not be taken for what was lost
+      ownership.owned().forEach(each -> owned.put(each.bucket(), each));
+      withdrawn.addAll(balance(ownership));
     }
     if (!withdrawn.isEmpty()) {
       changes.withdraw(withdrawn);

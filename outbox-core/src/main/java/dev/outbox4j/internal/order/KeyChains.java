@@ -6,15 +6,14 @@ import dev.outbox4j.internal.state.RowFollower;
 import dev.outbox4j.internal.state.Settlement;
 import dev.outbox4j.spi.BucketStore;
 import dev.outbox4j.spi.BucketStore.KeyRange;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.TimeUnit;
 import java.util.function.IntToLongFunction;
 import java.util.function.LongSupplier;
 import java.util.stream.Collectors;
@@ -32,9 +31,9 @@ import org.jspecify.annotations.Nullable;
 final class KeyChains implements RowFollower {
   private static final long NONE = -1;
   private static final long ALL_READ = Long.MAX_VALUE;
+  private static final long UNDECIDED = TimeUnit.SECONDS.toNanos(1);
 
-  private final int mostWaiting;
-  private final int mostBlocked;
+  private final Limits limits;
   private final Out out;
   private final LongSupplier clock;
 
@@ -47,6 +46,15 @@ final class KeyChains implements RowFollower {
   private final Set<String> unwanted = new LinkedHashSet<>();
 
   private boolean closed;
+
+  /**
+   * How much may be held.
+   *
+   * @param rows of one key, waiting
+   * @param bytes of one key, waiting; one row may be larger
+   * @param blocked keys that wait for a row to be handled again
+   */
+  record Limits(int rows, long bytes, int blocked) {}
 
   /** What becomes of rows. Called without the lock. */
   interface Out {
@@ -61,15 +69,20 @@ final class KeyChains implements RowFollower {
 
     /** There is room to read more of some key. */
     void hungry();
+
+    /** A row could not be handed on: what is known of its key cannot be relied on. */
+    void broken(Throwable failure);
   }
 
   /** The rows of one key. */
   private static final class Chain {
     private final String key;
     private final int bucket;
-    private final Deque<HeldRow> waiting = new ArrayDeque<>(2);
+    private final WaitingRows waiting = new WaitingRows();
     private @Nullable HeldRow running;
     private int expected;
+    private long expectedBytes;
+    private long largest;
     private boolean waitsUntilIdle;
     private long blockedBy = NONE;
     private long moreFrom = ALL_READ;
@@ -86,14 +99,31 @@ final class KeyChains implements RowFollower {
     /** What waits from this id on is read again: what precedes it may be among it. */
     void readAgainFrom(long id, List<HeldRow> withdrawn) {
       moreFrom = Math.min(moreFrom, id);
-      while (!waiting.isEmpty() && waiting.getLast().id() >= id) {
-        withdrawn.add(waiting.removeLast());
-      }
+      waiting.removeFrom(id, withdrawn);
     }
 
     boolean holds(long id) {
       HeldRow now = running;
-      return (now != null && now.id() == id) || waiting.stream().anyMatch(row -> row.id() == id);
+      return (now != null && now.id() == id) || waiting.hasId(id);
+    }
+
+    int rows() {
+      return waiting.count() + expected;
+    }
+
+    long bytes() {
+      return waiting.bytes() + expectedBytes;
+    }
+
+    void expect(long bytes) {
+      expected++;
+      expectedBytes += bytes;
+      largest = Math.max(largest, bytes);
+    }
+
+    void expected(long bytes) {
+      expected--;
+      expectedBytes -= bytes;
     }
 
     boolean isIdle() {
@@ -105,9 +135,8 @@ final class KeyChains implements RowFollower {
     }
   }
 
-  KeyChains(int mostWaiting, int mostBlocked, Out out, LongSupplier clock) {
-    this.mostWaiting = mostWaiting;
-    this.mostBlocked = mostBlocked;
+  KeyChains(Limits limits, Out out, LongSupplier clock) {
+    this.limits = limits;
     this.out = out;
     this.clock = clock;
   }
@@ -122,15 +151,15 @@ final class KeyChains implements RowFollower {
       return true;
     }
     long id = read.row().lease().id();
+    int bytes = read.row().message().payload().size();
     List<HeldRow> withdrawn = new ArrayList<>(0);
     synchronized (this) {
       Chain chain = chain(key, read.bucket());
       if (chain.blockedBy == id) {
         unblock(chain);
       }
-      boolean full = chain.waiting.size() + chain.expected >= mostWaiting;
-      if (!chain.isBlocked() && id < chain.moreFrom && !full) {
-        chain.expected++;
+      if (!chain.isBlocked() && id < chain.moreFrom && hasRoom(chain, bytes)) {
+        chain.expect(bytes);
         return true;
       }
       chain.readAgainFrom(id, withdrawn);
@@ -138,6 +167,11 @@ final class KeyChains implements RowFollower {
     }
     out.withdrawn(withdrawn);
     return false;
+  }
+
+  private boolean hasRoom(Chain chain, int bytes) {
+    int rows = chain.rows();
+    return rows == 0 || (rows < limits.rows() && chain.bytes() + bytes <= limits.bytes());
   }
 
   private Chain chain(String key, int bucket) {
@@ -158,13 +192,13 @@ final class KeyChains implements RowFollower {
       if (chain == null || closed) { // its bucket was given up meanwhile
         withdrawn.add(row);
       } else {
-        chain.expected--;
+        chain.expected(row.bytes());
         boolean settled = row.state() == HeldRow.State.SETTLED; // withdrawn, and so forgotten
         if (settled || chain.isBlocked() || row.id() >= chain.moreFrom) {
           withdrawn.add(row);
           chain.readAgainFrom(row.id(), withdrawn);
         } else {
-          insert(chain, row);
+          chain.waiting.add(row);
         }
         next = next(chain);
         changed(chain);
@@ -177,26 +211,18 @@ final class KeyChains implements RowFollower {
   }
 
   /** A row that was expected is not held after all: it is read again, before those that follow. */
-  void unexpected(@Nullable String key, long id) {
+  void unexpected(HeldRow row) {
+    String key = row.message().orderingKey();
     List<HeldRow> withdrawn = new ArrayList<>(0);
     synchronized (this) {
       Chain chain = key == null ? null : chains.get(key);
       if (chain != null) {
-        chain.expected--;
-        chain.readAgainFrom(id, withdrawn);
+        chain.expected(row.bytes());
+        chain.readAgainFrom(row.id(), withdrawn);
         changed(chain);
       }
     }
     out.withdrawn(withdrawn);
-  }
-
-  private static void insert(Chain chain, HeldRow row) {
-    Deque<HeldRow> later = new ArrayDeque<>(0);
-    while (!chain.waiting.isEmpty() && chain.waiting.getLast().id() > row.id()) {
-      later.addFirst(chain.waiting.removeLast()); // it was committed late, or is handled again
-    }
-    chain.waiting.addLast(row);
-    chain.waiting.addAll(later);
   }
 
   /** Takes the row that is to be handled now, if any. */
@@ -204,7 +230,7 @@ final class KeyChains implements RowFollower {
     if (chain.running != null || chain.isBlocked() || closed) {
       return null;
     }
-    chain.running = chain.waiting.pollFirst();
+    chain.running = chain.waiting.takeFirst();
     return chain.running;
   }
 
@@ -213,7 +239,8 @@ final class KeyChains implements RowFollower {
         !chain.isBlocked()
             && chain.moreFrom != ALL_READ
             && (!chain.waitsUntilIdle || chain.isIdle())
-            && chain.waiting.size() + chain.expected <= mostWaiting / 2;
+            && chain.rows() <= limits.rows() / 2
+            && chain.bytes() <= limits.bytes() / 2;
     if (wants) {
       hungry.add(chain);
     } else {
@@ -243,9 +270,10 @@ final class KeyChains implements RowFollower {
     if (chain.blockedBy == id) {
       return true;
     }
-    boolean now = chain.isIdle() && !chain.isBlocked() && id < chain.moreFrom;
+    boolean now = chain.isIdle() && !chain.isBlocked() && id <= chain.moreFrom;
     if (now) {
       block(chain, id);
+      chain.moreFrom = Math.max(chain.moreFrom, id + 1);
     } else {
       chain.readAgainFrom(id, withdrawn);
       chain.waitsUntilIdle = true;
@@ -317,6 +345,18 @@ final class KeyChains implements RowFollower {
     return ranges;
   }
 
+  /** Returns how many rows of each of these keys fit, if they are like those before. */
+  synchronized int rowsThatFit(List<KeyRange> ranges) {
+    long most = limits.rows();
+    for (KeyRange range : ranges) {
+      Chain chain = chains.get(range.key());
+      if (chain != null) {
+        most = Math.min(most, limits.bytes() / Math.max(1, chain.largest));
+      }
+    }
+    return (int) Math.max(1, most);
+  }
+
   /**
    * The rows of a key are about to be expected, as they were read by {@link #hungry}.
    *
@@ -355,7 +395,7 @@ final class KeyChains implements RowFollower {
 
   /** Tells whether too many keys wait for a row. */
   synchronized boolean isFull() {
-    return blocked.size() >= mostBlocked;
+    return blocked.size() >= limits.blocked();
   }
 
   /** Returns how many keys wait for a row that is to be handled again. */
@@ -381,7 +421,16 @@ final class KeyChains implements RowFollower {
   public void decided(HeldRow row) {
     String key = row.message().orderingKey();
     if (key != null && row.settlementOrNull() == Settlement.Ack.INSTANCE) {
-      goOn(key, row);
+      guarded(() -> goOn(key, row));
+    }
+  }
+
+  /** Whatever becomes of its key, what was decided of a row must be written. */
+  private void guarded(Runnable change) {
+    try {
+      change.run();
+    } catch (RuntimeException | Error failure) {
+      out.broken(failure);
     }
   }
 
@@ -407,7 +456,15 @@ final class KeyChains implements RowFollower {
 
   @Override
   public void settled(HeldRow row) {
+    guarded(() -> goOnAfter(row));
+  }
+
+  private void goOnAfter(HeldRow row) {
     String key = row.message().orderingKey();
+    if (row.run() != null && isOfAnEarlierTime(key, row)) {
+      out.again(row, clock.getAsLong()); // it is there still, whatever its handler decided
+      return;
+    }
     Settlement settlement = row.settlementOrNull();
     if (settlement == Settlement.Ack.INSTANCE || settlement instanceof Settlement.DeadLetter) {
       if (key != null) {
@@ -420,10 +477,21 @@ final class KeyChains implements RowFollower {
       at += Durations.saturatedNanos(retry.delay());
     } else if (settlement instanceof Settlement.Reschedule reschedule) {
       at += Durations.saturatedNanos(reschedule.delay());
+    } else if (settlement == null && row.run() != null) {
+      at += UNDECIDED; // its handler ran, and it is there still
     }
     if (key == null || blockedBy(key, row)) {
       out.again(row, at);
     }
+  }
+
+  /** Tells whether a row was forgotten with its bucket while its handler ran, and is awaited. */
+  private synchronized boolean isOfAnEarlierTime(@Nullable String key, HeldRow row) {
+    if (key == null) {
+      return row.knownLost();
+    }
+    Chain chain = chains.get(key);
+    return chain != null && chain.running != row && chain.blockedBy == row.id();
   }
 
   /** Returns false if the row is none that its key is at. */
@@ -451,9 +519,9 @@ final class KeyChains implements RowFollower {
 
   /** Takes the rows out that wait; they are read again. */
   private static void withdraw(Chain chain, List<HeldRow> withdrawn) {
-    HeldRow first = chain.waiting.peekFirst();
+    Long first = chain.waiting.firstId();
     if (first != null) {
-      chain.readAgainFrom(first.id(), withdrawn);
+      chain.readAgainFrom(first, withdrawn);
     }
   }
 

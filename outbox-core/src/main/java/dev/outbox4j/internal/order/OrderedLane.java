@@ -3,6 +3,7 @@ package dev.outbox4j.internal.order;
 import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.SubscriberEvents.Phase;
 import dev.outbox4j.internal.Backoff;
+import dev.outbox4j.internal.ByteBudget;
 import dev.outbox4j.internal.Durations;
 import dev.outbox4j.internal.claim.ListenState;
 import dev.outbox4j.internal.claim.QueueWatch;
@@ -36,7 +37,9 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -61,11 +64,8 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
   private static final int FIND_LIMIT = 500;
   private static final int LEAST_RANGE = 16;
   private static final int LEAST_SCAN = 1_000;
-  private static final long FIRST_STEP = 20_000;
-  private static final long LONGEST_STEP = 2_000_000;
   private static final long PART_WIDTH = 1_000_000;
   private static final long SECOND = TimeUnit.SECONDS.toNanos(1);
-  private static final long DUE_EVERY = TimeUnit.MILLISECONDS.toNanos(200);
 
   /** Rows due within it are remembered; the store finds those that are due later. */
   private static final Duration SOON = Duration.ofSeconds(2);
@@ -82,6 +82,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
   private final LongSupplier clock;
   private final Runnable signal;
   private final int workers;
+  private final HeldOfQueue held;
   private final KeyChains chains;
   private final BucketLeases leases;
   private final QueueWatch watch;
@@ -90,29 +91,20 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
   private final int keyLimit;
 
   private final Map<Integer, BucketScan> scans = new TreeMap<>();
-  private final IdWalk young;
-  private final IdWalk all;
+
+  /** Buckets whose keys were forgotten, by whoever keeps the leases: they are read anew. */
+  private final Set<Integer> forgotten = ConcurrentHashMap.newKeySet();
+
+  /** What broke while rows were taken or handed on: nothing that is in memory can be relied on. */
+  private final AtomicReference<@Nullable Throwable> broken = new AtomicReference<>();
+
+  private final DeliveryCounts deliveries;
+  private final Reservation reservation;
+  private final DueLook dueLook;
+  private final LateRows late;
   private int active = 1;
   private long partWidth = PART_WIDTH;
-  private boolean countedLast;
-  private long reserved;
-  private long reservedAt;
-  private long step = FIRST_STEP;
 
-  /** Written by the fetcher alone. */
-  private volatile long topSeen;
-
-  private long low;
-  private long sampleTop;
-  private long sampleMark;
-  private long sampledAt;
-  private long settledTop;
-  private long passSettledTop;
-  private boolean sweptLast;
-  private boolean dueAgain = true;
-  private long dueLookedAt;
-  private boolean dueKnown;
-  private long dueAt;
   private boolean failing;
   private long retryAt;
 
@@ -136,19 +128,21 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     this.listen = listen;
     this.clock = clock;
     this.signal = signal;
+    this.held = new HeldOfQueue(queue, shared.registry());
     this.workers = settings.work().workers();
     // so that keys which run leave room for others
     int most = 8 * settings.claiming().batchSize() / (2 * workers);
     this.keyLimit = Math.max(2, Math.min(100, most));
-    this.chains = new KeyChains(keyLimit, MOST_BLOCKED, this, clock);
+    KeyChains.Limits limits =
+        new KeyChains.Limits(keyLimit, ByteBudget.claimed() / (2L * workers), MOST_BLOCKED);
+    this.chains = new KeyChains(limits, this, clock);
     this.leases = new BucketLeases(queue, owner, settings, store, shared, this, clock);
     this.watch = new QueueWatch(settings.claiming());
     long now = clock.getAsLong();
-    this.young = new IdWalk(SECOND / 20, SECOND, 20, now);
-    this.all = new IdWalk(60 * SECOND, 60 * SECOND, 50, now + 60 * SECOND);
-    this.reservedAt = now - SECOND;
-    this.sampledAt = now - SECOND;
-    this.dueLookedAt = now - SECOND;
+    this.late = new LateRows(clock);
+    this.deliveries = new DeliveryCounts(store, shared, chains, agenda, this::withdrawn, clock);
+    this.reservation = new Reservation(queue, owner, store, shared, clock);
+    this.dueLook = new DueLook(now);
     this.retryAt = now;
   }
 
@@ -191,40 +185,53 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     if (!adopt()) {
       return Turn.NOTHING;
     }
-    if (!sweptLast && (young.isDue(low, topSeen, now) || all.isDue(0, low, now))) {
-      sweptLast = true;
-      return sweep(now);
+    if (late.takeTurn(now)) {
+      Turn swept = sweep(now);
+      boolean owesRead = rowsLikely || scans.values().stream().anyMatch(BucketScan::isFresh);
+      return new Turn(0, swept.more() || owesRead, swept.read());
     }
-    sweptLast = false;
     return read(room, bytes, rowsLikely, now);
   }
 
   /** Takes notice of which buckets there are; false if there is none. */
   private boolean adopt() {
+    startOver();
     Map<Integer, Owned> readable = leases.readable();
     scans.values().removeIf(scan -> !scan.owned().isSameAs(readable.get(scan.bucket())));
+    for (Integer bucket : List.copyOf(forgotten)) {
+      forgotten.remove(bucket);
+      scans.remove(bucket);
+    }
     for (Owned owned : readable.values()) {
       if (!scans.containsKey(owned.bucket())) {
+        forget(Set.of(owned.bucket())); // such as what was blocked before a gap in the lease
         scans.put(owned.bucket(), new BucketScan(owned));
-        topSeen = Math.max(topSeen, owned.seenUpTo());
-        low = 0; // what was committed late meanwhile is not known
-        dueAgain = true;
+        reservation.forget(); // as its name may have been purged
+        late.seen(owned.seenUpTo());
+        late.nothingIsSettled();
+        dueLook.restart();
       }
     }
     return !scans.isEmpty();
   }
 
-  private Turn sweep(long now) {
-    boolean isYoung = young.isDue(low, topSeen, now);
-    IdWalk walk = isYoung ? young : all;
-    if (isYoung && !walk.isWalking()) {
-      passSettledTop = settledTop;
+  private void startOver() {
+    Throwable failure = broken.getAndSet(null);
+    if (failure == null) {
+      return;
     }
-    List<Range> parts =
-        isYoung ? walk.next(low, topSeen, scans.values()) : walk.next(0, low, scans.values());
+    shared.health().failed(Operation.CLAIM, failure);
+    Set<Integer> buckets = new HashSet<>(scans.keySet());
+    buckets.addAll(held());
+    scans.clear();
+    forget(buckets);
+  }
+
+  private Turn sweep(long now) {
+    LateRows.Step step = late.next(scans.values(), now);
     Turn turn = Turn.NOTHING;
     long seenTo = Long.MAX_VALUE;
-    if (!parts.isEmpty()) {
+    if (!step.ranges().isEmpty()) {
       ReadRequest request =
           new ReadRequest(
               queue,
@@ -237,7 +244,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
               List.of(),
               1,
               List.of(),
-              parts,
+              step.ranges(),
               List.of(),
               FIND_LIMIT,
               1,
@@ -251,22 +258,19 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         if (failure.fault() != OutboxStoreException.Fault.TIMEOUT) {
           throw failure;
         }
-        walk.timedOut(clock.getAsLong() - now, clock.getAsLong());
+        step.timedOut();
         return Turn.NOTHING;
       }
       turn = new Turn(0, answer.found > 0);
       seenTo = answer.sweptTo;
     }
-    long ended = clock.getAsLong();
-    if (walk.passed(seenTo, turn.more(), ended - now, ended) && isYoung) {
-      low = Math.max(low, passSettledTop);
-    }
+    step.passed(seenTo, turn.more());
     return turn;
   }
 
   private Turn read(int room, long bytes, boolean rowsLikely, long now) {
     boolean counts =
-        countedLast
+        deliveries.countedLast()
             || scans.values().stream()
                 .anyMatch(scan -> scan.isFresh() && scan.mayHaveBegun(scan.place() + 1));
     int limit = counts ? Math.min(room, 4 * workers) : room;
@@ -278,13 +282,16 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     }
     List<KeyRange> keys =
         chains.hungry(Math.max(1, Math.min(MOST_KEYS, limit / keyLimit)), this::readUpTo);
-    List<Long> ids = agenda.takeDue(now, Math.min(MOST_IDS, limit));
-    boolean dueIsDue = dueAgain || (dueKnown && now - dueAt >= 0) || now - dueLookedAt >= DUE_EVERY;
+    int mostIds = Math.min(MOST_IDS, limit);
+    List<Long> dueIds = agenda.takeDue(now, mostIds);
+    List<Long> ids = notHeld(dueIds, now);
+    boolean dueIsDue =
+        dueIds.size() < mostIds && dueLook.isDue(now); // else what is known to be due comes first
     List<DueRange> due = new ArrayList<>();
     if (dueIsDue) {
       scans.values().forEach(scan -> due.add(new DueRange(scan.bucket(), scan.duePlace())));
     }
-    boolean mark = topSeen > low && sampleMark == 0 && now - sampledAt >= SECOND / 2;
+    boolean mark = late.wantsMark(now);
     boolean busy = rowsLikely || !keys.isEmpty() || !ids.isEmpty();
     Idle idle = watch.next(listen.up(), busy, now);
     if (mark && idle.mode() == Idle.Mode.UNCHANGED) {
@@ -300,7 +307,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
             limit,
             unwanted,
             keys,
-            keyLimit,
+            chains.rowsThatFit(keys),
             ids,
             List.of(),
             due,
@@ -322,13 +329,32 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       throw failure;
     }
     if (dueIsDue) {
-      dueLookedAt = now;
-      dueKnown = false;
+      dueLook.looked(now);
     }
     long ended = clock.getAsLong();
     learn(request, answer, ended);
     listen.watch(queue, watch.asleep());
     return new Turn(answer.taken, answer.more);
+  }
+
+  /**
+   * Leaves out rows whose handlers still run, from an earlier time as owner. Chains tell when they
+   * have ended; what that misses is found by looking again.
+   */
+  private List<Long> notHeld(List<Long> ids, long now) {
+    if (ids.isEmpty()) {
+      return ids;
+    }
+    Set<Long> known = held.epochs().keySet();
+    List<Long> others = new ArrayList<>(ids.size());
+    for (Long id : ids) {
+      if (known.contains(id)) {
+        agenda.add(id, now + SECOND);
+      } else {
+        others.add(id);
+      }
+    }
+    return others;
   }
 
   private long readUpTo(int bucket) {
@@ -350,20 +376,11 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     watch.claimed(answer.taken, ahead, now);
     if (ahead != null) {
       Duration next = ahead.nextDueIn();
-      dueKnown = next != null;
-      if (next != null) {
-        dueAt = now + Durations.saturatedNanos(next);
-      }
+      dueLook.nextAt(next == null ? null : now + Durations.saturatedNanos(next));
     }
-    if (sampleMark != 0 && answer.read.oldest() >= sampleMark) {
-      settledTop = sampleTop;
-      sampleMark = 0;
-      young.restart(now);
-    }
+    late.oldestIs(answer.read.oldest(), now);
     if (request.mark()) {
-      sampleTop = topSeen;
-      sampleMark = answer.read.mark();
-      sampledAt = now;
+      late.marked(answer.read.mark(), now);
     }
   }
 
@@ -381,7 +398,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
   }
 
   private Answer ask(ReadRequest request, long now) {
-    Set<Long> held = mayRepeat(request) ? rowsHeld() : new HashSet<>();
+    Map<Long, Long> known = mayRepeat(request) ? held.epochs() : new HashMap<>();
     long[] sentAt = {now};
     Read read =
         shared
@@ -397,7 +414,12 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
             (int) read.rows().stream().filter(BucketStore.Row::loaded).count(),
             Duration.ofNanos(clock.getAsLong() - sentAt[0]));
     reserve(read);
-    return new Taking(request, read, held, sentAt[0]).take();
+    try {
+      return new Taking(request, read, known, sentAt[0]).take();
+    } catch (RuntimeException | Error failure) {
+      broken(failure);
+      throw failure;
+    }
   }
 
   /** Tells whether the answer may have rows that are held already. */
@@ -409,20 +431,6 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         || scans.values().stream().anyMatch(BucketScan::isFresh);
   }
 
-  private Set<Long> rowsHeld() {
-    Set<Long> ids = new HashSet<>();
-    for (ClaimedBatch batch : shared.registry().batches()) {
-      for (int i = 0; batch.queue().equals(queue) && i < batch.size(); i++) {
-        HeldRow row = batch.at(i);
-        if (row != null) {
-          ids.add(row.id());
-        }
-      }
-    }
-    return ids;
-  }
-
-  /** Before any of them is handled. */
   private void reserve(Read read) {
     long greatest = 0;
     for (BucketStore.Row row : read.rows()) {
@@ -430,30 +438,14 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         greatest = Math.max(greatest, row.row().lease().id());
       }
     }
-    if (greatest <= reserved) {
-      return;
-    }
-    long now = clock.getAsLong();
-    step = now - reservedAt < SECOND ? Math.min(LONGEST_STEP, 2 * step) : FIRST_STEP;
-    long upTo = greatest + step;
-    if (!shared.connections().spend(() -> store.reserve(queue, owner, upTo))) {
-      throw new OutboxStoreException(
-          "The lease of queue '"
-              + queue
-              + "' is over, or its owner was removed; it is joined again",
-          OutboxStoreException.Fault.TRANSIENT,
-          false,
-          null);
-    }
-    reserved = upTo;
-    reservedAt = now;
+    reservation.cover(greatest);
   }
 
   /** Takes what was read. */
   private final class Taking {
     private final ReadRequest request;
     private final Answer answer;
-    private final Set<Long> held;
+    private final Map<Long, Long> held;
     private final long sentAt;
     private final long now = clock.getAsLong();
     private final List<ClaimedRow> accepted = new ArrayList<>();
@@ -463,7 +455,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     private final Set<Integer> ended = new HashSet<>();
     private final Set<Long> missing = new HashSet<>();
 
-    Taking(ReadRequest request, Read read, Set<Long> held, long sentAt) {
+    Taking(ReadRequest request, Read read, Map<Long, Long> held, long sentAt) {
       this.request = request;
       this.answer = new Answer(read);
       this.held = held;
@@ -472,9 +464,12 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     }
 
     Answer take() {
-      countedLast = false;
+      boolean inParts = request.ranges().stream().anyMatch(each -> each.upTo() < Long.MAX_VALUE);
+      if (inParts) {
+        partWidth = Math.min(PART_WIDTH, 2 * partWidth);
+      }
       List<HeldRow> taken = leases.undisturbed(this::takeReadable);
-      for (HeldRow row : counted(taken)) {
+      for (HeldRow row : deliveries.counted(taken)) {
         chains.admit(row);
       }
       answer.taken = taken.size();
@@ -523,8 +518,9 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
           default -> throw new AssertionError(row.part());
         }
       }
-      endParts();
+      endParts(readable);
       missing.forEach(chains::gone);
+      answer.more |= !missing.isEmpty(); // keys that waited for them go on
       return hold();
     }
 
@@ -552,21 +548,23 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     }
 
     private boolean isMine(@Nullable BucketScan scan, @Nullable Owned readable) {
-      return scan != null && scan.owned().isSameAs(readable);
+      return scan != null && scan.owned().isSameAs(readable) && !forgotten.contains(scan.bucket());
     }
 
     private long id(BucketStore.Row row) {
       return row.row().lease().id();
     }
 
-    private void endParts() {
+    private void endParts(Map<Integer, Owned> readable) {
       boolean truncated =
           counts.values().stream().mapToInt(Integer::intValue).sum() >= request.scanLimit();
       answer.more |= truncated;
       for (Range range : request.ranges()) {
         BucketScan scan = scans.get(range.bucket());
         int count = counts.getOrDefault(range.bucket(), 0);
-        if (count >= request.rangeLimit() || ended.contains(range.bucket())) {
+        if (!isMine(scan, readable.get(range.bucket()))) {
+          answer.more = true; // it is read anew, or is another's
+        } else if (count >= request.rangeLimit() || ended.contains(range.bucket())) {
           answer.more = true;
         } else if (scan != null && !truncated) {
           if (range.upTo() == Long.MAX_VALUE) {
@@ -581,17 +579,18 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         active = Math.max(1, counts.size());
       }
       if (!request.due().isEmpty()) {
-        dueAgain = false;
+        boolean more = false;
         for (DueRange range : request.due()) {
           BucketScan scan = scans.get(range.bucket());
           if (dueCounts.getOrDefault(range.bucket(), 0) >= request.findLimit()) {
-            dueAgain = true;
+            more = true;
           } else if (scan != null) {
             scan.dueSeen(null);
           }
         }
+        dueLook.ended(more);
       }
-      answer.more |= dueAgain || answer.found > 0;
+      answer.more |= dueLook.hasMore() || answer.found > 0;
     }
 
     private void range(BucketScan scan, BucketStore.Row row) {
@@ -608,7 +607,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       }
       long id = id(row);
       scan.read(id);
-      topSeen = Math.max(topSeen, id);
+      late.seen(id);
       if (row.loaded()) {
         accept(row);
       } else if (row.due().isZero()) {
@@ -663,7 +662,10 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     }
 
     private void found(BucketStore.Row row) {
-      if (held.contains(id(row)) || id(row) > readUpTo(row.bucket())) {
+      if (held.containsKey(id(row)) || id(row) > readUpTo(row.bucket())) {
+        if (row.part() == BucketStore.Part.DUE) {
+          dueLook.foundKnown();
+        }
         return; // or it is found in its turn
       }
       if (!row.due().isZero()) {
@@ -688,18 +690,19 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
 
     private void accept(BucketStore.Row row) {
       String key = row.row().message().orderingKey();
-      if (held.contains(id(row))) {
-        if (key != null && chains.isHeld(key, row.bucket(), id(row))) {
-          agenda.add(id(row), now + SECOND / 20);
-        } else if (key == null && row.part() == BucketStore.Part.ID) {
-          agenda.add(id(row), now + SECOND / 20);
+      BucketScan scan = Objects.requireNonNull(scans.get(row.bucket()));
+      Long epoch = held.get(id(row));
+      if (epoch != null) {
+        boolean again =
+            key == null ? epoch != scan.owned().epoch() : chains.isHeld(key, row.bucket(), id(row));
+        if (again) {
+          agenda.add(id(row), now + SECOND);
         }
         return;
       }
       if (!chains.expect(row)) {
         return;
       }
-      BucketScan scan = Objects.requireNonNull(scans.get(row.bucket()));
       ClaimedRow read = row.row();
       boolean counted = scan.mayHaveBegun(id(row));
       LeaseRef lease =
@@ -713,7 +716,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
           new History(
               before.deliveries() + 1, before.attempts(), before.sinceFirstAttempt(), before.age());
       accepted.add(new ClaimedRow(lease, read.message(), history));
-      held.add(id(row)); // it may come twice, by its id and with its bucket
+      held.put(id(row), scan.owned().epoch()); // it may come twice, by its id and with its bucket
     }
 
     private List<HeldRow> hold() {
@@ -728,51 +731,6 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       shared.registry().add(batch);
       return taken;
     }
-
-    /** Counts deliveries that may follow one that ended its process; returns the rows to handle. */
-    private List<HeldRow> counted(List<HeldRow> taken) {
-      List<HeldRow> toCount = taken.stream().filter(row -> bucketOf(row).counted()).toList();
-      if (toCount.isEmpty()) {
-        return taken;
-      }
-      countedLast = true;
-      Set<Long> done = Set.of();
-      try {
-        done =
-            shared
-                .connections()
-                .spend(() -> store.count(toCount.stream().map(HeldRow::lease).toList()))
-                .done();
-      } catch (RuntimeException failure) {
-        shared.health().failed(Operation.CLAIM, failure);
-      }
-      Map<String, Long> failed = new HashMap<>(); // the first of each key
-      for (HeldRow row : toCount) {
-        String key = row.message().orderingKey();
-        if (key != null && !done.contains(row.id())) {
-          failed.merge(key, row.id(), Math::min);
-        }
-      }
-      List<HeldRow> left = new ArrayList<>(taken.size());
-      for (HeldRow row : taken) {
-        String key = row.message().orderingKey();
-        boolean counted = !bucketOf(row).counted() || done.contains(row.id());
-        if (counted && (key == null || row.id() < failed.getOrDefault(key, Long.MAX_VALUE))) {
-          left.add(row);
-          continue;
-        }
-        chains.unexpected(key, row.id());
-        if (counted) {
-          withdrawn(List.of(row));
-        } else if (row.withdraw()) {
-          shared.registry().settle(row);
-        }
-        if (key == null) {
-          agenda.add(row.id(), clock.getAsLong() + SECOND);
-        }
-      }
-      return left;
-    }
   }
 
   /** Returns how long until there is something to do, unless a signal comes. */
@@ -785,22 +743,13 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     }
     long wait = Math.min(idleWait, watch.longestWait(listening, now));
     wait = Math.min(wait, agenda.untilDue(now));
-    wait = Math.min(wait, young.untilDue(low, topSeen, now));
-    wait = Math.min(wait, all.untilDue(0, low, now));
-    if (dueKnown) {
-      wait = Math.min(wait, Math.max(SECOND / 1_000, dueAt - now));
-    }
-    if (sampleMark == 0 && topSeen > low) {
-      wait = Math.min(wait, SECOND / 2);
-    }
+    wait = Math.min(wait, late.untilDue(now));
+    wait = Math.min(wait, dueLook.untilDue(now));
     return wait;
   }
 
   void dueAt(long at) {
-    if (!dueKnown || at - dueAt < 0) {
-      dueKnown = true;
-      dueAt = at;
-    }
+    dueLook.alsoAt(at);
   }
 
   int blockedKeys() {
@@ -810,10 +759,6 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
   /** Lets no more rows through; those that wait are withdrawn. */
   void close() {
     chains.close();
-  }
-
-  private static BucketLease bucketOf(HeldRow row) {
-    return Objects.requireNonNull(row.lease().bucket());
   }
 
   // what chains call, on any thread
@@ -831,7 +776,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
   public void withdrawn(List<HeldRow> withdrawn) {
     List<HeldRow> settled = new ArrayList<>(withdrawn.size());
     for (HeldRow row : withdrawn) {
-      if (bucketOf(row).counted()) {
+      if (HeldOfQueue.bucketOf(row).counted()) {
         if (row.giveBack()) {
           completer.complete(row);
         }
@@ -859,52 +804,41 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     signal.run();
   }
 
+  @Override
+  public void broken(Throwable failure) {
+    broken.compareAndSet(null, failure);
+    signal.run();
+  }
+
   // what buckets call, on the lease keeper's thread
 
   @Override
   public Set<Integer> held() {
-    Set<Integer> buckets = new HashSet<>();
-    for (ClaimedBatch batch : shared.registry().batches()) {
-      for (int i = 0; batch.queue().equals(queue) && i < batch.size(); i++) {
-        HeldRow row = batch.at(i);
-        if (row != null) {
-          buckets.add(bucketOf(row).bucket());
-        }
-      }
-    }
-    return buckets;
+    return held.buckets();
   }
 
   @Override
   public long seenUpTo() {
-    return topSeen;
-  }
-
-  private List<HeldRow> heldOf(Set<Integer> buckets) {
-    List<HeldRow> held = new ArrayList<>();
-    for (ClaimedBatch batch : shared.registry().batches()) {
-      for (int i = 0; batch.queue().equals(queue) && i < batch.size(); i++) {
-        HeldRow row = batch.at(i);
-        if (row != null && buckets.contains(bucketOf(row).bucket())) {
-          held.add(row);
-        }
-      }
-    }
-    return held;
+    return late.greatest();
   }
 
   @Override
   public void withdraw(Set<Integer> buckets) {
+    forgotten.addAll(buckets);
+    forget(buckets);
+    signal.run();
+  }
+
+  private void forget(Set<Integer> buckets) {
     chains.drop(buckets);
     withdrawn(
-        heldOf(buckets).stream().filter(row -> row.state() == HeldRow.State.WAITING).toList());
-    signal.run();
+        held.of(buckets).stream().filter(row -> row.state() == HeldRow.State.WAITING).toList());
   }
 
   @Override
   public void lost(Set<Integer> buckets) {
     withdraw(buckets);
-    for (HeldRow row : heldOf(buckets)) {
+    for (HeldRow row : held.of(buckets)) {
       row.lose();
       if (row.running() != null) {
         log.warn(

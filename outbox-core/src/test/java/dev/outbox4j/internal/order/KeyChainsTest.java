@@ -27,6 +27,7 @@ import org.junit.jupiter.api.Test;
 
 class KeyChainsTest {
   private static final int MOST = 4;
+  private static final int MOST_BYTES = 100;
   private static final long FAR = 1_000_000;
 
   private final HeldRows registry = new HeldRows();
@@ -38,8 +39,7 @@ class KeyChainsTest {
 
   private final KeyChains chains =
       new KeyChains(
-          MOST,
-          2,
+          new KeyChains.Limits(MOST, MOST_BYTES, 2),
           new KeyChains.Out() {
             @Override
             public void ready(HeldRow row) {
@@ -66,15 +66,30 @@ class KeyChainsTest {
             public void hungry() {
               hungry++;
             }
+
+            @Override
+            public void broken(Throwable failure) {
+              throw new AssertionError(failure);
+            }
           },
           () -> now);
 
   private static BucketStore.Row read(@Nullable String key, long id) {
+    return read(key, id, 1);
+  }
+
+  private static BucketStore.Row read(@Nullable String key, long id, int bytes) {
     ClaimedRow row =
         new ClaimedRow(
             new LeaseRef("orders", id, 0, new BucketLease(1, 1, false)),
             new StoredMessage(
-                "t", key, null, Payload.of(new byte[1]), Map.of(), Instant.EPOCH, Instant.EPOCH),
+                "t",
+                key,
+                null,
+                Payload.of(new byte[bytes]),
+                Map.of(),
+                Instant.EPOCH,
+                Instant.EPOCH),
             new History(1, 0, Duration.ZERO, Duration.ZERO));
     return new BucketStore.Row(BucketStore.Part.RANGE, 1, row, true, Duration.ZERO, false);
   }
@@ -88,7 +103,10 @@ class KeyChainsTest {
 
   /** Reads a row, and holds it if it is expected. */
   private boolean take(@Nullable String key, long id) {
-    BucketStore.Row read = read(key, id);
+    return take(read(key, id));
+  }
+
+  private boolean take(BucketStore.Row read) {
     if (!chains.expect(read)) {
       return false;
     }
@@ -195,6 +213,59 @@ class KeyChainsTest {
     chains.endKey("a", null);
     assertThat(more()).as("all are read").isEmpty();
     assertThat(take("a", 11)).isTrue();
+  }
+
+  @Test
+  void aKeyHoldsABoundedNumberOfBytes() {
+    assertThat(take(read("a", 1, 500))).as("one may be larger").isTrue();
+    assertThat(take(read("a", 2, 500))).as("as the first runs").isTrue();
+    assertThat(take(read("a", 3, 1))).isFalse();
+    assertThat(more()).isEmpty();
+    end(begin(0), Settlement.Ack.INSTANCE);
+    KeyRange range = more().get(0);
+    assertThat(chains.rowsThatFit(List.of(range))).isEqualTo(1);
+    assertThat(chains.beginKey(range)).isTrue();
+    assertThat(take(read("a", 3, MOST_BYTES))).isTrue();
+    assertThat(take(read("a", 4, 1))).isFalse();
+    assertThat(take(read("b", 5, 1))).isTrue();
+    assertThat(take(read("b", 6, MOST_BYTES - 1))).isTrue();
+    assertThat(take(read("b", 7, 1))).isTrue();
+    assertThat(take(read("b", 8, 1))).isFalse();
+  }
+
+  @Test
+  void aRowThatCouldNotBeCountedHoldsUpItsKeyUntilItIsReadAgain() {
+    take("a", 1);
+    BucketStore.Row first = read("a", 2);
+    BucketStore.Row second = read("a", 3);
+    assertThat(chains.expect(first)).isTrue();
+    assertThat(chains.expect(second)).isTrue();
+    chains.unexpected(held(first));
+    chains.unexpected(held(second));
+    chains.waits("a", 1, 2);
+    assertThat(chains.blocked()).as("the first runs").isZero();
+    end(begin(0), Settlement.Ack.INSTANCE);
+    KeyRange range = more().get(0);
+    assertThat(range.above()).isEqualTo(1);
+    chains.beginKey(range);
+    assertThat(chains.expect(first)).isTrue();
+    chains.endKey("a", null);
+    chains.unexpected(held(first));
+    chains.waits("a", 1, 2);
+    assertThat(chains.blocked()).isEqualTo(1);
+    assertThat(more()).as("what follows").isEmpty();
+    assertThat(take("a", 3)).isFalse();
+    assertThat(take("a", 2)).isTrue();
+    assertThat(more().get(0).above()).isEqualTo(2);
+  }
+
+  @Test
+  void aRowWhoseHandlerRanAndLeftItAsItWasIsNotReadAtOnce() {
+    take("a", 1);
+    HeldRow row = ready.get(0);
+    assertThat(row.start(0)).isNotNull();
+    registry.settle(row); // as when its transaction changed nothing
+    assertThat(again).containsExactly(1L, 1_000_000_000L);
   }
 
   @Test

@@ -41,7 +41,8 @@ final class OneKey implements KeyChains.Out {
   private final int seed;
   private final Random random;
   private final HeldRows registry = new HeldRows();
-  private final KeyChains chains = new KeyChains(KEY_LIMIT, 10, this, () -> 0);
+  private final KeyChains chains =
+      new KeyChains(new KeyChains.Limits(KEY_LIMIT, 6, 10), this, () -> 0);
 
   /** For each row that is left whether it is due. */
   private final NavigableMap<Long, Boolean> due = new TreeMap<>();
@@ -181,16 +182,22 @@ final class OneKey implements KeyChains.Out {
       }
     }
     List<HeldRow> taken = expected.stream().map(this::hold).toList();
+    long failed = Long.MAX_VALUE;
     for (HeldRow row : taken) {
       between();
       if (!ending && random.nextInt(30) == 0) { // it was not counted
-        chains.unexpected(KEY, row.id());
+        failed = Math.min(failed, row.id());
+        chains.unexpected(row);
         if (row.withdraw()) {
           registry.settle(row);
         }
       } else {
         chains.admit(row);
       }
+    }
+    if (failed < Long.MAX_VALUE) {
+      chains.waits(KEY, 1, failed);
+      agenda.add(failed);
     }
   }
 
@@ -266,7 +273,13 @@ final class OneKey implements KeyChains.Out {
         new ClaimedRow(
             new LeaseRef("orders", id, 0, new BucketLease(1, 1, false)),
             new StoredMessage(
-                "t", KEY, null, Payload.of(new byte[1]), Map.of(), Instant.EPOCH, Instant.EPOCH),
+                "t",
+                KEY,
+                null,
+                Payload.of(new byte[(int) (id % 5)]),
+                Map.of(),
+                Instant.EPOCH,
+                Instant.EPOCH),
             new History(1, 0, Duration.ZERO, Duration.ZERO));
     return new BucketStore.Row(BucketStore.Part.RANGE, 1, row, true, Duration.ZERO, false);
   }
@@ -299,4 +312,9 @@ final class OneKey implements KeyChains.Out {
 
   @Override
   public void hungry() {}
+
+  @Override
+  public void broken(Throwable failure) {
+    throw new AssertionError(failure);
+  }
 }

@@ -1,0 +1,539 @@
+package dev.outbox4j.dlq.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import ch.qos.logback.classic.Logger;
+import ch.qos.logback.classic.spi.ILoggingEvent;
+import ch.qos.logback.core.AppenderBase;
+import dev.outbox4j.Delivery;
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.migrations.OrderedMigrations;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.PostgresStore;
+import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.BucketStore;
+import dev.outbox4j.spi.ClaimedRow;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.slf4j.LoggerFactory;
+
+/** Order, and what it costs, when a statement or a piece of the engine does not do as it should. */
+@ExtendWith(PostgresExtension.class)
+class OrderedFaultsIT {
+  private static final AtomicInteger QUEUES = new AtomicInteger();
+  private static final Duration LEASE = Duration.ofSeconds(2);
+  private static final Duration SOON = Duration.ofSeconds(15);
+
+  private final TestDatabase database;
+  private final List<String> begun = new CopyOnWriteArrayList<>();
+  private final Map<String, CountDownLatch> gates = new ConcurrentHashMap<>();
+  private EngineFixture engine;
+  private String queue;
+  private long lastId;
+
+  OrderedFaultsIT(TestDatabase database) {
+    this.database = database;
+  }
+
+  @BeforeEach
+  void setUp() {
+    engine = new EngineFixture(database, 12);
+    queue = "ordered-faults-" + QUEUES.incrementAndGet();
+    OrderedMigrations.of("public", "outbox", queue).migrate(database.plain());
+  }
+
+  @AfterEach
+  void tearDown() {
+    gates.values().forEach(CountDownLatch::countDown);
+    engine.close();
+  }
+
+  private OutboxSubscriber.Builder subscriber(String name) {
+    return engine
+        .subscriber(queue)
+        .name(name)
+        .ordered()
+        .lease(LEASE)
+        .workers(4)
+        .on("t", String.class, this::handle);
+  }
+
+  private void handle(String text, Delivery delivery) throws InterruptedException {
+    String name = delivery.orderingKey().orElse("none") + ":" + text.strip();
+    begun.add(name);
+    CountDownLatch gate = gates.get(name);
+    if (gate != null) {
+      gate.await();
+    }
+  }
+
+  /** Lets the handler of a message wait. */
+  private CountDownLatch gate(String name) {
+    return gates.computeIfAbsent(name, each -> new CountDownLatch(1));
+  }
+
+  private void publish(String key, int from, int to) {
+    publishTexts(key, IntStream.range(from, to).mapToObj(String::valueOf).toList());
+  }
+
+  private List<Long> publishTexts(String key, List<String> texts) {
+    List<OutboxMessage> messages = new ArrayList<>();
+    for (String text : texts) {
+      OutboxMessage.Builder message = OutboxMessage.to(queue).type("t").body(text);
+      messages.add((key.equals("none") ? message : message.orderingKey(key)).build());
+    }
+    List<Long> ids = engine.inTransaction(messages);
+    lastId = ids.get(ids.size() - 1);
+    return ids;
+  }
+
+  private List<String> begunOf(String key) {
+    return begun.stream().filter(each -> each.startsWith(key + ":")).toList();
+  }
+
+  private static List<String> names(String key, int to) {
+    return IntStream.range(0, to).mapToObj(i -> key + ":" + i).toList();
+  }
+
+  private long bucketsOf(String subscriber) {
+    return database.one(
+        Long.class,
+        "select count(*) from outbox_buckets where queue = ? and owner like ?",
+        queue,
+        subscriber + "%");
+  }
+
+  /** A key whose bucket is one of those. */
+  private String key(int from, int to) {
+    for (int i = 0; ; i++) {
+      int bucket =
+          database.one(Integer.class, "select (hashtextextended(?::text, 0) & 63)::int", "x" + i);
+      if (bucket >= from && bucket < to) {
+        return "x" + i;
+      }
+    }
+  }
+
+  private OutboxSubscriber startAndOwnAll(OutboxSubscriber.Builder builder) {
+    OutboxSubscriber subscriber = engine.start(builder);
+    await().until(() -> bucketsOf(subscriber.name()) == 64);
+    return subscriber;
+  }
+
+  private void loseAndRegain(String subscriber) {
+    giveToAnother();
+    await().atMost(SOON).until(() -> bucketsOf(subscriber) == 64);
+  }
+
+  /** Another takes all buckets, reads all there is, and dies. */
+  private void giveToAnother() {
+    database.update(
+        "insert into outbox_bucket_owners (queue, owner, lease_until, read_up_to, seen_up_to)"
+            + " values (?, 'other', now() + interval '1 second', 0, ?)",
+        queue,
+        lastId);
+    database.update(
+        "update outbox_buckets set owner = 'other', epoch = epoch + 1 where queue = ?", queue);
+  }
+
+  /** All that was published up to now may have been begun by an owner that was killed. */
+  private void killedOwner() {
+    database.update(
+        "insert into outbox_bucket_owners"
+            + " select ?, 'dead', now() - interval '1 second', max(id), 0 from outbox",
+        queue);
+    database.update("update outbox_buckets set owner = 'dead', epoch = 7 where queue = ?", queue);
+  }
+
+  /** What is done around a call of the store. */
+  private interface Around {
+    Object call(String method, Object argument, Callable<Object> real) throws Exception;
+  }
+
+  private PostgresStore store(Around around) {
+    PostgresStore real = PostgresOutbox.on(engine.pool, database.table()).store();
+    BucketStore buckets = real.buckets().orElseThrow();
+    Object watched =
+        Proxy.newProxyInstance(
+            getClass().getClassLoader(),
+            new Class<?>[] {BucketStore.class},
+            (proxy, method, args) ->
+                around.call(
+                    method.getName(),
+                    args == null ? null : args[0],
+                    () -> {
+                      try {
+                        return method.invoke(buckets, args);
+                      } catch (InvocationTargetException thrown) {
+                        throw (Exception) thrown.getCause();
+                      }
+                    }));
+    return (PostgresStore)
+        Proxy.newProxyInstance(
+            getClass().getClassLoader(),
+            new Class<?>[] {PostgresStore.class},
+            (proxy, method, args) -> {
+              if (method.getName().equals("buckets")) {
+                return Optional.of(watched);
+              }
+              try {
+                return method.invoke(real, args);
+              } catch (InvocationTargetException thrown) {
+                throw thrown.getCause();
+              }
+            });
+  }
+
+  @Test
+  void aBucketThatIsToBeGivenUpAndIsKeptAfterAllIsReadAnew() {
+    String key = key(0, 8);
+    String slow = key(50, 64);
+    CountDownLatch end = gate(key + ":0");
+    gate(slow + ":0");
+    startAndOwnAll(subscriber("first").workers(2));
+    publish(key, 0, 10);
+    publish(slow, 0, 1);
+    await().until(() -> begun.contains(key + ":0") && begun.contains(slow + ":0"));
+    engine.start(subscriber("second"));
+    await() // the key's bucket cannot be given while its handler runs, so others are
+        .atMost(Duration.ofSeconds(20))
+        .until(() -> bucketsOf("first") == 32 && bucketsOf("second") == 32);
+    publish(key, 10, 13);
+
+    end.countDown();
+
+    await().atMost(SOON).until(() -> begunOf(key).size() >= 13);
+    assertThat(begunOf(key)).isEqualTo(names(key, 13));
+  }
+
+  @Test
+  void bucketsThatAreLostAndComeBackInOneJoinAreReadAnew() {
+    AtomicBoolean losing = new AtomicBoolean();
+    AtomicBoolean readMeanwhile = new AtomicBoolean();
+    AppenderBase<ILoggingEvent> slowLog =
+        new AppenderBase<>() {
+          @Override
+          protected void append(ILoggingEvent event) {
+            if (event.getMessage().contains("were taken by another")) {
+              losing.set(true);
+              await().during(Duration.ofMillis(500)).until(() -> true);
+              losing.set(false);
+            }
+          }
+        };
+    Logger log = (Logger) LoggerFactory.getLogger("dev.outbox4j.internal.order.BucketLeases");
+    slowLog.start();
+    log.addAppender(slowLog);
+    try {
+      startAndOwnAll(
+          subscriber("s")
+              .store(
+                  store(
+                      (method, argument, real) -> {
+                        if (argument instanceof BucketStore.ReadRequest && losing.get()) {
+                          readMeanwhile.set(true);
+                        }
+                        return real.call();
+                      })));
+      CountDownLatch end = gate("k:0");
+      publish("k", 0, 20);
+      await().until(() -> begun.contains("k:0"));
+      database.update(
+          "update outbox_buckets set owner = null, epoch = epoch + 1 where queue = ?", queue);
+      await().atMost(SOON).untilTrue(losing);
+      await().atMost(SOON).untilFalse(losing);
+      end.countDown();
+
+      await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+      assertThat(readMeanwhile).as("read while it is told what was lost").isFalse();
+      assertThat(begunOf("k").stream().distinct()).isEqualTo(names("k", 20));
+    } finally {
+      log.detachAppender(slowLog);
+    }
+  }
+
+  @Test
+  void anErrorWhileRowsAreTakenLosesNoneOfThem() {
+    AtomicInteger failing = new AtomicInteger(3);
+    startAndOwnAll(
+        subscriber("s")
+            .store(
+                store(
+                    (method, argument, real) -> {
+                      Object result = real.call();
+                      return result instanceof BucketStore.Read read
+                              && read.rows().stream().anyMatch(BucketStore.Row::loaded)
+                              && failing.getAndDecrement() > 0
+                          ? unreadable(read)
+                          : result;
+                    })));
+
+    for (int i = 0; i < 40; i++) {
+      publish("k", i, i + 1);
+    }
+
+    await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+    assertThat(failing).hasNonPositiveValue();
+    assertThat(begunOf("k")).isEqualTo(names("k", 40));
+  }
+
+  /** Lets the engine fail when it comes to the last row that it reads. */
+  private static BucketStore.Read unreadable(BucketStore.Read read) {
+    List<BucketStore.Row> rows = new ArrayList<>(read.rows());
+    BucketStore.Row last = rows.get(rows.size() - 1);
+    ClaimedRow row = new ClaimedRow(last.row().lease(), last.row().message(), null);
+    rows.set(
+        rows.size() - 1,
+        new BucketStore.Row(last.part(), last.bucket(), row, true, last.due(), last.moved()));
+    return new BucketStore.Read(rows, read.lookAhead(), read.at(), read.oldest(), read.mark());
+  }
+
+  @Test
+  void anErrorWhileDeliveriesAreCountedLosesNone() {
+    publish("k", 0, 3);
+    killedOwner();
+    AtomicBoolean thrown = new AtomicBoolean();
+    engine.start(
+        subscriber("s")
+            .store(
+                store(
+                    (method, argument, real) -> {
+                      if (method.equals("count") && thrown.compareAndSet(false, true)) {
+                        throw new OutOfMemoryError("of a test");
+                      }
+                      return real.call();
+                    })));
+    await().untilTrue(thrown);
+    publish("k", 3, 6);
+
+    await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+    assertThat(begunOf("k")).isEqualTo(names("k", 6));
+  }
+
+  @Test
+  void aSlowHandlerOfAKeyWithLargeMessagesHoldsUpItsKeyOnly() {
+    CountDownLatch end = gate("hot:0");
+    String padding = " ".repeat(1 << 20);
+    for (int i = 0; i < 40; i++) {
+      publishTexts("hot", List.of(i == 0 ? "0" : i + padding));
+    }
+    startAndOwnAll(subscriber("s"));
+    await().until(() -> begun.contains("hot:0"));
+
+    publish("cold", 0, 1);
+    publish("none", 0, 1);
+
+    await().atMost(SOON).until(() -> begun.contains("cold:0") && begun.contains("none:0"));
+    end.countDown();
+    await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+    assertThat(begunOf("hot")).isEqualTo(names("hot", 40));
+  }
+
+  @Test
+  void aRowThatCannotBeCountedIsTriedOnceASecond() throws SQLException {
+    List<Long> ids = publishTexts("k", List.of("0", "1", "2"));
+    killedOwner();
+    AtomicInteger counts = new AtomicInteger();
+    try (Connection other = database.plain().getConnection();
+        Statement lock = other.createStatement()) {
+      other.setAutoCommit(false);
+      lock.execute("select from outbox where id = " + ids.get(0) + " for update");
+      engine.start(
+          subscriber("s")
+              .store(
+                  store(
+                      (method, argument, real) -> {
+                        if (method.equals("count")) {
+                          counts.incrementAndGet();
+                        }
+                        return real.call();
+                      })));
+
+      await().atMost(SOON).until(() -> counts.get() >= 2);
+      await()
+          .during(Duration.ofMillis(1_500))
+          .atMost(Duration.ofSeconds(3))
+          .until(() -> counts.get() <= 8);
+      assertThat(begun).isEmpty();
+      other.rollback();
+    }
+    await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+    assertThat(begunOf("k")).isEqualTo(names("k", 3));
+  }
+
+  @Test
+  void whatStillRunsFromAnEarlierTimeAsOwnerCostsNoReadsAndHoldsUpItsKeyNoLonger() {
+    CountDownLatch endOfKey = gate("k:0");
+    CountDownLatch endOfOther = gate("none:0");
+    AtomicLong bytes = new AtomicLong();
+    AtomicInteger reads = new AtomicInteger();
+    startAndOwnAll(
+        subscriber("s")
+            .listen(PgjdbcListen.on(database.plain()))
+            .poll(Duration.ofMillis(10), Duration.ofSeconds(50))
+            .store(
+                store(
+                    (method, argument, real) -> {
+                      Object result = real.call();
+                      if (result instanceof BucketStore.Read read) {
+                        reads.incrementAndGet();
+                        read.rows()
+                            .forEach(row -> bytes.addAndGet(row.row().message().payload().size()));
+                      }
+                      return result;
+                    })));
+    int size = 1 << 20;
+    publishTexts("k", List.of("0" + " ".repeat(size), "1"));
+    publish("none", 0, 1);
+    await().until(() -> begun.contains("k:0") && begun.contains("none:0"));
+    loseAndRegain("s");
+    await().atMost(SOON).until(() -> bytes.get() > 2L * size);
+    int before = reads.get();
+    await()
+        .during(Duration.ofSeconds(1))
+        .atMost(Duration.ofSeconds(3))
+        .until(() -> bytes.get() < 5L * size && reads.get() - before < 15);
+    gates.clear();
+    endOfKey.countDown();
+    endOfOther.countDown();
+
+    await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+    assertThat(begunOf("k")).containsExactly("k:0", "k:0", "k:1");
+    assertThat(begunOf("none")).containsExactly("none:0", "none:0");
+  }
+
+  @Test
+  void bucketsThatComeBackAreReadAtOnceWithoutASignal() {
+    OutboxSubscriber subscriber =
+        startAndOwnAll(
+            subscriber("s")
+                .listen(PgjdbcListen.on(database.plain()))
+                .poll(Duration.ofMillis(10), Duration.ofSeconds(50)));
+    publish("k", 0, 1);
+    await().until(() -> begun.contains("k:0") && engine.rows(queue) == 0);
+    giveToAnother();
+    await().atMost(SOON).until(() -> subscriber.health().order().orElseThrow().buckets() == 0);
+    publish("k", 1, 2);
+
+    await().atMost(SOON).until(() -> bucketsOf("s") == 64);
+    await().atMost(Duration.ofMillis(1_500)).until(() -> begun.contains("k:1"));
+  }
+
+  @Test
+  void readsThatTookTooLongOnceLeaveLaterOnesNoSlower() {
+    AtomicInteger timeouts = new AtomicInteger();
+    AtomicInteger reads = new AtomicInteger();
+    startAndOwnAll(
+        subscriber("s")
+            .store(
+                store(
+                    (method, argument, real) -> {
+                      if (argument instanceof BucketStore.ReadRequest request) {
+                        reads.incrementAndGet();
+                        if (!request.ranges().isEmpty()
+                            && timeouts.getAndUpdate(left -> Math.max(0, left - 1)) > 0) {
+                          throw new OutboxStoreException(
+                              "slow", OutboxStoreException.Fault.TIMEOUT, false, null);
+                        }
+                      }
+                      return real.call();
+                    })));
+    database.list(
+        Long.class,
+        "select setval(pg_get_serial_sequence('outbox', 'id'), max(id) + 20000000) from outbox");
+    publish("a", 0, 1);
+    await().until(() -> begun.contains("a:0"));
+    timeouts.set(4);
+    await().atMost(SOON).until(() -> timeouts.get() == 0);
+    loseAndRegain("s");
+    int before = reads.get();
+
+    publish("b", 0, 5);
+
+    await().atMost(SOON).until(() -> begunOf("b").size() == 5);
+    assertThat(reads.get() - before).isLessThan(1_000);
+  }
+
+  @Test
+  void anOwnerWhoseNameWasPurgedTellsAnewWhatItMayHaveBegun() {
+    startAndOwnAll(subscriber("s"));
+    publish("k", 0, 1);
+    await().until(() -> engine.rows(queue) == 0);
+    // as after a pause of hours
+    database.update(
+        "update outbox_buckets set owner = null, epoch = epoch + 1 where queue = ?", queue);
+    database.update("delete from outbox_bucket_owners where queue = ?", queue);
+    await().atMost(SOON).until(() -> bucketsOf("s") == 64);
+    gate("k:1");
+
+    List<Long> ids = publishTexts("k", List.of("1"));
+
+    await().atMost(SOON).until(() -> begun.contains("k:1"));
+    assertThat(
+            database.one(
+                Long.class, "select read_up_to from outbox_bucket_owners where queue = ?", queue))
+        .isGreaterThanOrEqualTo(ids.get(0));
+  }
+
+  @Test
+  void aTransactionalHandlerWhoseRowStaysIsNotRunAgainAtOnce() {
+    database.update(
+        "create or replace function keep_row() returns trigger language plpgsql as"
+            + " 'begin return null; end'");
+    database.update(
+        "create trigger keep_row before delete on outbox for each row when (old.queue = '"
+            + queue
+            + "') execute function keep_row()");
+    AtomicInteger runs = new AtomicInteger();
+    try {
+      PostgresOutbox outbox = PostgresOutbox.on(engine.pool, database.table());
+      publish("k", 0, 1);
+      engine.start(
+          engine
+              .subscriber(queue)
+              .name("s")
+              .ordered()
+              .on(
+                  "t",
+                  String.class,
+                  outbox.transactional(
+                      (String text, Delivery delivery, Connection connection) -> {
+                        runs.incrementAndGet();
+                      })));
+      await().atMost(SOON).until(() -> runs.get() >= 2);
+      int before = runs.get();
+      await()
+          .during(Duration.ofSeconds(1))
+          .atMost(Duration.ofSeconds(3))
+          .until(() -> runs.get() - before <= 2);
+    } finally {
+      database.update("drop trigger keep_row on outbox");
+    }
+    await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+  }
+}
