@@ -33,7 +33,8 @@ public interface ReactiveOutboxPublisher {
   Publisher<Published> publish(Connection connection, Collection<OutboxMessage> messages);
 
   /**
-   * Deletes the live row of a timer id, unless a subscriber holds it.
+   * Deletes the live row of a timer id, unless a subscriber holds it. In an ordered queue nothing
+   * tells which rows are held: there it also deletes one whose handler runs.
    *
    * @param connection the caller's, in a transaction
    * @param queue the queue

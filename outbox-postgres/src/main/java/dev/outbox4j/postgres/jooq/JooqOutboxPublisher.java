@@ -60,7 +60,8 @@ public final class JooqOutboxPublisher {
   }
 
   /**
-   * Deletes the live row of a timer id, unless a subscriber holds it.
+   * Deletes the live row of a timer id, unless a subscriber holds it. In an ordered queue nothing
+   * tells which rows are held: there it also deletes one whose handler runs.
    *
    * @param configuration the transaction's configuration
    * @param queue the queue
