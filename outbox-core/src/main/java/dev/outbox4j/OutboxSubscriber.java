@@ -4,6 +4,7 @@ import dev.outbox4j.internal.Utf8;
 import dev.outbox4j.internal.life.DefaultSubscriber;
 import dev.outbox4j.internal.settings.HandlerTable;
 import dev.outbox4j.internal.settings.SubscriberSettings;
+import dev.outbox4j.spi.DeadLetterWriter;
 import dev.outbox4j.spi.DeadLetters;
 import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.OutboxStore;
@@ -127,6 +128,7 @@ public interface OutboxSubscriber extends AutoCloseable {
     private int workers = DEFAULT_WORKERS;
     private int batchSize = DEFAULT_BATCH_SIZE;
     private boolean ordered;
+    private boolean holdsKeys;
     private Duration lease = DEFAULT_LEASE;
     private Duration minPoll = DEFAULT_MIN_POLL;
     private Duration maxPoll = DEFAULT_MAX_POLL;
@@ -540,6 +542,21 @@ public interface OutboxSubscriber extends AutoCloseable {
     }
 
     /**
+     * Lets no further message of an ordering key begin once one of them has become a dead letter,
+     * until all dead letters of the key are resolved: redriven or discarded. That is asked once a
+     * second. By default the key goes on at once.
+     *
+     * <p>Needs {@link #ordered()} and {@link #deadLetters}. Every subscriber of the queue should
+     * have it.
+     *
+     * @return this builder
+     */
+    public Builder holdKeyOnDeadLetter() {
+      this.holdsKeys = true;
+      return this;
+    }
+
+    /**
      * Sets how long a claimed row is promised to this subscriber; it is renewed at half of it, so a
      * handler may run longer. After a crash a row waits this long at the most.
      *
@@ -790,6 +807,20 @@ public interface OutboxSubscriber extends AutoCloseable {
       if (ordered && store != null && store.buckets().isEmpty()) {
         faults.add("ordered() is set and the store " + store + " has no ordered queues");
       }
+      DeadLetterWriter writer =
+          deadLetters == null || store == null ? null : deadLetters.bind(store);
+      if (holdsKeys && !ordered) {
+        faults.add(
+            "holdKeyOnDeadLetter() is set without ordered(); add it, as only that keeps order");
+      }
+      if (holdsKeys && (writer == null || writer.open().isEmpty())) {
+        faults.add(
+            "holdKeyOnDeadLetter() is set, and "
+                + (writer == null
+                    ? "there are no dead letters"
+                    : writer.place() + " cannot be asked")
+                + "; use deadLetters(DeadLetterQueue.in(...))");
+      }
       faults.addAll(handlers.faults(store));
       if (store == null || !faults.isEmpty()) {
         throw new IllegalStateException(
@@ -804,7 +835,7 @@ public interface OutboxSubscriber extends AutoCloseable {
               List.copyOf(queues),
               store,
               source,
-              deadLetters == null ? null : deadLetters.bind(store),
+              writer,
               handlers.build(),
               List.copyOf(observers),
               new SubscriberSettings.Work(
@@ -821,7 +852,8 @@ public interface OutboxSubscriber extends AutoCloseable {
                       : new SubscriberSettings.Deliveries(maxDeliveries, DEFAULT_SPARE_DELIVERIES),
                   renderer,
                   maxExceptionBytes,
-                  logsMessages),
+                  logsMessages,
+                  holdsKeys),
               new SubscriberSettings.Stopping(gracefulTimeout, stopOnShutdown)));
     }
 

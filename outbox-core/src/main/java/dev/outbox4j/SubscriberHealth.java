@@ -53,8 +53,9 @@ public record SubscriberHealth(
    *
    * @param buckets how many buckets it owns
    * @param blockedKeys how many ordering keys wait for a message that is to be handled again
+   * @param keysOnHold how many ordering keys wait for a dead letter to be resolved
    */
-  public record Order(int buckets, int blockedKeys) {}
+  public record Order(int buckets, int blockedKeys, int keysOnHold) {}
 
   /** The state of the LISTEN connection. */
   public enum Listener {

@@ -118,7 +118,12 @@ enum Meters {
       Kind.GAUGE,
       "outbox.order.blocked.keys",
       Tag.SUBSCRIBER_ONLY,
-      "Ordering keys that wait for a message which is to be handled again");
+      "Ordering keys that wait for a message which is to be handled again"),
+  ORDER_KEYS_ON_HOLD(
+      Kind.GAUGE,
+      "outbox.order.keys.on.hold",
+      Tag.SUBSCRIBER_ONLY,
+      "Ordering keys that wait for a dead letter to be resolved");
 
   /** What a meter measures with. */
   enum Kind {

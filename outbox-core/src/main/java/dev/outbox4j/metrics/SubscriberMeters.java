@@ -111,6 +111,7 @@ final class SubscriberMeters {
     if (health.get().order().isPresent() && !registrar.hasGauge(Meters.ORDER_BUCKETS)) {
       registrar.gauge(Meters.ORDER_BUCKETS, () -> sumOfOrder(Order::buckets), name);
       registrar.gauge(Meters.ORDER_BLOCKED_KEYS, () -> sumOfOrder(Order::blockedKeys), name);
+      registrar.gauge(Meters.ORDER_KEYS_ON_HOLD, () -> sumOfOrder(Order::keysOnHold), name);
     }
   }
 

@@ -2,6 +2,7 @@ package dev.outbox4j.spi;
 
 import dev.outbox4j.OutboxStoreException;
 import java.util.List;
+import java.util.Optional;
 
 /** Moves rows of one store to its dead-letter table. Thread-safe. */
 @FunctionalInterface
@@ -16,6 +17,14 @@ public interface DeadLetterWriter {
    * @throws OutboxStoreException if nothing was moved
    */
   Written write(List<DeadLetterEntry> entries);
+
+  /**
+   * {@return which ordering keys have dead letters that are not resolved, if that can be told; else
+   * {@code holdKeyOnDeadLetter()} is refused}
+   */
+  default Optional<OpenDeadLetters> open() {
+    return Optional.empty();
+  }
 
   /** {@return where it moves them, for people} */
   default String place() {

@@ -29,7 +29,7 @@ final class Events {
         Optional.of(new InFlight("s", 1, Optional.empty(), Duration.ofMillis(1500))),
         Duration.ofMillis(250),
         2,
-        Optional.of(new SubscriberHealth.Order(12, 4)));
+        Optional.of(new SubscriberHealth.Order(12, 4, 3)));
   }
 
   static SubscriberHealth running() {

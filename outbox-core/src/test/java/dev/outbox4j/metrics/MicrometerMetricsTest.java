@@ -121,6 +121,7 @@ class MicrometerMetricsTest {
     assertThat(gauge("outbox.dlq.waiting")).isEqualTo(2);
     assertThat(gauge("outbox.order.buckets")).isEqualTo(12);
     assertThat(gauge("outbox.order.blocked.keys")).isEqualTo(4);
+    assertThat(gauge("outbox.order.keys.on.hold")).isEqualTo(3);
     assertThat(gauge("outbox.inflight.oldest")).isEqualTo(1.5, within(1e-9));
     assertThat(gauge("outbox.stuck")).isEqualTo(0.25, within(1e-9));
     assertThat(gauge("outbox.listener.up")).isEqualTo(1);

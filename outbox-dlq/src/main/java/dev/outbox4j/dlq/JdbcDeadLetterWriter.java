@@ -7,10 +7,12 @@ import dev.outbox4j.postgres.internal.Jdbc;
 import dev.outbox4j.postgres.internal.Refusal;
 import dev.outbox4j.spi.DeadLetterEntry;
 import dev.outbox4j.spi.DeadLetterWriter;
+import dev.outbox4j.spi.OpenDeadLetters;
 import dev.outbox4j.spi.Written;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
 /** Moves rows of one outbox to its dead-letter table. */
 final class JdbcDeadLetterWriter implements DeadLetterWriter {
@@ -26,6 +28,13 @@ final class JdbcDeadLetterWriter implements DeadLetterWriter {
       """;
 
   /** The outbox is named as the server resolves it, so that it is the same whoever writes. */
+  static final String OUTBOX_NAME =
+      """
+      select n.nspname || '.' || c.relname
+      from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+      where c.oid = cast('{outbox}' as regclass)\
+      """;
+
   private static final String INSERT =
       """
       ,
@@ -33,15 +42,13 @@ final class JdbcDeadLetterWriter implements DeadLetterWriter {
         insert into {dead_letters} (outbox, original_id, lease_token, queue, type, ordering_key,
           payload, headers, deliveries_count, attempts_count, created_at, available_at,
           first_attempt_at, last_attempt_at, timer_id, failure_reason, last_exception)
-        select (
-            select n.nspname || '.' || c.relname
-            from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-            where c.oid = cast('{outbox}' as regclass)),
+        select ({outbox_name}),
           id, lease_token, queue, type, ordering_key, payload, headers, deliveries_count, attempts,
           created_at, available_at, first_attempt_at, last_attempt_at, timer_id, reason, exception
         from done
         returning 1)\
-      """;
+      """
+          .replace("{outbox_name}", OUTBOX_NAME);
 
   private static final String ALL_ARRIVED =
       """
@@ -54,6 +61,7 @@ final class JdbcDeadLetterWriter implements DeadLetterWriter {
 
   private final String name;
   private final FencedStatement<DeadLetterEntry> move;
+  private final OpenDeadLetters open;
 
   /**
    * Renders the statements.
@@ -66,6 +74,7 @@ final class JdbcDeadLetterWriter implements DeadLetterWriter {
     this.name = name;
     String operation = "dead-letter to " + name;
     move = new FencedStatement<>(operation, jdbc, sql(quoted), DeadLetterEntry::lease);
+    open = new JdbcOpenDeadLetters(jdbc, name, quoted);
   }
 
   static FencedSql sql(String deadLetters) {
@@ -85,6 +94,11 @@ final class JdbcDeadLetterWriter implements DeadLetterWriter {
       throw new IllegalArgumentException("There is no row to dead-letter; give one or more");
     }
     return move.execute(entries, JdbcDeadLetterWriter::values);
+  }
+
+  @Override
+  public Optional<OpenDeadLetters> open() {
+    return Optional.of(open);
   }
 
   @Override

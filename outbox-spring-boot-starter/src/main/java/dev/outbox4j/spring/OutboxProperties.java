@@ -113,6 +113,8 @@ public record OutboxProperties(
    *     than the retry policy has attempts
    * @param unlimitedDeliveries whether a row is claimed as often as it takes
    * @param ackMode what a handler's end means when it does not say so itself; default AUTO
+   * @param holdKeyOnDeadLetter whether an ordering key of an ordered queue waits, once one of its
+   *     messages has become a dead letter, until that is resolved; default false
    * @param logExceptionMessages whether logs hold the messages of handlers' exceptions, which may
    *     quote a payload
    * @param retry when failed messages come again
@@ -131,6 +133,7 @@ public record OutboxProperties(
       @Nullable Integer maxDeliveries,
       @Nullable Boolean unlimitedDeliveries,
       @Nullable AckMode ackMode,
+      @Nullable Boolean holdKeyOnDeadLetter,
       @Nullable Boolean logExceptionMessages,
       @DefaultValue Retry retry) {}
 

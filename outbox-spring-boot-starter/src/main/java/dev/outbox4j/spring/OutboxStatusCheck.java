@@ -80,6 +80,7 @@ public final class OutboxStatusCheck {
             order -> {
               details.put("buckets", order.buckets());
               details.put("blockedKeys", order.blockedKeys());
+              details.put("keysOnHold", order.keysOnHold());
             });
     health.lastClaimAt().ifPresent(at -> details.put("lastClaimAt", at.toString()));
     health.lastFailureAt().ifPresent(at -> details.put("lastFailureAt", at.toString()));

@@ -120,9 +120,6 @@ final class SubscriberFactory {
     } else {
       builder.deadLetters(deadLetters());
     }
-    if (properties.orderedQueues().contains(queue)) {
-      builder.ordered();
-    }
     codec.ifAvailable(builder::codec);
     observers.orderedStream().forEach(builder::events);
     settings.accept(builder);
@@ -132,7 +129,10 @@ final class SubscriberFactory {
 
   private SubscriberSettings settings(String queue) {
     return new SubscriberSettings(
-        properties.queues().get(queue), properties.subscriber(), virtualByDefault);
+        properties.queues().get(queue),
+        properties.subscriber(),
+        properties.orderedQueues().contains(queue),
+        virtualByDefault);
   }
 
   private static OutboxException notBuilt(String queue, RuntimeException e) {

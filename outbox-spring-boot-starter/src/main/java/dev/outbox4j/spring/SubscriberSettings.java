@@ -15,6 +15,7 @@ import org.jspecify.annotations.Nullable;
 final class SubscriberSettings {
   private final @Nullable Subscriber own;
   private final Subscriber all;
+  private final boolean ordered;
   private final boolean virtualByDefault;
 
   /**
@@ -22,11 +23,14 @@ final class SubscriberSettings {
    *
    * @param own those of the queue, if there are any
    * @param all those of all queues
+   * @param ordered whether the queue is
    * @param virtualByDefault whether handlers run on virtual threads if no property says
    */
-  SubscriberSettings(@Nullable Subscriber own, Subscriber all, boolean virtualByDefault) {
+  SubscriberSettings(
+      @Nullable Subscriber own, Subscriber all, boolean ordered, boolean virtualByDefault) {
     this.own = own;
     this.all = all;
+    this.ordered = ordered;
     this.virtualByDefault = virtualByDefault;
   }
 
@@ -48,8 +52,20 @@ final class SubscriberSettings {
     setPolls(builder);
     setBounds(builder);
     setRetry(builder);
+    setOrder(builder);
     if (is(Subscriber::logExceptionMessages, false)) {
       builder.logExceptionMessages();
+    }
+  }
+
+  /** What is set for all queues is meant for the ordered ones among them. */
+  private void setOrder(OutboxSubscriber.Builder builder) {
+    if (ordered) {
+      builder.ordered();
+    }
+    boolean ofThisQueue = own != null && own.holdKeyOnDeadLetter() != null;
+    if ((ordered || ofThisQueue) && is(Subscriber::holdKeyOnDeadLetter, false)) {
+      builder.holdKeyOnDeadLetter();
     }
   }
 

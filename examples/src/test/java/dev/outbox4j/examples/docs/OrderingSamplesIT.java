@@ -2,6 +2,7 @@ package dev.outbox4j.examples.docs;
 
 import static dev.outbox4j.test.OutboxAssertions.assertThatOutbox;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.Delivery;
@@ -15,6 +16,7 @@ import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.OutboxStore;
+import java.io.IOException;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -80,6 +82,44 @@ class OrderingSamplesIT {
     assertThat(applied.values())
         .allSatisfy(
             changes -> assertThat(changes).isEqualTo(IntStream.range(0, 50).boxed().toList()));
+  }
+
+  @Test
+  void letsKeysWaitForTheirDeadLetters() throws IOException {
+    OrderedMigrations.of("public", "outbox", "orders").migrate(dataSource);
+    OutboxStore store = PostgresOutbox.on(dataSource, table).store();
+    // tag::hold
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("orders")
+            .ordered()
+            .holdKeyOnDeadLetter()
+            .store(store)
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .on("order.changed", String.class, this::apply)
+            .build();
+    // end::hold
+    database.update(
+        """
+        insert into outbox_dlq (outbox, original_id, lease_token, queue, type, ordering_key, payload,
+          deliveries_count, attempts_count, created_at, available_at, failure_reason)
+        values ('public.outbox', 1000, 5, 'orders', 'order.changed', 'order-7', '41', 3, 2, now(), now(),
+          'rejected')
+        """);
+    database.one(
+        Long.class,
+        "select outbox_publish('orders', '42', type => 'order.changed', ordering_key => 'order-7')");
+
+    try (subscriber) {
+      subscriber.start();
+      await().until(() -> subscriber.health().order().orElseThrow().keysOnHold() == 1);
+      assertThat(database.one(String.class, DocumentedSql.of("ordering.md", "keys-on-hold")))
+          .isEqualTo("order-7");
+      assertThat(applied).isEmpty();
+
+      database.update("delete from outbox_dlq");
+      await().until(() -> applied.containsKey("order-7"));
+    }
+    assertThat(applied.get("order-7")).containsExactly(42);
   }
 
   private void apply(String change, Delivery delivery) {

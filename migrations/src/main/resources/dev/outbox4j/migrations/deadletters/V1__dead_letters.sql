@@ -32,3 +32,7 @@ comment on table "${outbox_dlq_schema}"."${outbox_dlq_table}" is 'outbox4j schem
 
 create index "${outbox_dlq_table}_queue_failed_idx" on "${outbox_dlq_schema}"."${outbox_dlq_table}" (queue, failed_at)
   where resolved_at is null;
+
+-- which ordering keys wait for a dead letter
+create index "${outbox_dlq_table}_key_idx" on "${outbox_dlq_schema}"."${outbox_dlq_table}" (queue, ordering_key)
+  where resolved_at is null and ordering_key is not null;

@@ -158,6 +158,6 @@ public final class DefaultSubscriber implements OutboxSubscriber {
         0,
         settings.buckets() == null
             ? Optional.empty()
-            : Optional.of(new SubscriberHealth.Order(0, 0)));
+            : Optional.of(new SubscriberHealth.Order(0, 0, 0)));
   }
 }

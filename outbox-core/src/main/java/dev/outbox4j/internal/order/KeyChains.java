@@ -9,9 +9,11 @@ import dev.outbox4j.spi.BucketStore.KeyRange;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.function.IntToLongFunction;
@@ -26,14 +28,17 @@ import org.jspecify.annotations.Nullable;
  * <p>A key's <em>chain</em> holds a bounded number of rows; it knows from which id on there may be
  * more, and these are read again, by their key, once there is room. No row from that id on waits in
  * the chain. A row that is to be handled again blocks its chain, in which then no other row waits,
- * until it is due and was read again.
+ * until it is due and was read again. One that became a dead letter may put its chain on hold,
+ * which then waits until it is released.
  */
 final class KeyChains implements RowFollower {
   private static final long NONE = -1;
+  private static final long NEVER = 0;
   private static final long ALL_READ = Long.MAX_VALUE;
   private static final long UNDECIDED = TimeUnit.SECONDS.toNanos(1);
 
   private final Limits limits;
+  private final boolean holdsOnDeadLetter;
   private final Out out;
   private final LongSupplier clock;
 
@@ -41,6 +46,11 @@ final class KeyChains implements RowFollower {
   private final Map<String, Chain> chains = new HashMap<>();
   private final Set<Chain> hungry = new LinkedHashSet<>();
   private final Map<Long, Chain> blocked = new HashMap<>();
+
+  /** Among the blocked, by their keys; those that were asked for longest ago come first. */
+  private final Map<String, Chain> onHold = new LinkedHashMap<>();
+
+  private long holds;
 
   /** Keys of which rows are found but not wanted: loading them would be in vain. */
   private final Set<String> unwanted = new LinkedHashSet<>();
@@ -52,7 +62,7 @@ final class KeyChains implements RowFollower {
    *
    * @param rows of one key, waiting
    * @param bytes of one key, waiting; one row may be larger
-   * @param blocked keys that wait for a row to be handled again
+   * @param blocked keys that wait for a row to be handled again, or are on hold
    */
   record Limits(int rows, long bytes, int blocked) {}
 
@@ -70,6 +80,9 @@ final class KeyChains implements RowFollower {
     /** There is room to read more of some key. */
     void hungry();
 
+    /** A row became a dead letter, and its key is on hold. */
+    void onHold(HeldRow row);
+
     /** A row could not be handed on: what is known of its key cannot be relied on. */
     void broken(Throwable failure);
   }
@@ -85,6 +98,7 @@ final class KeyChains implements RowFollower {
     private long largest;
     private boolean waitsUntilIdle;
     private long blockedBy = NONE;
+    private long onHoldSince = NEVER;
     private long moreFrom = ALL_READ;
 
     Chain(String key, int bucket) {
@@ -94,6 +108,15 @@ final class KeyChains implements RowFollower {
 
     boolean isBlocked() {
       return blockedBy != NONE;
+    }
+
+    boolean isOnHold() {
+      return onHoldSince != NEVER;
+    }
+
+    /** Tells whether it goes on once that row has been read. */
+    boolean waitsFor(long id) {
+      return blockedBy == id && !isOnHold();
     }
 
     /** What waits from this id on is read again: what precedes it may be among it. */
@@ -135,8 +158,9 @@ final class KeyChains implements RowFollower {
     }
   }
 
-  KeyChains(Limits limits, Out out, LongSupplier clock) {
+  KeyChains(Limits limits, boolean holdsOnDeadLetter, Out out, LongSupplier clock) {
     this.limits = limits;
+    this.holdsOnDeadLetter = holdsOnDeadLetter;
     this.out = out;
     this.clock = clock;
   }
@@ -155,7 +179,7 @@ final class KeyChains implements RowFollower {
     List<HeldRow> withdrawn = new ArrayList<>(0);
     synchronized (this) {
       Chain chain = chain(key, read.bucket());
-      if (chain.blockedBy == id) {
+      if (chain.waitsFor(id)) {
         unblock(chain);
       }
       if (!chain.isBlocked() && id < chain.moreFrom && hasRoom(chain, bytes)) {
@@ -267,7 +291,7 @@ final class KeyChains implements RowFollower {
 
   /** Blocks a key, now or when it has come to the row; returns whether it is blocked by it. */
   private boolean waits(Chain chain, long id, List<HeldRow> withdrawn) {
-    if (chain.blockedBy == id) {
+    if (chain.waitsFor(id)) {
       return true;
     }
     boolean now = chain.isIdle() && !chain.isBlocked() && id <= chain.moreFrom;
@@ -291,7 +315,7 @@ final class KeyChains implements RowFollower {
     List<HeldRow> withdrawn = new ArrayList<>(0);
     synchronized (this) {
       Chain chain = chain(key, bucket);
-      if (chain.blockedBy == id) {
+      if (chain.waitsFor(id)) {
         return true;
       }
       chain.readAgainFrom(id, withdrawn);
@@ -304,7 +328,7 @@ final class KeyChains implements RowFollower {
   /** A row that was to be read again is not there any more; its key goes on. */
   synchronized void gone(long id) {
     Chain chain = blocked.get(id);
-    if (chain != null) { // in which nothing waits
+    if (chain != null && !chain.isOnHold()) { // in which nothing waits
       unblock(chain);
       chain.moreFrom = Math.min(chain.moreFrom, id);
       changed(chain);
@@ -400,7 +424,57 @@ final class KeyChains implements RowFollower {
 
   /** Returns how many keys wait for a row that is to be handled again. */
   synchronized int blocked() {
-    return blocked.size();
+    return blocked.size() - onHold.size();
+  }
+
+  /** Returns how many keys are on hold. */
+  synchronized int onHold() {
+    return onHold.size();
+  }
+
+  /** Puts a key on hold until it is released. A row of it that runs ends, and no other begins. */
+  void hold(String key, int bucket, long id) {
+    List<HeldRow> withdrawn = new ArrayList<>(0);
+    synchronized (this) {
+      if (!closed) {
+        hold(chain(key, bucket), id, withdrawn);
+      }
+    }
+    out.withdrawn(withdrawn);
+  }
+
+  private void hold(Chain chain, long id, List<HeldRow> withdrawn) {
+    block(chain, id);
+    chain.onHoldSince = ++holds;
+    onHold.put(chain.key, chain);
+    withdraw(chain, withdrawn);
+    changed(chain);
+  }
+
+  /**
+   * Returns keys that are on hold, other ones each time until all have been returned.
+   *
+   * @param most how many, at most
+   * @return each with since when, for {@link #release}
+   */
+  synchronized Map<String, Long> nextOnHold(int most) {
+    Map<String, Long> next = new HashMap<>();
+    for (String key : onHold.keySet().stream().limit(most).toList()) {
+      Chain chain = Objects.requireNonNull(onHold.remove(key));
+      onHold.put(key, chain); // behind the others
+      next.put(key, chain.onHoldSince);
+    }
+    return next;
+  }
+
+  /** Lets a key go on, unless it was put on hold anew since. */
+  synchronized void release(String key, long since) {
+    Chain chain = onHold.get(key);
+    if (chain != null && chain.onHoldSince == since) {
+      chain.moreFrom = Math.min(chain.moreFrom, chain.blockedBy);
+      unblock(chain);
+      changed(chain);
+    }
   }
 
   private void block(Chain chain, long id) {
@@ -412,8 +486,12 @@ final class KeyChains implements RowFollower {
   }
 
   private void unblock(Chain chain) {
-    blocked.remove(chain.blockedBy);
+    blocked.remove(chain.blockedBy, chain);
     chain.blockedBy = NONE;
+    if (chain.isOnHold()) {
+      chain.onHoldSince = NEVER;
+      onHold.remove(chain.key);
+    }
   }
 
   /** An ack is enough to go on with the key; whatever else it is must have been written. */
@@ -461,12 +539,17 @@ final class KeyChains implements RowFollower {
 
   private void goOnAfter(HeldRow row) {
     String key = row.message().orderingKey();
+    Settlement settlement = row.settlementOrNull();
+    boolean dead = settlement instanceof Settlement.DeadLetter;
+    if (dead && key != null && holdsOnDeadLetter && !row.knownLost()) {
+      hold(key, row);
+      return;
+    }
     if (row.run() != null && isOfAnEarlierTime(key, row)) {
       out.again(row, clock.getAsLong()); // it is there still, whatever its handler decided
       return;
     }
-    Settlement settlement = row.settlementOrNull();
-    if (settlement == Settlement.Ack.INSTANCE || settlement instanceof Settlement.DeadLetter) {
+    if (dead || settlement == Settlement.Ack.INSTANCE) {
       if (key != null) {
         goOn(key, row);
       }
@@ -483,6 +566,21 @@ final class KeyChains implements RowFollower {
     if (key == null || blockedBy(key, row)) {
       out.again(row, at);
     }
+  }
+
+  private void hold(String key, HeldRow row) {
+    List<HeldRow> withdrawn = new ArrayList<>(0);
+    synchronized (this) {
+      if (!closed) {
+        Chain chain = chain(key, HeldOfQueue.bucketOf(row).bucket());
+        if (chain.running == row) {
+          chain.running = null;
+        }
+        hold(chain, row.id(), withdrawn);
+      }
+    }
+    out.withdrawn(withdrawn);
+    out.onHold(row);
   }
 
   /** Tells whether a row was forgotten with its bucket while its handler ran, and is awaited. */

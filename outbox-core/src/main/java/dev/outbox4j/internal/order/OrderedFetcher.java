@@ -128,7 +128,8 @@ public final class OrderedFetcher implements RowSource {
     return Optional.of(
         new SubscriberHealth.Order(
             lanes.stream().mapToInt(lane -> lane.leases().owned()).sum(),
-            lanes.stream().mapToInt(OrderedLane::blockedKeys).sum()));
+            lanes.stream().mapToInt(OrderedLane::blockedKeys).sum(),
+            lanes.stream().mapToInt(OrderedLane::keysOnHold).sum()));
   }
 
   @Override

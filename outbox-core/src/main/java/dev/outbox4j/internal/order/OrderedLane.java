@@ -5,6 +5,7 @@ import dev.outbox4j.SubscriberEvents.Phase;
 import dev.outbox4j.internal.Backoff;
 import dev.outbox4j.internal.ByteBudget;
 import dev.outbox4j.internal.Durations;
+import dev.outbox4j.internal.OneLine;
 import dev.outbox4j.internal.claim.ListenState;
 import dev.outbox4j.internal.claim.QueueWatch;
 import dev.outbox4j.internal.run.Rows;
@@ -27,6 +28,7 @@ import dev.outbox4j.spi.ClaimedRow;
 import dev.outbox4j.spi.History;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.LookAhead;
+import dev.outbox4j.spi.OpenDeadLetters;
 import dev.outbox4j.spi.ScanBound;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -41,6 +43,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.LongSupplier;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -101,6 +104,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
   private final DeliveryCounts deliveries;
   private final Reservation reservation;
   private final DueLook dueLook;
+  private final @Nullable DeadLetterHold hold;
   private final LateRows late;
   private int active = 1;
   private long partWidth = PART_WIDTH;
@@ -135,7 +139,8 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     this.keyLimit = Math.max(2, Math.min(100, most));
     KeyChains.Limits limits =
         new KeyChains.Limits(keyLimit, ByteBudget.claimed() / (2L * workers), MOST_BLOCKED);
-    this.chains = new KeyChains(limits, this, clock);
+    OpenDeadLetters open = settings.openDeadLetters();
+    this.chains = new KeyChains(limits, open != null, this, clock);
     this.leases = new BucketLeases(queue, owner, settings, store, shared, this, clock);
     this.watch = new QueueWatch(settings.claiming());
     long now = clock.getAsLong();
@@ -143,6 +148,8 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     this.deliveries = new DeliveryCounts(store, shared, chains, agenda, this::withdrawn, clock);
     this.reservation = new Reservation(queue, owner, store, shared, clock);
     this.dueLook = new DueLook(now);
+    this.hold =
+        open == null ? null : new DeadLetterHold(queue, open, chains, shared, MOST_BLOCKED, now);
     this.retryAt = now;
   }
 
@@ -182,19 +189,21 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
   /** Reads once. */
   Turn turn(int room, long bytes, boolean rowsLikely) {
     long now = clock.getAsLong();
-    if (!adopt()) {
+    if (!adopt(now)) {
       return Turn.NOTHING;
     }
+    boolean released = hold != null && hold.ask(now);
     if (late.takeTurn(now)) {
       Turn swept = sweep(now);
-      boolean owesRead = rowsLikely || scans.values().stream().anyMatch(BucketScan::isFresh);
+      boolean owesRead =
+          rowsLikely || released || scans.values().stream().anyMatch(BucketScan::isFresh);
       return new Turn(0, swept.more() || owesRead, swept.read());
     }
     return read(room, bytes, rowsLikely, now);
   }
 
   /** Takes notice of which buckets there are; false if there is none. */
-  private boolean adopt() {
+  private boolean adopt(long now) {
     startOver();
     Map<Integer, Owned> readable = leases.readable();
     scans.values().removeIf(scan -> !scan.owned().isSameAs(readable.get(scan.bucket())));
@@ -202,17 +211,24 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       forgotten.remove(bucket);
       scans.remove(bucket);
     }
-    for (Owned owned : readable.values()) {
-      if (!scans.containsKey(owned.bucket())) {
-        forget(Set.of(owned.bucket())); // such as what was blocked before a gap in the lease
-        scans.put(owned.bucket(), new BucketScan(owned));
-        reservation.forget(); // as its name may have been purged
-        late.seen(owned.seenUpTo());
-        late.nothingIsSettled();
-        dueLook.restart();
+    List<Owned> adopted =
+        readable.values().stream().filter(each -> !scans.containsKey(each.bucket())).toList();
+    if (!adopted.isEmpty()) {
+      Set<Integer> buckets = adopted.stream().map(Owned::bucket).collect(Collectors.toSet());
+      forget(buckets); // such as what was blocked before a gap in the lease
+      if (hold == null || hold.adopt(buckets, now)) {
+        adopted.forEach(this::adopt);
       }
     }
     return !scans.isEmpty();
+  }
+
+  private void adopt(Owned owned) {
+    scans.put(owned.bucket(), new BucketScan(owned));
+    reservation.forget(); // as its name may have been purged
+    late.seen(owned.seenUpTo());
+    late.nothingIsSettled();
+    dueLook.restart();
   }
 
   private void startOver() {
@@ -277,7 +293,9 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     Set<String> unwanted = chains.unwanted(MOST_UNWANTED);
     int scanLimit = unwanted.isEmpty() ? limit : Math.max(limit, LEAST_SCAN);
     List<Range> ranges = new ArrayList<>();
-    if (!chains.isFull()) {
+    if (chains.isFull()) {
+      tellFull();
+    } else {
       scans.values().forEach(scan -> ranges.add(scan.next(partWidth)));
     }
     List<KeyRange> keys =
@@ -335,6 +353,19 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     learn(request, answer, ended);
     listen.watch(queue, watch.asleep());
     return new Turn(answer.taken, answer.more);
+  }
+
+  private void tellFull() {
+    shared
+        .warnings()
+        .warn(
+            log,
+            "full " + queue,
+            "[{}] {} keys of queue '{}' wait for a retry or for a dead letter; no new row is read"
+                + " until some of them go on",
+            shared.subscriber(),
+            MOST_BLOCKED,
+            OneLine.of(queue));
   }
 
   /**
@@ -745,7 +776,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     wait = Math.min(wait, agenda.untilDue(now));
     wait = Math.min(wait, late.untilDue(now));
     wait = Math.min(wait, dueLook.untilDue(now));
-    return wait;
+    return hold == null ? wait : Math.min(wait, hold.untilDue(now));
   }
 
   void dueAt(long at) {
@@ -754,6 +785,10 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
 
   int blockedKeys() {
     return chains.blocked();
+  }
+
+  int keysOnHold() {
+    return chains.onHold();
   }
 
   /** Lets no more rows through; those that wait are withdrawn. */
@@ -802,6 +837,19 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
   @Override
   public void hungry() {
     signal.run();
+  }
+
+  @Override
+  public void onHold(HeldRow row) {
+    shared
+        .warnings()
+        .warn(
+            log,
+            "hold " + queue,
+            "[{}] {}: its ordering key waits until the dead letter is resolved",
+            shared.subscriber(),
+            row);
+    signal.run(); // from now on it is asked
   }
 
   @Override

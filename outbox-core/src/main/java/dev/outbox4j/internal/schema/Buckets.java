@@ -18,6 +18,15 @@ public final class Buckets {
   }
 
   /**
+   * Returns the bucket of a key, as SQL; the same as that of its rows.
+   *
+   * @param key the key, as an expression that is not null
+   */
+  public static String ofKey(String key) {
+    return "(hashtextextended(%s, 0) & %d)".formatted(key, COUNT - 1);
+  }
+
+  /**
    * Returns what is true of every row that falls due long after it was published, as SQL: nothing
    * that a claim writes.
    *

@@ -35,6 +35,8 @@ public record Column(
     CANCELLER_READS,
     /** A subscriber inserts it. */
     SUBSCRIBER_INSERTS,
+    /** A subscriber reads it, of a table that it need not read whole. */
+    SUBSCRIBER_READS,
     /** A subscriber updates it. */
     SUBSCRIBER_UPDATES,
     /** It is written so often that no index may mention it. */

@@ -47,7 +47,9 @@ public record Grant(Place place, String privilege, List<String> columns) {
               whole(Place.SLEEPERS, "insert"),
               on(Place.SLEEPERS, "update", Use.SUBSCRIBER_UPDATES),
               whole(Place.SLEEPERS, "delete"),
-              on(Place.DEAD_LETTERS, "insert", Use.SUBSCRIBER_INSERTS));
+              on(Place.DEAD_LETTERS, "insert", Use.SUBSCRIBER_INSERTS),
+              // which ordering keys are on hold
+              on(Place.DEAD_LETTERS, "select", Use.SUBSCRIBER_READS));
       case OPERATOR ->
           List.of(
               whole(Place.OUTBOX, "select"),

@@ -7,6 +7,7 @@ import static dev.outbox4j.internal.schema.Column.Use.OPERATOR_UPDATES;
 import static dev.outbox4j.internal.schema.Column.Use.PUBLISHER_INSERTS;
 import static dev.outbox4j.internal.schema.Column.Use.PUBLISHER_READS;
 import static dev.outbox4j.internal.schema.Column.Use.SUBSCRIBER_INSERTS;
+import static dev.outbox4j.internal.schema.Column.Use.SUBSCRIBER_READS;
 import static dev.outbox4j.internal.schema.Column.Use.SUBSCRIBER_UPDATES;
 
 import java.util.List;
@@ -114,12 +115,12 @@ public record Layout(
           1,
           List.of(
               Column.required("id", "bigint").defaulting(Column.IDENTITY),
-              moved(Column.required("outbox", "text").inByteOrder()),
-              moved(Column.required("original_id", "bigint")),
+              heldBy(moved(Column.required("outbox", "text").inByteOrder())),
+              heldBy(moved(Column.required("original_id", "bigint"))),
               moved(Column.required("lease_token", "bigint")),
-              moved(Column.required("queue", "text").inByteOrder()),
+              heldBy(moved(Column.required("queue", "text").inByteOrder())),
               moved(Column.optional("type", "text").inByteOrder()),
-              moved(Column.optional("ordering_key", "text").inByteOrder()),
+              heldBy(moved(Column.optional("ordering_key", "text").inByteOrder())),
               moved(Column.required("payload", "bytea")),
               moved(Column.required("headers", "jsonb").defaulting("'{}'::jsonb")),
               moved(Column.required("deliveries_count", "integer")),
@@ -132,12 +133,14 @@ public record Layout(
               moved(Column.required("failure_reason", "text")),
               moved(Column.optional("last_exception", "text")),
               moved(Column.optional("timer_id", "text").inByteOrder()),
-              Column.optional("resolved_at", TIMESTAMP).used(OPERATOR_UPDATES),
+              heldBy(Column.optional("resolved_at", TIMESTAMP).used(OPERATOR_UPDATES)),
               Column.optional("resolved_by", "text").used(OPERATOR_UPDATES),
               Column.optional("resolution", "text").used(OPERATOR_UPDATES)),
           List.of(
               Index.primaryKey("id", "failed_at"),
-              Index.plain("queue", "failed_at").where("(resolved_at IS NULL)")),
+              Index.plain("queue", "failed_at").where("(resolved_at IS NULL)"),
+              Index.plain("queue", "ordering_key")
+                  .where("((resolved_at IS NULL) AND (ordering_key IS NOT NULL))")),
           "",
           true,
           List.of());
@@ -224,5 +227,9 @@ public record Layout(
 
   private static Column moved(Column column) {
     return column.used(SUBSCRIBER_INSERTS);
+  }
+
+  private static Column heldBy(Column column) {
+    return column.used(SUBSCRIBER_READS);
   }
 }

@@ -152,6 +152,11 @@ public final class Names {
     return deadLetters + "_queue_failed_idx";
   }
 
+  /** The index on the open dead letters of ordering keys. */
+  public static String deadLetterKeyIndex(String deadLetters) {
+    return deadLetters + "_key_idx";
+  }
+
   /** The table in which Flyway keeps what was applied, for an outbox or a dead-letter table. */
   public static String history(String table) {
     return table + "_schema_history";
@@ -187,6 +192,7 @@ public final class Names {
         deadLetters + "_pkey",
         deadLetters + "_id_seq",
         deadLetterIndex(deadLetters),
+        deadLetterKeyIndex(deadLetters),
         history(deadLetters),
         history(deadLetters) + "_pk",
         history(deadLetters) + "_s_idx");

@@ -7,6 +7,7 @@ import dev.outbox4j.SubscriberEvents;
 import dev.outbox4j.spi.BucketStore;
 import dev.outbox4j.spi.DeadLetterWriter;
 import dev.outbox4j.spi.NotificationSource;
+import dev.outbox4j.spi.OpenDeadLetters;
 import dev.outbox4j.spi.OutboxStore;
 import java.time.Duration;
 import java.util.List;
@@ -31,6 +32,11 @@ public record SubscriberSettings(
   /** {@return what ordered queues are read from; null if rows are claimed one by one} */
   public @Nullable BucketStore buckets() {
     return claiming.ordered() ? store.buckets().orElseThrow() : null;
+  }
+
+  /** {@return the dead letters that ordering keys wait for; null if they wait for none} */
+  public @Nullable OpenDeadLetters openDeadLetters() {
+    return deadLetters != null && failing.holdsKeys() ? deadLetters.open().orElseThrow() : null;
   }
 
   /** {@return the pooled connections that the engine holds at the peak: to claim, and to settle} */
@@ -95,7 +101,8 @@ public record SubscriberSettings(
       Deliveries deliveries,
       ExceptionRenderer renderer,
       int maxExceptionBytes,
-      boolean logsMessages) {
+      boolean logsMessages,
+      boolean holdsKeys) {
 
     /** Copies what may change. */
     public Failing {

@@ -29,50 +29,62 @@ class KeyChainsTest {
   private static final int MOST = 4;
   private static final int MOST_BYTES = 100;
   private static final long FAR = 1_000_000;
+  private static final Settlement DEAD =
+      new Settlement.DeadLetter(FailureReason.REJECTED, 1, null, "of a test");
 
   private final HeldRows registry = new HeldRows();
   private final List<HeldRow> ready = new ArrayList<>();
   private final List<Long> withdrawn = new ArrayList<>();
   private final List<Long> again = new ArrayList<>();
+  private final List<Long> onHold = new ArrayList<>();
   private long now;
   private int hungry;
 
-  private final KeyChains chains =
-      new KeyChains(
-          new KeyChains.Limits(MOST, MOST_BYTES, 2),
-          new KeyChains.Out() {
-            @Override
-            public void ready(HeldRow row) {
-              ready.add(row);
-            }
+  private final KeyChains.Out out =
+      new KeyChains.Out() {
+        @Override
+        public void ready(HeldRow row) {
+          ready.add(row);
+        }
 
-            @Override
-            public void withdrawn(List<HeldRow> rows) {
-              for (HeldRow row : rows) {
-                if (row.withdraw()) {
-                  withdrawn.add(row.id());
-                  registry.settle(row);
-                }
-              }
+        @Override
+        public void withdrawn(List<HeldRow> rows) {
+          for (HeldRow row : rows) {
+            if (row.withdraw()) {
+              withdrawn.add(row.id());
+              registry.settle(row);
             }
+          }
+        }
 
-            @Override
-            public void again(HeldRow row, long at) {
-              again.add(row.id());
-              again.add(at);
-            }
+        @Override
+        public void again(HeldRow row, long at) {
+          again.add(row.id());
+          again.add(at);
+        }
 
-            @Override
-            public void hungry() {
-              hungry++;
-            }
+        @Override
+        public void hungry() {
+          hungry++;
+        }
 
-            @Override
-            public void broken(Throwable failure) {
-              throw new AssertionError(failure);
-            }
-          },
-          () -> now);
+        @Override
+        public void onHold(HeldRow row) {
+          onHold.add(row.id());
+        }
+
+        @Override
+        public void broken(Throwable failure) {
+          throw new AssertionError(failure);
+        }
+      };
+
+  private KeyChains chains = chains(false);
+
+  private KeyChains chains(boolean holdsOnDeadLetter) {
+    return new KeyChains(
+        new KeyChains.Limits(MOST, MOST_BYTES, 2), holdsOnDeadLetter, out, () -> now);
+  }
 
   private static BucketStore.Row read(@Nullable String key, long id) {
     return read(key, id, 1);
@@ -192,6 +204,81 @@ class KeyChainsTest {
     chains.gone(1);
     assertThat(more()).containsExactly(new KeyRange("a", 0, FAR));
     assertThat(chains.blocked()).isZero();
+  }
+
+  @Test
+  void aKeyWhoseRowBecameADeadLetterIsOnHoldUntilItIsReleased() {
+    chains = chains(true);
+    take("a", 1);
+    take("a", 2);
+    take("b", 3);
+    end(begin(0), DEAD);
+    assertThat(onHold).containsExactly(1L);
+    assertThat(withdrawn).containsExactly(2L);
+    assertThat(readyIds()).containsExactly(1L, 3L);
+    assertThat(take("a", 4)).as("of its key").isFalse();
+    assertThat(take("a", 1)).as("put back, while another dead letter may be open").isFalse();
+    assertThat(chains.more("a", 1, 1)).isFalse();
+    chains.gone(1);
+    assertThat(more()).isEmpty();
+    assertThat(chains.blocked()).isZero();
+    assertThat(chains.onHold()).isEqualTo(1);
+
+    Map<String, Long> asked = chains.nextOnHold(5);
+    assertThat(asked.keySet()).containsExactly("a");
+    chains.release("a", asked.get("a"));
+
+    assertThat(chains.onHold()).isZero();
+    assertThat(more()).containsExactly(new KeyRange("a", 0, FAR));
+    chains.beginKey(more().get(0));
+    assertThat(take("a", 1)).isTrue();
+    assertThat(take("a", 2)).isTrue();
+    chains.endKey("a", null);
+    assertThat(readyIds()).containsExactly(1L, 3L, 1L);
+  }
+
+  @Test
+  void aKeyThatWasPutOnHoldAgainIsNotReleasedByAnOlderAnswer() {
+    chains = chains(true);
+    take("a", 1);
+    end(begin(0), DEAD);
+    long asked = chains.nextOnHold(5).get("a");
+    chains.release("a", asked);
+    chains.beginKey(more().get(0));
+    take("a", 1);
+    chains.endKey("a", null);
+    end(begin(1), DEAD);
+
+    chains.release("a", asked);
+
+    assertThat(chains.onHold()).isEqualTo(1);
+    assertThat(more()).isEmpty();
+  }
+
+  @Test
+  void eachKeyOnHoldIsAskedForInTurn() {
+    chains = chains(true);
+    for (String key : List.of("a", "b", "c")) {
+      chains.hold(key, 1, key.charAt(0));
+    }
+    assertThat(chains.nextOnHold(2).keySet()).containsExactlyInAnyOrder("a", "b");
+    assertThat(chains.nextOnHold(2).keySet()).containsExactlyInAnyOrder("c", "a");
+    chains.drop(Set.of(1));
+    assertThat(chains.nextOnHold(2)).isEmpty();
+    assertThat(chains.onHold()).isZero();
+  }
+
+  @Test
+  void aKeyIsOnHoldWhileARowThatRunsEnds() {
+    chains = chains(true);
+    take("a", 5);
+    HeldRow runs = begin(0);
+    chains.hold("a", 1, 2);
+    take("a", 6);
+    end(runs, Settlement.Ack.INSTANCE);
+    assertThat(readyIds()).containsExactly(5L);
+    chains.release("a", chains.nextOnHold(1).get("a"));
+    assertThat(more()).containsExactly(new KeyRange("a", 1, FAR));
   }
 
   @Test

@@ -42,7 +42,7 @@ final class OneKey implements KeyChains.Out {
   private final Random random;
   private final HeldRows registry = new HeldRows();
   private final KeyChains chains =
-      new KeyChains(new KeyChains.Limits(KEY_LIMIT, 6, 10), this, () -> 0);
+      new KeyChains(new KeyChains.Limits(KEY_LIMIT, 6, 10), false, this, () -> 0);
 
   /** For each row that is left whether it is due. */
   private final NavigableMap<Long, Boolean> due = new TreeMap<>();
@@ -308,6 +308,11 @@ final class OneKey implements KeyChains.Out {
   @Override
   public void again(HeldRow row, long at) {
     agenda.add(row.id());
+  }
+
+  @Override
+  public void onHold(HeldRow row) {
+    throw new AssertionError(row);
   }
 
   @Override

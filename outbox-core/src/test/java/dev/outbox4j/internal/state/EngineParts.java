@@ -57,6 +57,7 @@ public final class EngineParts {
         SubscriberSettings.Deliveries.UNLIMITED,
         ExceptionRenderer.stackTrace(),
         1_000,
+        false,
         false);
   }
 

@@ -183,10 +183,10 @@ class OrderedIT {
                       return Outcome.ack();
                     }));
     publish("a", 0, 10);
-    await().until(() -> subscriber.health().order().equals(Optional.of(new Order(64, 1))));
+    await().until(() -> subscriber.health().order().equals(Optional.of(new Order(64, 1, 0))));
     await().until(() -> engine.rows(queue) == 0);
     assertThat(handled.get("a")).isEqualTo(numbers(10));
-    assertThat(subscriber.health().order()).contains(new Order(64, 0));
+    assertThat(subscriber.health().order()).contains(new Order(64, 0, 0));
   }
 
   @Test

@@ -1,0 +1,107 @@
+package dev.outbox4j.internal.order;
+
+import dev.outbox4j.internal.OneLine;
+import dev.outbox4j.internal.state.EngineHealth.Operation;
+import dev.outbox4j.internal.state.Shared;
+import dev.outbox4j.spi.OpenDeadLetters;
+import dev.outbox4j.spi.OpenDeadLetters.OpenKey;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Keeps the keys of dead letters from going on until these are resolved, which it asks once a
+ * second. Confined to the fetcher.
+ */
+final class DeadLetterHold {
+  private static final Logger log = LoggerFactory.getLogger(DeadLetterHold.class);
+
+  private static final long EVERY = TimeUnit.SECONDS.toNanos(1);
+  private static final int MOST_KEYS = 1_000;
+
+  private final String queue;
+  private final OpenDeadLetters open;
+  private final KeyChains chains;
+  private final Shared shared;
+  private final int most;
+  private long askedAt;
+  private long adoptAt;
+
+  /**
+   * Creates a hold.
+   *
+   * @param most how many keys may be on hold
+   */
+  DeadLetterHold(
+      String queue, OpenDeadLetters open, KeyChains chains, Shared shared, int most, long now) {
+    this.queue = queue;
+    this.open = open;
+    this.chains = chains;
+    this.shared = shared;
+    this.most = most;
+    this.askedAt = now - EVERY;
+    this.adoptAt = now;
+  }
+
+  /**
+   * Finds the keys of buckets of which nothing is known yet.
+   *
+   * @return false if that is not known; then the buckets cannot be read yet
+   */
+  boolean adopt(Set<Integer> buckets, long now) {
+    if (now - adoptAt < 0) {
+      return false;
+    }
+    List<OpenKey> keys;
+    try {
+      keys = shared.connections().spendOnClaim(() -> open.ofBuckets(queue, buckets, most + 1));
+    } catch (RuntimeException failure) {
+      adoptAt = now + EVERY;
+      shared.health().failed(Operation.HOLD, failure);
+      return false;
+    }
+    shared.health().succeeded(Operation.HOLD);
+    keys.forEach(each -> chains.hold(each.key(), each.bucket(), each.firstId()));
+    if (!keys.isEmpty()) {
+      log.info(
+          "[{}] {} key(s) of queue '{}' wait until their dead letters are resolved",
+          shared.subscriber(),
+          keys.size(),
+          OneLine.of(queue));
+    }
+    return true;
+  }
+
+  /** Lets keys go on whose dead letters have been resolved; returns whether there were any. */
+  boolean ask(long now) {
+    if (now - askedAt < EVERY) {
+      return false;
+    }
+    askedAt = now;
+    Map<String, Long> asked = chains.nextOnHold(MOST_KEYS);
+    if (asked.isEmpty()) {
+      return false;
+    }
+    Set<String> resolved = new HashSet<>(asked.keySet());
+    try {
+      resolved.removeAll(
+          shared.connections().spendOnClaim(() -> open.among(queue, asked.keySet())));
+    } catch (RuntimeException failure) {
+      shared.health().failed(Operation.HOLD, failure);
+      return false;
+    }
+    shared.health().succeeded(Operation.HOLD);
+    resolved.forEach(key -> chains.release(key, asked.get(key)));
+    return !resolved.isEmpty();
+  }
+
+  /** Returns how long until it is asked again, or the longest time there is. */
+  long untilDue(long now) {
+    long asks = chains.onHold() == 0 ? Long.MAX_VALUE : Math.max(0, askedAt + EVERY - now);
+    return adoptAt - now > 0 ? Math.min(asks, adoptAt - now) : asks;
+  }
+}
