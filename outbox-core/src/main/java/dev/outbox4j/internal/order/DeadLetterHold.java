@@ -5,7 +5,6 @@ import dev.outbox4j.internal.state.EngineHealth.Operation;
 import dev.outbox4j.internal.state.Shared;
 import dev.outbox4j.spi.OpenDeadLetters;
 import dev.outbox4j.spi.OpenDeadLetters.OpenKey;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -24,7 +23,7 @@ final class DeadLetterHold {
   private static final int MOST_KEYS = 1_000;
 
   private final String queue;
-  private final OpenDeadLetters open;
+  private final OpenDeadLetters letters;
   private final KeyChains chains;
   private final Shared shared;
   private final int most;
@@ -37,9 +36,9 @@ final class DeadLetterHold {
    * @param most how many keys may be on hold
    */
   DeadLetterHold(
-      String queue, OpenDeadLetters open, KeyChains chains, Shared shared, int most, long now) {
+      String queue, OpenDeadLetters letters, KeyChains chains, Shared shared, int most, long now) {
     this.queue = queue;
-    this.open = open;
+    this.letters = letters;
     this.chains = chains;
     this.shared = shared;
     this.most = most;
@@ -58,7 +57,7 @@ final class DeadLetterHold {
     }
     List<OpenKey> keys;
     try {
-      keys = shared.connections().spendOnClaim(() -> open.ofBuckets(queue, buckets, most + 1));
+      keys = shared.connections().spendOnClaim(() -> letters.ofBuckets(queue, buckets, most + 1));
     } catch (RuntimeException failure) {
       adoptAt = now + EVERY;
       shared.health().failed(Operation.HOLD, failure);
@@ -86,17 +85,17 @@ final class DeadLetterHold {
     if (asked.isEmpty()) {
       return false;
     }
-    Set<String> resolved = new HashSet<>(asked.keySet());
+    Set<String> open;
     try {
-      resolved.removeAll(
-          shared.connections().spendOnClaim(() -> open.among(queue, asked.keySet())));
+      open = shared.connections().spendOnClaim(() -> letters.among(queue, asked.keySet()));
     } catch (RuntimeException failure) {
       shared.health().failed(Operation.HOLD, failure);
       return false;
     }
     shared.health().succeeded(Operation.HOLD);
-    resolved.forEach(key -> chains.release(key, asked.get(key)));
-    return !resolved.isEmpty();
+    asked.keySet().removeAll(open);
+    asked.forEach(chains::release);
+    return !asked.isEmpty();
   }
 
   /** Returns how long until it is asked again, or the longest time there is. */
