@@ -69,8 +69,11 @@ public record Column(
     return new Column(name, type, byteOrder, notNull, List.of(forms), uses);
   }
 
+  /** The column with these uses beside those that it has. */
   Column used(Use first, Use... more) {
-    return new Column(name, type, byteOrder, notNull, defaults, EnumSet.of(first, more));
+    Set<Use> all = EnumSet.of(first, more);
+    all.addAll(uses);
+    return new Column(name, type, byteOrder, notNull, defaults, all);
   }
 
   /** Tells whether it numbers rows. */
