@@ -169,7 +169,10 @@ public final class OrderedMigrations {
   private List<Index> indexes(String queue) {
     String where = "queue = " + Names.literal(queue);
     return List.of(
-        new Index(Names.bucketIndex(outbox, queue), Buckets.of("") + ", id", where),
+        new Index(
+            Names.bucketIndex(outbox, queue),
+            Buckets.of("") + ", id",
+            where + " and " + Buckets.ofAny("")),
         new Index(
             Names.keyIndex(outbox, queue),
             "ordering_key, id",

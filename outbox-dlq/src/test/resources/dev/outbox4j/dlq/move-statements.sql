@@ -25,10 +25,9 @@ inserted as (
   insert into "Archive"."dead letters" (outbox, original_id, lease_token, queue, type, ordering_key,
     payload, headers, deliveries_count, attempts_count, created_at, available_at,
     first_attempt_at, last_attempt_at, timer_id, failure_reason, last_exception)
-  select (
-      select n.nspname || '.' || c.relname
-      from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-      where c.oid = cast('"Sales"."out box"' as regclass)),
+  select (select n.nspname || '.' || c.relname
+from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.oid = cast('"Sales"."out box"' as regclass)),
     id, lease_token, queue, type, ordering_key, payload, headers, deliveries_count, attempts,
     created_at, available_at, first_attempt_at, last_attempt_at, timer_id, reason, exception
   from done
@@ -76,10 +75,9 @@ inserted as (
   insert into "Archive"."dead letters" (outbox, original_id, lease_token, queue, type, ordering_key,
     payload, headers, deliveries_count, attempts_count, created_at, available_at,
     first_attempt_at, last_attempt_at, timer_id, failure_reason, last_exception)
-  select (
-      select n.nspname || '.' || c.relname
-      from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-      where c.oid = cast('"Sales"."out box"' as regclass)),
+  select (select n.nspname || '.' || c.relname
+from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.oid = cast('"Sales"."out box"' as regclass)),
     id, lease_token, queue, type, ordering_key, payload, headers, deliveries_count, attempts,
     created_at, available_at, first_attempt_at, last_attempt_at, timer_id, reason, exception
   from done

@@ -18,6 +18,16 @@ public final class Buckets {
   }
 
   /**
+   * Returns what is true of every row, as SQL, and is said by those statements alone that read by
+   * buckets: an index with this predicate serves no other one, whatever the planner believes.
+   *
+   * @param prefix what stands before a column
+   */
+  public static String ofAny(String prefix) {
+    return of(prefix) + " is not null";
+  }
+
+  /**
    * Returns the bucket of a key, as SQL; the same as that of its rows.
    *
    * @param key the key, as an expression that is not null

@@ -21,14 +21,15 @@ final class BucketSql {
 
   /**
    * Comparisons of rows, and the order by what is fixed, leave only the one index of the queue that
-   * begins so: a plain equality would let any index do that is in the order of ids.
+   * begins so: a plain equality would let any index do that is in the order of ids. What the
+   * predicate of an index says is said in so many words, as no comparison of rows implies it.
    */
   private static final String PARTS =
       """
       cross join lateral (
           select {columns}
           from {outbox} o
-          where o.queue = :queue
+          where o.queue = :queue and {of_any}
             and ({bucket}, o.id) > (b.bucket, b.above) and ({bucket}, o.id) <= (b.bucket, b.up_to)
             and {wanted}
           order by {bucket}, o.id
@@ -39,6 +40,7 @@ final class BucketSql {
     return text.replace("{columns}", COLUMNS)
         .replace("{wanted}", WANTED)
         .replace("{due_later}", Buckets.dueLater("o."))
+        .replace("{of_any}", Buckets.ofAny("o."))
         .replace("{bucket}", Buckets.of("o."));
   }
 
@@ -64,7 +66,7 @@ final class BucketSql {
             cross join lateral (
               select {columns}
               from {outbox} o
-              where o.queue = :queue
+              where o.queue = :queue and o.ordering_key is not null
                 and (o.ordering_key, o.id) > (k.key, k.above)
                 and (o.ordering_key, o.id) <= (k.key, k.up_to)
                 and {wanted}

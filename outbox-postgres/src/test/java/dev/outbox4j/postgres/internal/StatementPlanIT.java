@@ -2,6 +2,7 @@ package dev.outbox4j.postgres.internal;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.internal.Plans.Plan;
@@ -156,6 +157,26 @@ class StatementPlanIT {
     shapes().forEach(this::assertWalksTheIndex);
     database.update(looksEmpty, rows);
     assertWritesFindRowsByIds();
+  }
+
+  /** As while a queue is switched over, and after it was switched back. */
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1, 100, 1_000_000})
+  void theIndexesOfAnOrderedQueueServeNobodyElse(int rows) {
+    OrderedMigrations ordered = OrderedMigrations.of("public", "outbox", "orders");
+    ordered.migrate(database.plain());
+    try {
+      Rows.fill(database, "outbox", "others", 1_000);
+      database.update("analyze outbox");
+      fill(20_000);
+      String looksSo = "update pg_class set reltuples = ? where oid = 'outbox'::regclass";
+      database.update(looksSo, rows);
+      shapes().forEach(this::assertWalksTheIndex);
+      database.update(looksSo, rows);
+      assertWritesFindRowsByIds();
+    } finally {
+      database.update(ordered.dropQueuesSql());
+    }
   }
 
   @Test
