@@ -128,6 +128,7 @@ public interface OutboxSubscriber extends AutoCloseable {
     private int workers = DEFAULT_WORKERS;
     private int batchSize = DEFAULT_BATCH_SIZE;
     private boolean ordered;
+    private boolean pausable;
     private boolean holdsKeys;
     private Duration lease = DEFAULT_LEASE;
     private Duration minPoll = DEFAULT_MIN_POLL;
@@ -542,6 +543,22 @@ public interface OutboxSubscriber extends AutoCloseable {
     }
 
     /**
+     * Heeds pauses: while one of its queues is paused, no message of it begins, in any process that
+     * runs such a subscriber; handlers that run end as ever. A pause is noticed within a second,
+     * and its end at once where the subscriber listens. Until it is known whether a queue is
+     * paused, nothing of it begins.
+     *
+     * <p>Costs one small statement every 500 ms. The outbox must be set up for it by the migration
+     * of its pauses. A subscriber without it goes on when a queue is paused.
+     *
+     * @return this builder
+     */
+    public Builder pausable() {
+      this.pausable = true;
+      return this;
+    }
+
+    /**
      * Lets no further message of an ordering key begin once one of them has become a dead letter,
      * until all dead letters of the key are resolved: redriven or discarded. That is asked once a
      * second. By default the key goes on at once.
@@ -807,6 +824,9 @@ public interface OutboxSubscriber extends AutoCloseable {
       if (ordered && store != null && store.buckets().isEmpty()) {
         faults.add("ordered() is set and the store " + store + " has no ordered queues");
       }
+      if (pausable && store != null && store.pauses().isEmpty()) {
+        faults.add("pausable() is set and the queues of the store " + store + " cannot be paused");
+      }
       DeadLetterWriter writer =
           deadLetters == null || store == null ? null : deadLetters.bind(store);
       if (holdsKeys && !ordered) {
@@ -841,7 +861,7 @@ public interface OutboxSubscriber extends AutoCloseable {
               new SubscriberSettings.Work(
                   workers, executor, virtualThreads, unlimitedHandlerTime ? null : handlerLimit()),
               new SubscriberSettings.Claiming(
-                  batchSize, lease, minPoll, maxPoll, maxPollUnheard, ordered),
+                  batchSize, lease, minPoll, maxPoll, maxPollUnheard, ordered, pausable),
               new SubscriberSettings.Failing(
                   retry == null ? RetryPolicy.standard() : retry,
                   retryOfTypes,

@@ -3,6 +3,7 @@ package dev.outbox4j;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Optional;
+import java.util.Set;
 
 /**
  * What a subscriber knows of itself, read from memory. Instants are this process's clock.
@@ -22,6 +23,8 @@ import java.util.Optional;
  *     begin; zero while a worker is free. Handlers that take long do it as well as ones that hang
  * @param deadLettersWaiting terminal failures that the dead-letter table has not taken yet
  * @param order what is known of ordered queues, if the subscriber was built with {@code ordered()}
+ * @param pausedQueues the queues that are paused, if the subscriber was built with {@code
+ *     pausable()}; all of them until it has found out
  */
 public record SubscriberHealth(
     String subscriber,
@@ -36,7 +39,8 @@ public record SubscriberHealth(
     Optional<InFlight> oldest,
     Duration stuckFor,
     int deadLettersWaiting,
-    Optional<Order> order) {
+    Optional<Order> order,
+    Optional<Set<String>> pausedQueues) {
 
   /**
    * A message that is in flight.

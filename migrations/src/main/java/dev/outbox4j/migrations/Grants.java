@@ -62,6 +62,18 @@ final class Grants {
     return this;
   }
 
+  /** Beyond what a subscriber needs. */
+  Grants pausableSubscriber(String role) {
+    write("heeds pauses", Grant.ofPausableSubscriber(), to("subscriber role", role));
+    return this;
+  }
+
+  /** Beyond what an operator needs. */
+  Grants pausingOperator(String role) {
+    write("pauses and resumes queues", Grant.ofPausingOperator(), to("operator role", role));
+    return this;
+  }
+
   private void write(String what, List<Grant> grants, String to) {
     sql.append("-- ").append(what).append('\n');
     List<String> schemas = new ArrayList<>();
@@ -84,6 +96,7 @@ final class Grants {
       case SLEEPERS -> qualified(schema, Names.sleepers(table));
       case DEAD_LETTERS -> qualified(deadLetters.schema(), deadLetters.table());
       case BUCKETS -> qualified(schema, Names.buckets(table));
+      case PAUSES -> qualified(schema, Names.pauses(table));
       case BUCKET_OWNERS -> qualified(schema, Names.bucketOwners(table));
     };
   }

@@ -31,6 +31,8 @@ record Scripts(String folder, List<String> files) {
 
   static final Scripts ORDERED = new Scripts("ordered", List.of("V1__ordered.sql"));
 
+  static final Scripts PAUSES = new Scripts("pauses", List.of("V1__pauses.sql"));
+
   private static final Pattern PLACEHOLDER = Pattern.compile("\\$\\{([^}]*)}");
 
   int latest() {

@@ -123,7 +123,12 @@ enum Meters {
       Kind.GAUGE,
       "outbox.order.keys.on.hold",
       Tag.SUBSCRIBER_ONLY,
-      "Ordering keys that wait for a dead letter to be resolved");
+      "Ordering keys that wait for a dead letter to be resolved"),
+  PAUSED_QUEUES(
+      Kind.GAUGE,
+      "outbox.paused.queues",
+      Tag.SUBSCRIBER_ONLY,
+      "Queues of which nothing begins, since they are paused");
 
   /** What a meter measures with. */
   enum Kind {

@@ -113,6 +113,9 @@ final class SubscriberMeters {
       registrar.gauge(Meters.ORDER_BLOCKED_KEYS, () -> sumOfOrder(Order::blockedKeys), name);
       registrar.gauge(Meters.ORDER_KEYS_ON_HOLD, () -> sumOfOrder(Order::keysOnHold), name);
     }
+    if (health.get().pausedQueues().isPresent() && !registrar.hasGauge(Meters.PAUSED_QUEUES)) {
+      registrar.gauge(Meters.PAUSED_QUEUES, this::pausedQueues, name);
+    }
   }
 
   /**
@@ -196,6 +199,13 @@ final class SubscriberMeters {
 
   private long sumOfOrder(ToLongFunction<Order> value) {
     return alive().flatMap(health -> health.order().stream()).mapToLong(value).sum();
+  }
+
+  private long pausedQueues() {
+    return alive()
+        .flatMap(health -> health.pausedQueues().stream().flatMap(Set::stream))
+        .distinct()
+        .count();
   }
 
   private long oldestNanos() {

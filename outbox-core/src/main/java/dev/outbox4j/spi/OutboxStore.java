@@ -89,6 +89,11 @@ public interface OutboxStore {
     return Optional.empty();
   }
 
+  /** {@return the pauses of the table's queues, if the store can have such} */
+  default Optional<PauseStore> pauses() {
+    return Optional.empty();
+  }
+
   /** {@return how long an operation may take until its connection is given up} */
   Duration networkTimeout();
 

@@ -7,6 +7,7 @@ import dev.outbox4j.SubscriberHealth.InFlight;
 import dev.outbox4j.SubscriberState;
 import java.time.Duration;
 import java.util.Optional;
+import java.util.Set;
 
 /** Makes health records and calls every method of an observer. */
 final class Events {
@@ -29,7 +30,8 @@ final class Events {
         Optional.of(new InFlight("s", 1, Optional.empty(), Duration.ofMillis(1500))),
         Duration.ofMillis(250),
         2,
-        Optional.of(new SubscriberHealth.Order(12, 4, 3)));
+        Optional.of(new SubscriberHealth.Order(12, 4, 3)),
+        Optional.of(Set.of("orders")));
   }
 
   static SubscriberHealth running() {

@@ -122,6 +122,7 @@ class MicrometerMetricsTest {
     assertThat(gauge("outbox.order.buckets")).isEqualTo(12);
     assertThat(gauge("outbox.order.blocked.keys")).isEqualTo(4);
     assertThat(gauge("outbox.order.keys.on.hold")).isEqualTo(3);
+    assertThat(gauge("outbox.paused.queues")).isEqualTo(1);
     assertThat(gauge("outbox.inflight.oldest")).isEqualTo(1.5, within(1e-9));
     assertThat(gauge("outbox.stuck")).isEqualTo(0.25, within(1e-9));
     assertThat(gauge("outbox.listener.up")).isEqualTo(1);
@@ -145,6 +146,7 @@ class MicrometerMetricsTest {
             Optional.empty(),
             Duration.ZERO,
             0,
+            Optional.empty(),
             Optional.empty()));
     assertThat(gauge("outbox.healthy")).isEqualTo(1);
   }

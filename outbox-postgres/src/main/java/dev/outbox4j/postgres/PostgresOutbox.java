@@ -4,6 +4,8 @@ import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.Transactional;
 import dev.outbox4j.TransactionalHandler;
 import dev.outbox4j.TransactionalOutcomeHandler;
+import dev.outbox4j.postgres.internal.Jdbc;
+import dev.outbox4j.postgres.internal.JdbcPauses;
 import dev.outbox4j.postgres.internal.JdbcStore;
 import dev.outbox4j.postgres.internal.QueueDepths;
 import dev.outbox4j.postgres.internal.publish.JdbcOutboxPublisher;
@@ -128,6 +130,15 @@ public final class PostgresOutbox {
   @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
   public <T> Transactional<T> transactional(TransactionalOutcomeHandler<T, Connection> handler) {
     return Transactional.of(transactions(), handler);
+  }
+
+  /**
+   * Returns what pauses and resumes the outbox's queues. Does no I/O.
+   *
+   * @return the pauses
+   */
+  public QueuePauses pauses() {
+    return new QueuePauses(new JdbcPauses(new Jdbc(dataSource, table, DEFAULT_NETWORK_TIMEOUT)));
   }
 
   /**

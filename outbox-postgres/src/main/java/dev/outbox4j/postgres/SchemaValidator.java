@@ -91,6 +91,16 @@ public final class SchemaValidator {
   }
 
   /**
+   * Includes the table of pauses, which {@code pausable()} subscribers need. With {@link
+   * #checkGrants} the grants on it are included, too.
+   *
+   * @return the validator
+   */
+  public SchemaValidator pauses() {
+    return new SchemaValidator(dataSource, question.withPauses());
+  }
+
+  /**
    * Includes storage settings: fillfactor, autovacuum, and that the sleepers are unlogged. Without
    * them everything works, but slowly under load.
    *

@@ -14,6 +14,7 @@ import dev.outbox4j.internal.schema.Place;
 import dev.outbox4j.migrations.DeadLetterMigrations;
 import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
+import dev.outbox4j.migrations.PauseMigrations;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.io.IOException;
@@ -72,6 +73,7 @@ class MigrationsIT {
   @Test
   void createsTheColumnsOfTheListInItsOrder() {
     OrderedMigrations.of("public", "outbox", "columns").migrate(database.plain());
+    PauseMigrations.of("public", "outbox").migrate(database.plain());
     for (Place place : Place.values()) {
       String table =
           switch (place) {
@@ -80,6 +82,7 @@ class MigrationsIT {
             case DEAD_LETTERS -> "outbox_dlq";
             case BUCKETS -> "outbox_buckets";
             case BUCKET_OWNERS -> "outbox_bucket_owners";
+            case PAUSES -> "outbox_pauses";
           };
       assertThat(
               database.list(

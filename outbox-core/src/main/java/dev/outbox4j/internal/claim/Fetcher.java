@@ -19,6 +19,7 @@ import dev.outbox4j.spi.ClaimRequest.Idle;
 import dev.outbox4j.spi.ClaimResult;
 import dev.outbox4j.spi.ClaimedRow;
 import dev.outbox4j.spi.OutboxStore;
+import dev.outbox4j.spi.PauseStore;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -39,6 +40,8 @@ public final class Fetcher implements RowSource {
   /** After a short claim: so that a trickle of messages is claimed in handfuls, not one by one. */
   private static final long LINGER = TimeUnit.MILLISECONDS.toNanos(2);
 
+  private static final long WHILE_PAUSED = TimeUnit.SECONDS.toNanos(1);
+
   private final String owner;
   private final OutboxStore store;
   private final Shared shared;
@@ -50,13 +53,16 @@ public final class Fetcher implements RowSource {
   private final ListenState listen;
   private final LongSupplier clock;
   private final Loop loop;
+  private final @Nullable PauseWatch pauseWatch;
 
   /** The drain waits for this loop no longer, nor for rows that it brings in. */
   private volatile boolean late;
 
   // confined to the loop
   private final List<QueueLane> lanes = new ArrayList<>();
+  private final List<QueueLane> paused = new ArrayList<>();
   private final IdlePlan idlePlan;
+  private final WatchHandOver handOver;
   private final RoomWait roomWait;
   private final ClaimSize size = new ClaimSize();
   private int first;
@@ -83,11 +89,20 @@ public final class Fetcher implements RowSource {
     this.prefetch = rows.prefetch();
     this.completer = completer;
     this.listen = listen;
-    settings.queues().forEach(queue -> lanes.add(new QueueLane(queue, settings)));
+    for (String queue : settings.queues()) {
+      (shared.pauses().has(queue) ? paused : lanes).add(new QueueLane(queue, settings));
+    }
+    this.handOver = new WatchHandOver(store, owner, shared, listen, clock);
     this.idlePlan = new IdlePlan(lanes, settings.claiming());
-    this.roomWait = new RoomWait(lanes, store, owner, shared, listen, clock);
+    this.roomWait = new RoomWait(lanes, handOver, clock);
     this.clock = clock;
-    this.loop = new Loop(shared.threads(), "fetcher", this::turn, this::survive);
+    this.loop = new Loop(shared.threads(), "fetcher", this::step, this::survive);
+    PauseStore pauses = settings.pauses();
+    this.pauseWatch =
+        pauses == null
+            ? null
+            : new PauseWatch(
+                pauses, settings.queues(), shared, this::turn, this::pausesChanged, clock);
     shared.room().signal(loop::signal);
     listen.signal(loop::signal);
   }
@@ -110,6 +125,32 @@ public final class Fetcher implements RowSource {
     return ended;
   }
 
+  private long step(boolean woken) throws Exception {
+    return pauseWatch == null || loop.stopping() ? turn(woken) : pauseWatch.take(woken);
+  }
+
+  /** Nothing is claimed from a paused queue, and nobody counts on this subscriber there. */
+  private void pausesChanged() {
+    List<QueueLane> all = new ArrayList<>(lanes);
+    all.addAll(paused);
+    lanes.clear();
+    for (QueueLane lane : all) {
+      if (!shared.pauses().has(lane.queue())) {
+        lanes.add(lane);
+        if (paused.remove(lane)) {
+          lane.watch().forgotten();
+        }
+      } else if (!paused.contains(lane)) {
+        paused.add(lane);
+        handOver.pass(lane.queue(), lane.watch());
+      }
+    }
+    if (lanes.stream().noneMatch(QueueLane::isFailing)) {
+      shared.health().succeeded(Operation.CLAIM); // else a claim is owed that nobody will try
+    }
+    pool.kick(buffer.size()); // so that workers give back what may not begin
+  }
+
   /** Claims, or finds that it cannot; returns how long to wait then. */
   long turn(boolean woken) {
     if (loop.stopping()) {
@@ -119,6 +160,10 @@ public final class Fetcher implements RowSource {
     shared.tellOfLostStatements();
     if (listen.takeCalled()) {
       lanes.forEach(lane -> lane.watch().called());
+    }
+    if (lanes.isEmpty()) {
+      pool.kick(buffer.size());
+      return WHILE_PAUSED;
     }
     boolean rowsLikely = woken && resting && !forRowsAlone;
     resting = false;
@@ -296,6 +341,11 @@ public final class Fetcher implements RowSource {
     } else {
       given.forEach(completer::complete);
     }
+  }
+
+  @Override
+  public void putOff(HeldRow row) {
+    giveBack(List.of(row));
   }
 
   /** The completer has ended: one try, and else the leases end by themselves. */

@@ -1,8 +1,5 @@
 package dev.outbox4j.internal.claim;
 
-import dev.outbox4j.internal.state.EngineHealth;
-import dev.outbox4j.internal.state.Shared;
-import dev.outbox4j.spi.OutboxStore;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
@@ -19,26 +16,14 @@ final class RoomWait {
   static final long PASS_AFTER = TimeUnit.MILLISECONDS.toNanos(5);
 
   private final List<QueueLane> lanes;
-  private final OutboxStore store;
-  private final String owner;
-  private final Shared shared;
-  private final ListenState listen;
+  private final WatchHandOver handOver;
   private final LongSupplier clock;
   private boolean lasts;
   private long since;
 
-  RoomWait(
-      List<QueueLane> lanes,
-      OutboxStore store,
-      String owner,
-      Shared shared,
-      ListenState listen,
-      LongSupplier clock) {
+  RoomWait(List<QueueLane> lanes, WatchHandOver handOver, LongSupplier clock) {
     this.lanes = lanes;
-    this.store = store;
-    this.owner = owner;
-    this.shared = shared;
-    this.listen = listen;
+    this.handOver = handOver;
     this.clock = clock;
   }
 
@@ -62,17 +47,7 @@ final class RoomWait {
     if (left > 0) {
       return left;
     }
-    counting.forEach(this::passWatch);
+    counting.forEach(lane -> handOver.pass(lane.queue(), lane.watch()));
     return LONGEST;
-  }
-
-  private void passWatch(QueueLane lane) {
-    lane.watch().passed(clock.getAsLong());
-    listen.watch(lane.queue(), false);
-    try {
-      shared.connections().spendOnSaying(() -> store.pass(lane.queue(), owner));
-    } catch (RuntimeException failure) { // the others poll, and take the watch when it ends
-      shared.health().noted("pass: " + EngineHealth.words(failure));
-    }
   }
 }

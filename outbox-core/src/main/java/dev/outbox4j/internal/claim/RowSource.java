@@ -19,6 +19,9 @@ public interface RowSource {
   /** Gives rows back that no worker has begun. */
   void giveBack(List<HeldRow> rows);
 
+  /** Gives a row back that may not begin, since its queue is paused. */
+  void putOff(HeldRow row);
+
   /** Returns its share in ordered queues, if it reads such. */
   Optional<SubscriberHealth.Order> order();
 

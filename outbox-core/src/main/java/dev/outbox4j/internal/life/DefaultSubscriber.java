@@ -13,6 +13,7 @@ import dev.outbox4j.internal.settings.SubscriberSettings;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.UUID;
 import java.util.function.Supplier;
 import org.slf4j.Logger;
@@ -158,6 +159,7 @@ public final class DefaultSubscriber implements OutboxSubscriber {
         0,
         settings.buckets() == null
             ? Optional.empty()
-            : Optional.of(new SubscriberHealth.Order(0, 0, 0)));
+            : Optional.of(new SubscriberHealth.Order(0, 0, 0)),
+        settings.pauses() == null ? Optional.empty() : Optional.of(Set.of()));
   }
 }

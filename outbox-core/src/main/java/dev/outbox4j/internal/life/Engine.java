@@ -27,6 +27,7 @@ import dev.outbox4j.internal.state.EngineHealth;
 import dev.outbox4j.internal.state.Events;
 import dev.outbox4j.internal.state.HeldRow;
 import dev.outbox4j.internal.state.HeldRows;
+import dev.outbox4j.internal.state.PausedQueues;
 import dev.outbox4j.internal.state.Permits;
 import dev.outbox4j.internal.state.Prefetch;
 import dev.outbox4j.internal.state.Room;
@@ -89,7 +90,10 @@ public final class Engine implements Lifecycle.Run {
             room,
             new EngineHealth(name, events),
             events,
-            new Warnings(name));
+            new Warnings(name),
+            settings.pauses() == null
+                ? PausedQueues.none()
+                : PausedQueues.unknown(settings.queues()));
     this.completer = new Completer(settings, shared);
     OutcomeApplier outcomes = new OutcomeApplier(name, settings.failing());
     DeliveryTask task = new DeliveryTask(settings, outcomes, completer, shared, prefetch, buffer);
@@ -111,6 +115,7 @@ public final class Engine implements Lifecycle.Run {
       this.fetcher = ordered;
       leases = ordered.leases();
     }
+    shared.pauses().putOffTo(fetcher::putOff);
     this.timeouts = new HandlerTimeouts(settings, shared, completer, outcomes);
     this.stuck =
         new StuckWorkers(
@@ -204,7 +209,8 @@ public final class Engine implements Lifecycle.Run {
         oldest(),
         stuck.stuckFor(System.nanoTime()),
         completer.deadLettersWaiting(),
-        fetcher.order());
+        fetcher.order(),
+        settings.pauses() == null ? Optional.empty() : Optional.of(shared.pauses().queues()));
   }
 
   private Optional<SubscriberHealth.InFlight> oldest() {

@@ -3,6 +3,7 @@ package dev.outbox4j.internal.order;
 import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.internal.Loop;
 import dev.outbox4j.internal.claim.ListenState;
+import dev.outbox4j.internal.claim.PauseWatch;
 import dev.outbox4j.internal.claim.RowSource;
 import dev.outbox4j.internal.lease.Renewable;
 import dev.outbox4j.internal.run.Rows;
@@ -13,11 +14,13 @@ import dev.outbox4j.internal.state.HeldRow;
 import dev.outbox4j.internal.state.Shared;
 import dev.outbox4j.spi.BucketStore;
 import dev.outbox4j.spi.OutboxStore;
+import dev.outbox4j.spi.PauseStore;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -43,6 +46,7 @@ public final class OrderedFetcher implements RowSource {
   private final List<OrderedLane> lanes = new ArrayList<>();
   private final long minPoll;
   private final Loop loop;
+  private final @Nullable PauseWatch pauseWatch;
 
   /** The drain waits for this loop no longer, nor for rows that it brings in. */
   private volatile boolean late;
@@ -70,7 +74,13 @@ public final class OrderedFetcher implements RowSource {
     this.listen = listen;
     this.clock = clock;
     this.minPoll = settings.claiming().minPoll().toNanos();
-    this.loop = new Loop(shared.threads(), "fetcher", this::turn, this::survive);
+    this.loop = new Loop(shared.threads(), "fetcher", this::step, this::survive);
+    PauseStore pauses = settings.pauses();
+    this.pauseWatch =
+        pauses == null
+            ? null
+            : new PauseWatch(
+                pauses, settings.queues(), shared, this::turn, this::pausesChanged, clock);
     for (String queue : settings.queues()) {
       lanes.add(
           new OrderedLane(
@@ -124,6 +134,13 @@ public final class OrderedFetcher implements RowSource {
   }
 
   @Override
+  public void putOff(HeldRow row) {
+    lanes.stream()
+        .filter(lane -> lane.queue().equals(row.queue()))
+        .forEach(lane -> lane.putOff(row));
+  }
+
+  @Override
   public Optional<SubscriberHealth.Order> order() {
     return Optional.of(
         new SubscriberHealth.Order(
@@ -135,6 +152,18 @@ public final class OrderedFetcher implements RowSource {
   @Override
   public void release() {
     lanes.forEach(lane -> lane.leases().end());
+  }
+
+  private long step(boolean woken) throws Exception {
+    return pauseWatch == null || loop.stopping() ? turn(woken) : pauseWatch.take(woken);
+  }
+
+  private void pausesChanged() {
+    lanes.forEach(OrderedLane::pauseOrResume);
+    if (lanes.stream().noneMatch(lane -> !lane.isPaused() && lane.isFailing())) {
+      shared.health().succeeded(Operation.CLAIM); // else a read is owed that nobody will try
+    }
+    rows.pool().kick(rows.buffer().size()); // so that workers give back what may not begin
   }
 
   private long turn(boolean woken) {
@@ -172,7 +201,7 @@ public final class OrderedFetcher implements RowSource {
         break;
       }
       OrderedLane lane = lanes.get((first + i) % lanes.size());
-      if (!lane.mayRead(begunAt)) {
+      if (lane.isPaused() || !lane.mayRead(begunAt)) {
         continue;
       }
       try {
@@ -193,7 +222,9 @@ public final class OrderedFetcher implements RowSource {
     if (failure != null) {
       shared.health().failed(Operation.CLAIM, failure);
     } else if (read) {
-      shared.health().claimed(lanes.stream().noneMatch(OrderedLane::isFailing));
+      shared
+          .health()
+          .claimed(lanes.stream().noneMatch(lane -> !lane.isPaused() && lane.isFailing()));
     }
     takenTotal += taken;
     shared.room().mayBeFree();
@@ -218,6 +249,9 @@ public final class OrderedFetcher implements RowSource {
     }
     long wait = idle;
     for (OrderedLane lane : lanes) {
+      if (lane.isPaused()) {
+        continue;
+      }
       wait = Math.min(wait, lane.untilNext(listen.up(), idle, now));
     }
     return Math.max(0, wait);

@@ -8,6 +8,7 @@ import dev.outbox4j.internal.Durations;
 import dev.outbox4j.internal.OneLine;
 import dev.outbox4j.internal.claim.ListenState;
 import dev.outbox4j.internal.claim.QueueWatch;
+import dev.outbox4j.internal.claim.WatchHandOver;
 import dev.outbox4j.internal.run.Rows;
 import dev.outbox4j.internal.settings.SubscriberSettings;
 import dev.outbox4j.internal.settle.Completer;
@@ -89,6 +90,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
   private final KeyChains chains;
   private final BucketLeases leases;
   private final QueueWatch watch;
+  private final WatchHandOver handOver;
   private final Agenda agenda = new Agenda();
   private final Backoff backoff = new Backoff();
   private final int keyLimit;
@@ -111,6 +113,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
 
   private boolean failing;
   private long retryAt;
+  private boolean paused;
 
   OrderedLane(
       String queue,
@@ -143,6 +146,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     this.chains = new KeyChains(limits, open != null, this, clock);
     this.leases = new BucketLeases(queue, owner, settings, store, shared, this, clock);
     this.watch = new QueueWatch(settings.claiming());
+    this.handOver = new WatchHandOver(settings.store(), owner, shared, listen, clock);
     long now = clock.getAsLong();
     this.late = new LateRows(clock);
     this.deliveries = new DeliveryCounts(store, shared, chains, agenda, this::withdrawn, clock);
@@ -151,6 +155,11 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     this.hold =
         open == null ? null : new DeadLetterHold(queue, open, chains, shared, MOST_BLOCKED, now);
     this.retryAt = now;
+    this.paused = shared.pauses().has(queue);
+  }
+
+  String queue() {
+    return queue;
   }
 
   BucketLeases leases() {
@@ -184,6 +193,23 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
 
   boolean isFailing() {
     return failing;
+  }
+
+  boolean isPaused() {
+    return paused;
+  }
+
+  /** Heeds whether the queue is paused. Its buckets are kept, and read anew when it is resumed. */
+  void pauseOrResume() {
+    boolean before = paused;
+    paused = shared.pauses().has(queue);
+    if (paused && !before) {
+      scans.clear();
+      forget(held());
+      handOver.pass(queue, watch);
+    } else if (before && !paused) {
+      watch.forgotten();
+    }
   }
 
   /** Reads once. */
@@ -881,6 +907,11 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     chains.drop(buckets);
     withdrawn(
         held.of(buckets).stream().filter(row -> row.state() == HeldRow.State.WAITING).toList());
+  }
+
+  /** A row may not begin, and so none that comes after it. On any thread. */
+  void putOff(HeldRow row) {
+    withdraw(Set.of(HeldOfQueue.bucketOf(row).bucket()));
   }
 
   @Override

@@ -10,6 +10,7 @@ import dev.outbox4j.internal.settle.Completer;
 import dev.outbox4j.internal.state.Buffer;
 import dev.outbox4j.internal.state.HandlerRun;
 import dev.outbox4j.internal.state.HeldRow;
+import dev.outbox4j.internal.state.PausedQueues;
 import dev.outbox4j.internal.state.Prefetch;
 import dev.outbox4j.internal.state.Room;
 import dev.outbox4j.internal.state.Settlement;
@@ -45,6 +46,7 @@ final class BatchTask {
   private final Prefetch prefetch;
   private final Buffer buffer;
   private final DeliveryTask task;
+  private final PausedQueues pauses;
   private final Gathering gathering;
 
   BatchTask(
@@ -60,6 +62,7 @@ final class BatchTask {
     this.outcomes = outcomes;
     this.completer = completer;
     this.room = shared.room();
+    this.pauses = shared.pauses();
     this.prefetch = prefetch;
     this.buffer = buffer;
     this.task = task;
@@ -87,7 +90,8 @@ final class BatchTask {
     long now = System.nanoTime();
     List<HeldRow> rows = new ArrayList<>(batch.size());
     for (HeldRow row : batch) {
-      if (row.leaseOver(now)) { // somebody else may have it
+      // somebody else may have it, or its queue was paused while it waited for more
+      if (row.leaseOver(now) || pauses.putsOff(row)) {
         giveBack(row);
       } else {
         rows.add(row);
@@ -125,7 +129,7 @@ final class BatchTask {
   }
 
   private boolean take(HeldRow row) {
-    return task.underLease(row, System.nanoTime()) && row.take();
+    return task.mayBegin(row, System.nanoTime()) && row.take();
   }
 
   /** Gives a row back that is taken and whose handler has not begun. */
@@ -296,7 +300,8 @@ final class BatchTask {
       run = HandlerRun.of(rows, now);
       List<HeldRow> held = new ArrayList<>(rows.size());
       for (HeldRow row : rows) {
-        if (row.leaseOver(now) || buffer.isClosed()) { // another may have it, or the time is over
+        // another may have it, or nothing is to begin any more
+        if (row.leaseOver(now) || buffer.isClosed() || pauses.has(row.queue())) {
           decided.add(new Decided(row, UNTRIED));
         } else {
           held.add(row);

@@ -11,6 +11,7 @@ import dev.outbox4j.internal.state.Buffer;
 import dev.outbox4j.internal.state.Events;
 import dev.outbox4j.internal.state.HandlerRun;
 import dev.outbox4j.internal.state.HeldRow;
+import dev.outbox4j.internal.state.PausedQueues;
 import dev.outbox4j.internal.state.Prefetch;
 import dev.outbox4j.internal.state.Settlement;
 import dev.outbox4j.internal.state.Shared;
@@ -36,6 +37,7 @@ public final class DeliveryTask {
   private final Completer completer;
   private final Events events;
   private final FailureLog failures;
+  private final PausedQueues pauses;
   private final BatchTask batches;
   private final TransactionalTask transactional;
   private volatile Runnable whenHandedOn = () -> {};
@@ -53,6 +55,7 @@ public final class DeliveryTask {
     this.outcomes = outcomes;
     this.completer = completer;
     this.events = shared.events();
+    this.pauses = shared.pauses();
     this.failures = new FailureLog(shared.warnings());
     this.batches =
         new BatchTask(
@@ -102,7 +105,7 @@ public final class DeliveryTask {
           });
     }
     long now = System.nanoTime();
-    if (!underLease(row, now)) {
+    if (!mayBegin(row, now)) {
       return true;
     }
     HandlerRun run = row.start(now);
@@ -128,10 +131,12 @@ public final class DeliveryTask {
     }
   }
 
-  /** Tells whether a row may be begun; lets go of one whose lease is over. */
-  boolean underLease(HeldRow row, long now) {
+  /**
+   * Tells whether a row may begin; lets go of one whose lease is over, or whose queue is paused.
+   */
+  boolean mayBegin(HeldRow row, long now) {
     if (!row.leaseOver(now)) {
-      return true;
+      return !pauses.putsOff(row);
     }
     if (row.withdraw()) {
       completer.abandon(row, SubscriberEvents.Phase.DISPATCH);

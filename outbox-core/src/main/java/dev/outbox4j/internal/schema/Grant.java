@@ -75,6 +75,19 @@ public record Grant(Place place, String privilege, List<String> columns) {
         whole(Place.BUCKET_OWNERS, "delete"));
   }
 
+  /** Returns what a subscriber of queues that can be paused needs beyond that. */
+  public static List<Grant> ofPausableSubscriber() {
+    return List.of(whole(Place.PAUSES, "select"));
+  }
+
+  /** Returns what an operator who pauses queues needs beyond that. */
+  public static List<Grant> ofPausingOperator() {
+    return List.of(
+        whole(Place.PAUSES, "select"),
+        on(Place.PAUSES, "insert", Use.OPERATOR_INSERTS),
+        on(Place.PAUSES, "update", Use.OPERATOR_UPDATES));
+  }
+
   private static Grant whole(Place place, String privilege) {
     return new Grant(place, privilege, List.of());
   }

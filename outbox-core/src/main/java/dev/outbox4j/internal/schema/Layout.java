@@ -182,6 +182,25 @@ public record Layout(
           true,
           OF_BUCKETS);
 
+  private static final Layout PAUSES =
+      new Layout(
+          "table of the pauses of queues",
+          1,
+          List.of(
+              Column.required("id", "bigint").defaulting(Column.IDENTITY),
+              Column.required("queue", "text").inByteOrder().used(OPERATOR_INSERTS),
+              Column.required("paused_at", TIMESTAMP).defaulting(NOW),
+              Column.required("paused_by", "text")
+                  .defaulting("SESSION_USER", "\"session_user\"()")
+                  .used(OPERATOR_INSERTS),
+              Column.optional("reason", "text").used(OPERATOR_INSERTS),
+              Column.optional("resumed_at", TIMESTAMP).used(OPERATOR_UPDATES),
+              Column.optional("resumed_by", "text").used(OPERATOR_UPDATES)),
+          List.of(Index.primaryKey("id"), Index.plain("queue").uniqueWhere("(resumed_at IS NULL)")),
+          "",
+          true,
+          List.of());
+
   /** Copies the lists. */
   public Layout {
     columns = List.copyOf(columns);
@@ -197,6 +216,7 @@ public record Layout(
       case DEAD_LETTERS -> DEAD_LETTERS;
       case BUCKETS -> BUCKETS;
       case BUCKET_OWNERS -> BUCKET_OWNERS;
+      case PAUSES -> PAUSES;
     };
   }
 

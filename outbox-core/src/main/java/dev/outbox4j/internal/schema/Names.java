@@ -111,6 +111,21 @@ public final class Names {
     return outbox + "_ordered_history";
   }
 
+  /** The table of the pauses of queues. */
+  public static String pauses(String outbox) {
+    return outbox + "_pauses";
+  }
+
+  /** The history of the migrations of pauses. */
+  public static String pausesHistory(String outbox) {
+    return outbox + "_pauses_history";
+  }
+
+  /** The unique index on the pauses that last. */
+  public static String openPauseIndex(String outbox) {
+    return pauses(outbox) + "_open_uq";
+  }
+
   /** The index by which buckets of an ordered queue are read. */
   public static String bucketIndex(String outbox, String queue) {
     return outbox + "_b_" + shortHash(queue);
@@ -179,6 +194,13 @@ public final class Names {
         orderedHistory(outbox),
         orderedHistory(outbox) + "_pk",
         orderedHistory(outbox) + "_s_idx",
+        pauses(outbox),
+        pauses(outbox) + "_pkey",
+        pauses(outbox) + "_id_seq",
+        openPauseIndex(outbox),
+        pausesHistory(outbox),
+        pausesHistory(outbox) + "_pk",
+        pausesHistory(outbox) + "_s_idx",
         history(outbox),
         // what Flyway derives for its history
         history(outbox) + "_pk",

@@ -11,5 +11,7 @@ public enum Place {
   /** The buckets of ordered queues. */
   BUCKETS,
   /** The owners of buckets. */
-  BUCKET_OWNERS
+  BUCKET_OWNERS,
+  /** The pauses of queues. */
+  PAUSES
 }

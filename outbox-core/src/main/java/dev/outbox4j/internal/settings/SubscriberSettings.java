@@ -9,6 +9,7 @@ import dev.outbox4j.spi.DeadLetterWriter;
 import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.OpenDeadLetters;
 import dev.outbox4j.spi.OutboxStore;
+import dev.outbox4j.spi.PauseStore;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -32,6 +33,11 @@ public record SubscriberSettings(
   /** {@return what ordered queues are read from; null if rows are claimed one by one} */
   public @Nullable BucketStore buckets() {
     return claiming.ordered() ? store.buckets().orElseThrow() : null;
+  }
+
+  /** {@return where it is said which queues are paused; null if none can be} */
+  public @Nullable PauseStore pauses() {
+    return claiming.pausable() ? store.pauses().orElseThrow() : null;
   }
 
   /** {@return the dead letters that ordering keys wait for; null if they wait for none} */
@@ -79,7 +85,8 @@ public record SubscriberSettings(
       Duration minPoll,
       Duration maxPoll,
       Duration maxPollUnheard,
-      boolean ordered) {
+      boolean ordered,
+      boolean pausable) {
 
     /** Rows that are claimed one by one. */
     public Claiming(
@@ -88,7 +95,7 @@ public record SubscriberSettings(
         Duration minPoll,
         Duration maxPoll,
         Duration maxPollUnheard) {
-      this(batchSize, lease, minPoll, maxPoll, maxPollUnheard, false);
+      this(batchSize, lease, minPoll, maxPoll, maxPollUnheard, false, false);
     }
   }
 

@@ -29,6 +29,8 @@ public final class EngineHealth {
     DEAD_LETTER,
     RENEW,
     RELEASE,
+    /** Of queues: whether there are any. */
+    PAUSES,
     /** Of ordering keys, by dead letters that are not resolved. */
     HOLD,
     /** Of a handler, with the write that settles its row. */

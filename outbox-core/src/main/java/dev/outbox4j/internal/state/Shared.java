@@ -14,7 +14,8 @@ public record Shared(
     Room room,
     EngineHealth health,
     Events events,
-    Warnings warnings) {
+    Warnings warnings,
+    PausedQueues pauses) {
 
   /**
    * A driver that never comes back fails nothing, so nothing else would tell. Two loops do, as the

@@ -26,6 +26,7 @@ import dev.outbox4j.internal.state.EngineHealth;
 import dev.outbox4j.internal.state.EngineParts;
 import dev.outbox4j.internal.state.Events;
 import dev.outbox4j.internal.state.HeldRows;
+import dev.outbox4j.internal.state.PausedQueues;
 import dev.outbox4j.internal.state.Permits;
 import dev.outbox4j.internal.state.Prefetch;
 import dev.outbox4j.internal.state.Room;
@@ -401,7 +402,8 @@ class FetcherTest {
             new Room(registry, buffer, permits, prefetch, batchSize, 1 << 20),
             health,
             events,
-            new Warnings("orders"));
+            new Warnings("orders"),
+            PausedQueues.none());
     SubscriberSettings settings = settings(workers, batchSize, lease, List.of(queues));
     Completer completer = new Completer(settings, shared);
     DeliveryTask task =

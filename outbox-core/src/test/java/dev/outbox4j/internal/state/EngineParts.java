@@ -75,7 +75,8 @@ public final class EngineParts {
         new Room(registry, new Buffer(), new Permits(1), new Prefetch(1, 100), 100, 1 << 20),
         new EngineHealth("orders", events),
         events,
-        new Warnings("orders"));
+        new Warnings("orders"),
+        PausedQueues.none());
   }
 
   /** Ends a row's run, if it has one, as a handler does that gives this outcome. */

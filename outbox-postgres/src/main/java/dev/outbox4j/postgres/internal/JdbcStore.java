@@ -6,6 +6,7 @@ import dev.outbox4j.spi.BucketStore;
 import dev.outbox4j.spi.ClaimRequest;
 import dev.outbox4j.spi.ClaimResult;
 import dev.outbox4j.spi.LeaseRef;
+import dev.outbox4j.spi.PauseStore;
 import dev.outbox4j.spi.RescheduleUpdate;
 import dev.outbox4j.spi.RetryUpdate;
 import dev.outbox4j.spi.Written;
@@ -31,6 +32,7 @@ public final class JdbcStore implements PostgresStore {
   private final FencedStatement<LeaseRef> renew;
   private final FencedStatement<LeaseRef> release;
   private final BucketStore buckets;
+  private final PauseStore pauses;
   private final Sql pass;
   private final Sql forget;
 
@@ -59,6 +61,7 @@ public final class JdbcStore implements PostgresStore {
             "renew", jdbc, new FencedSql(FencedSql.RENEW), Function.identity(), locked, true);
     this.release = fenced("release", FencedSql.RELEASE, Function.identity(), locked);
     this.buckets = new JdbcBuckets(jdbc, table, locked);
+    this.pauses = new JdbcPauses(jdbc);
     this.pass = Preamble.before(StoreSql.PASS, table);
     this.forget = Preamble.before(StoreSql.FORGET, table);
   }
@@ -125,6 +128,11 @@ public final class JdbcStore implements PostgresStore {
   @Override
   public Optional<BucketStore> buckets() {
     return Optional.of(buckets);
+  }
+
+  @Override
+  public Optional<PauseStore> pauses() {
+    return Optional.of(pauses);
   }
 
   private void run(String operation, Sql sql, Map<String, Object> values) {

@@ -63,6 +63,9 @@ public final class SchemaInspection {
       names.put(Place.BUCKETS, question.beside(Names.buckets(outbox)));
       names.put(Place.BUCKET_OWNERS, question.beside(Names.bucketOwners(outbox)));
     }
+    if (question.pauses()) {
+      names.put(Place.PAUSES, question.beside(Names.pauses(question.table().name())));
+    }
     Relations relations =
         catalog.relations(names.values().stream().map(TableName::name).distinct().toList());
     Live.Session session = relations.session();
@@ -102,10 +105,13 @@ public final class SchemaInspection {
     return switch (role) {
       case PUBLISHER -> Grant.of(Grant.Role.PUBLISHER).stream();
       case SUBSCRIBER ->
-          Stream.concat(
-              Grant.of(Grant.Role.SUBSCRIBER).stream(), // on tables that were found
-              Grant.ofOrderedSubscriber().stream());
-      case OPERATOR -> Grant.of(Grant.Role.OPERATOR).stream();
+          Stream.of(
+                  Grant.of(Grant.Role.SUBSCRIBER), // on tables that were found
+                  Grant.ofOrderedSubscriber(),
+                  Grant.ofPausableSubscriber())
+              .flatMap(List::stream);
+      case OPERATOR ->
+          Stream.concat(Grant.of(Grant.Role.OPERATOR).stream(), Grant.ofPausingOperator().stream());
     };
   }
 

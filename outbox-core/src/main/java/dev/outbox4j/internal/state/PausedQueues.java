@@ -1,0 +1,55 @@
+package dev.outbox4j.internal.state;
+
+import java.util.Collection;
+import java.util.Set;
+import java.util.function.Consumer;
+
+/**
+ * The queues of which no message may begin. Thread-safe: the fetcher says which they are, and
+ * workers look before each message.
+ */
+public final class PausedQueues {
+  private volatile Set<String> queues;
+  private volatile Consumer<HeldRow> putOff = row -> {};
+
+  private PausedQueues(Set<String> queues) {
+    this.queues = queues;
+  }
+
+  /** No queue is paused, and none will be. */
+  public static PausedQueues none() {
+    return new PausedQueues(Set.of());
+  }
+
+  /** As long as nothing is known of them, queues count as paused. */
+  public static PausedQueues unknown(Collection<String> queues) {
+    return new PausedQueues(Set.copyOf(queues));
+  }
+
+  /** Sets who takes back what may not begin. */
+  public void putOffTo(Consumer<HeldRow> source) {
+    putOff = source;
+  }
+
+  public Set<String> queues() {
+    return queues;
+  }
+
+  public void set(Set<String> paused) {
+    queues = Set.copyOf(paused);
+  }
+
+  /** Tells whether a queue is paused. */
+  public boolean has(String queue) {
+    return queues.contains(queue);
+  }
+
+  /** Takes back a row whose queue is paused; false if it may begin. */
+  public boolean putsOff(HeldRow row) {
+    if (!has(row.queue())) {
+      return false;
+    }
+    putOff.accept(row);
+    return true;
+  }
+}

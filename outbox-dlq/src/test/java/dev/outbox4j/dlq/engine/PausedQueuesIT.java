@@ -1,0 +1,353 @@
+package dev.outbox4j.dlq.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.Batch;
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.migrations.OrderedMigrations;
+import dev.outbox4j.migrations.PauseMigrations;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.QueuePauses;
+import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** While a queue is paused, none of its messages begins, whoever subscribes to it. */
+@ExtendWith(PostgresExtension.class)
+class PausedQueuesIT {
+  private static final AtomicInteger QUEUES = new AtomicInteger();
+  private static final Duration SOON = Duration.ofSeconds(15);
+
+  /** A notification comes at once; this is less than the time between two looks. */
+  private static final Duration AT_ONCE = Duration.ofMillis(400);
+
+  private final TestDatabase database;
+  private final AtomicLong begun = new AtomicLong();
+  private final Map<String, List<Integer>> order = new ConcurrentHashMap<>();
+  private EngineFixture engine;
+  private QueuePauses pauses;
+  private String queue;
+
+  PausedQueuesIT(TestDatabase database) {
+    this.database = database;
+  }
+
+  /** How messages are delivered. */
+  enum Kind {
+    ROW_BY_ROW,
+    BATCHES,
+    ORDERED
+  }
+
+  @BeforeEach
+  void setUp() {
+    PauseMigrations.of("public", "outbox").migrate(database.plain());
+    engine = new EngineFixture(database, 16);
+    pauses = PostgresOutbox.on(engine.pool, database.table()).pauses();
+    queue = "paused-" + QUEUES.incrementAndGet();
+    OrderedMigrations.of("public", "outbox", queue).migrate(database.plain());
+  }
+
+  @AfterEach
+  void tearDown() {
+    pauses.resume(queue, "a test");
+    engine.close();
+    database.update("delete from outbox where queue = ?", queue);
+  }
+
+  private OutboxSubscriber.Builder subscriber(String name, Kind kind) {
+    OutboxSubscriber.Builder builder =
+        engine
+            .subscriber(queue)
+            .name(name)
+            .workers(4)
+            .lease(Duration.ofSeconds(5))
+            .pausable()
+            .listen(PgjdbcListen.on(database.plain()));
+    return switch (kind) {
+      case ROW_BY_ROW ->
+          builder.on(
+              "t",
+              String.class,
+              (text, delivery) -> {
+                begin(delivery.orderingKey().orElseThrow(), text);
+              });
+      case ORDERED ->
+          builder
+              .ordered()
+              .on(
+                  "t",
+                  String.class,
+                  (text, delivery) -> {
+                    begin(delivery.orderingKey().orElseThrow(), text);
+                  });
+      case BATCHES ->
+          builder.onBatch(
+              "t",
+              String.class,
+              Batch.of(10).linger(Duration.ofMillis(20)),
+              batch -> batch.forEach(each -> begin("", each.body())));
+    };
+  }
+
+  private void begin(String key, String text) {
+    order.computeIfAbsent(key, each -> new CopyOnWriteArrayList<>()).add(Integer.valueOf(text));
+    begun.incrementAndGet();
+  }
+
+  /** Without a transaction of the library's own for each: there are many. */
+  private void publishMany(int count) {
+    database.update(
+        """
+        insert into outbox (queue, type, ordering_key, payload)
+        select ?, 't', (n % 50)::text, convert_to(n::text, 'UTF8') from generate_series(1, ?) n""",
+        queue, count);
+  }
+
+  private void allSay(List<OutboxSubscriber> subscribers, Set<String> paused) {
+    await()
+        .atMost(SOON)
+        .until(
+            () ->
+                subscribers.stream()
+                    .allMatch(each -> each.health().pausedQueues().orElseThrow().equals(paused)));
+  }
+
+  private void nothingBegins() {
+    long before = begun.get();
+    await()
+        .during(Duration.ofMillis(1_500))
+        .atMost(Duration.ofSeconds(4))
+        .until(() -> begun.get() == before);
+  }
+
+  @ParameterizedTest
+  @EnumSource(Kind.class)
+  void withinASecondNothingBeginsInAnyProcessAndWhatWaitsGoesOnWhenItIsResumed(Kind kind) {
+    int count = 60_000;
+    publishMany(count);
+    List<OutboxSubscriber> two =
+        List.of(engine.start(subscriber("one", kind)), engine.start(subscriber("two", kind)));
+    await().atMost(SOON).until(() -> begun.get() > 2_000);
+
+    assertThat(pauses.pause(queue, "ada", "the receiver is down")).isTrue();
+    long askedAt = System.nanoTime();
+    allSay(two, Set.of(queue));
+    assertThat(Duration.ofNanos(System.nanoTime() - askedAt)).isLessThan(Duration.ofSeconds(1));
+    await().atMost(SOON).until(() -> two.stream().allMatch(each -> each.health().inFlight() == 0));
+    assertThat(begun.get()).as("it was paused in the middle").isLessThan(count);
+    nothingBegins();
+    assertThat(two).allMatch(each -> each.health().healthy());
+    assertThat(engine.rows(queue)).isEqualTo(count - begun.get());
+    assertThat(
+            database.one(
+                Long.class,
+                "select count(*) from outbox where queue = ? and lease_until > now()",
+                queue))
+        .as("rows that are kept from others")
+        .isZero();
+
+    assertThat(pauses.resume(queue, "ada")).isTrue();
+    await().atMost(Duration.ofMinutes(1)).until(() -> engine.rows(queue) == 0);
+    assertThat(begun.get()).isEqualTo(count);
+    if (kind == Kind.ORDERED) {
+      order.forEach((key, numbers) -> assertThat(numbers).as(key).isSorted());
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Kind.class)
+  void outlivesEveryProcess(Kind kind) {
+    pauses.pause(queue, "ada", "maintenance");
+    OutboxSubscriber before = engine.start(subscriber("before", kind));
+    publishMany(10);
+    allSay(List.of(before), Set.of(queue));
+    before.stop();
+    OutboxSubscriber after = engine.start(subscriber("after", kind));
+    allSay(List.of(after), Set.of(queue));
+    nothingBegins();
+    assertThat(begun.get()).isZero();
+
+    pauses.resume(queue, "grace");
+    await().atMost(SOON).until(() -> begun.get() == 10);
+  }
+
+  @Test
+  void theEndIsNoticedAtOnceByThoseWhoListen() {
+    OutboxSubscriber subscriber =
+        engine.start(
+            subscriber("s", Kind.ROW_BY_ROW).poll(Duration.ofSeconds(5), Duration.ofSeconds(10)));
+    for (int i = 1; i <= 5; i++) {
+      pauses.pause(queue, "ada", "a try");
+      allSay(List.of(subscriber), Set.of(queue));
+      publishMany(1);
+      long all = i;
+      long resumedAt = System.nanoTime();
+      pauses.resume(queue, "ada");
+      await().pollInterval(Duration.ofMillis(2)).atMost(SOON).until(() -> begun.get() == all);
+      if (Duration.ofNanos(System.nanoTime() - resumedAt).compareTo(AT_ONCE) < 0) {
+        return; // by a look it takes half a second, less if one was about to come
+      }
+    }
+    throw new AssertionError("five times it took as long as a look takes");
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Kind.class,
+      names = {"ROW_BY_ROW", "ORDERED"})
+  void handlersThatRunEndAndTheNextOfTheirKeyWaits(Kind kind) {
+    CountDownLatch mayEnd = new CountDownLatch(1);
+    List<String> done = new CopyOnWriteArrayList<>();
+    OutboxSubscriber.Builder builder =
+        engine
+            .subscriber(queue)
+            .workers(4)
+            .pausable()
+            .on(
+                "u",
+                String.class,
+                (text, delivery) -> {
+                  begun.incrementAndGet();
+                  mayEnd.await();
+                  done.add(text);
+                });
+    OutboxSubscriber subscriber =
+        engine.start(kind == Kind.ORDERED ? builder.ordered() : builder.workers(1));
+    List<OutboxMessage> messages = new ArrayList<>();
+    for (String text : List.of("1", "2", "3")) {
+      messages.add(OutboxMessage.to(queue).type("u").orderingKey("k").body(text).build());
+    }
+    engine.inTransaction(messages);
+    await().atMost(SOON).until(() -> begun.get() == 1);
+    pauses.pause(queue, "ada", "a try");
+    allSay(List.of(subscriber), Set.of(queue));
+
+    mayEnd.countDown();
+    await().atMost(SOON).until(() -> engine.rows(queue) == 2);
+    nothingBegins();
+    assertThat(done).containsExactly("1");
+
+    pauses.resume(queue, "ada");
+    await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+    assertThat(done).containsExactlyInAnyOrder("1", "2", "3");
+    if (kind == Kind.ORDERED) {
+      assertThat(done).isSorted();
+    }
+  }
+
+  @Test
+  void aHandlerThatRunsThroughAPauseIsNotOvertakenAfterIt() throws Exception {
+    CountDownLatch mayEnd = new CountDownLatch(1);
+    List<String> done = new CopyOnWriteArrayList<>();
+    OutboxSubscriber subscriber =
+        engine.start(
+            engine
+                .subscriber(queue)
+                .ordered()
+                .workers(4)
+                .pausable()
+                .on(
+                    "u",
+                    String.class,
+                    (text, delivery) -> {
+                      begun.incrementAndGet();
+                      mayEnd.await();
+                      done.add(text);
+                    }));
+    engine.inTransaction(
+        List.of(
+            OutboxMessage.to(queue).type("u").orderingKey("k").body("1").build(),
+            OutboxMessage.to(queue).type("u").orderingKey("k").body("2").build()));
+    await().atMost(SOON).until(() -> begun.get() == 1);
+
+    pauses.pause(queue, "ada", "a try");
+    allSay(List.of(subscriber), Set.of(queue));
+    pauses.resume(queue, "ada");
+    allSay(List.of(subscriber), Set.of());
+    nothingBegins();
+
+    mayEnd.countDown();
+    await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+    assertThat(done).containsExactly("1", "2");
+  }
+
+  @Test
+  void otherQueuesOfTheSubscriberGoOn() {
+    String other = queue + "-other";
+    List<String> done = new CopyOnWriteArrayList<>();
+    OutboxSubscriber subscriber =
+        engine.start(
+            OutboxSubscriber.builder(queue)
+                .queues(other)
+                .store(PostgresOutbox.on(engine.pool, database.table()).store())
+                .deleteTerminalFailures()
+                .poll(Duration.ofMillis(5), Duration.ofMillis(50))
+                .pausable()
+                .otherwise(
+                    (payload, delivery) -> {
+                      done.add(delivery.queue());
+                    }));
+    pauses.pause(queue, "ada", "a try");
+    allSay(List.of(subscriber), Set.of(queue));
+    for (int i = 0; i < 20; i++) {
+      engine.publish(queue, "t", "waits");
+      engine.publish(other, "t", "goes");
+    }
+    await().atMost(SOON).until(() -> engine.rows(other) == 0);
+    nothingBegins();
+    assertThat(done).hasSize(20).containsOnly(other);
+    pauses.resume(queue, "ada");
+    await().atMost(SOON).until(() -> done.size() == 40);
+  }
+
+  @Test
+  void aPausedSubscriberIsNotCountedOnByPublishers() {
+    OutboxSubscriber subscriber =
+        engine.start(
+            subscriber("s", Kind.ROW_BY_ROW).poll(Duration.ofMillis(100), Duration.ofSeconds(10)));
+    String asleep =
+        "select count(*) from outbox_sleepers where queue = ? and subscriber like 's/%' and wake_at > now()";
+    await().atMost(SOON).until(() -> database.one(Long.class, asleep, queue) == 1);
+    pauses.pause(queue, "ada", "a try");
+    allSay(List.of(subscriber), Set.of(queue));
+    await().atMost(SOON).until(() -> database.one(Long.class, asleep, queue) == 0);
+  }
+
+  @Test
+  void withoutItsTableNothingBeginsAndHealthSaysWhatToDo() {
+    database.update("alter table outbox_pauses rename to outbox_pauses_away");
+    try {
+      OutboxSubscriber subscriber = engine.start(subscriber("s", Kind.ROW_BY_ROW));
+      publishMany(1);
+      await().atMost(SOON).until(() -> !subscriber.health().healthy());
+      nothingBegins();
+      assertThat(begun.get()).isZero();
+      assertThat(subscriber.health().lastFailure().orElseThrow())
+          .contains("outbox_pauses", "migrations");
+      database.update("alter table outbox_pauses_away rename to outbox_pauses");
+      await().atMost(SOON).until(() -> begun.get() == 1);
+      await().atMost(SOON).until(() -> subscriber.health().healthy());
+    } finally {
+      database.update("alter table if exists outbox_pauses_away rename to outbox_pauses");
+    }
+  }
+}
