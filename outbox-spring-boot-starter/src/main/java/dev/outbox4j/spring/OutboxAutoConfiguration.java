@@ -97,6 +97,9 @@ public final class OutboxAutoConfiguration {
       String[] queues = properties.orderedQueues().toArray(String[]::new);
       validator = validator.orderedQueues(queues[0], queues);
     }
+    if (properties.pausable()) {
+      validator = validator.pauses();
+    }
     if (properties.deleteTerminalFailures()) {
       return validator;
     }

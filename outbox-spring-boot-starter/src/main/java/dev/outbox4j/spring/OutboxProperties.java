@@ -30,6 +30,8 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  *     no method handles, as in tests that bring some of the handlers only
  * @param orderedQueues queues whose messages of one ordering key are handled one at a time and in
  *     the order of their publishing; the migrations make what they need
+ * @param pausable whether queues can be paused, for all processes; the migrations make the table
+ *     that says which are
  * @param notifyMode when publishing notifies subscribers; NEVER for transactions that are prepared
  *     for a two-phase commit
  * @param networkTimeout how long a statement of a subscriber may take until its connection is given
@@ -53,6 +55,7 @@ public record OutboxProperties(
     @DefaultValue("true") boolean autoStart,
     @DefaultValue("false") boolean allowUnhandledQueues,
     @DefaultValue Set<String> orderedQueues,
+    @DefaultValue("false") boolean pausable,
     @DefaultValue("auto") NotifyMode notifyMode,
     @Nullable Duration networkTimeout,
     @DefaultValue Listen listen,

@@ -39,6 +39,9 @@ final class OutboxSchemaInitializer implements InitializingBean {
       if (!properties.orderedQueues().isEmpty()) {
         applied += Tables.orderedMigrations(properties).migrate(of);
       }
+      if (properties.pausable()) {
+        applied += Tables.pauseMigrations(properties).migrate(of);
+      }
       if (applied > 0) {
         log.info(
             "Applied {} migration(s) to the outbox {} and its dead letters",

@@ -82,6 +82,7 @@ public final class OutboxStatusCheck {
               details.put("blockedKeys", order.blockedKeys());
               details.put("keysOnHold", order.keysOnHold());
             });
+    health.pausedQueues().ifPresent(paused -> details.put("pausedQueues", paused));
     health.lastClaimAt().ifPresent(at -> details.put("lastClaimAt", at.toString()));
     health.lastFailureAt().ifPresent(at -> details.put("lastFailureAt", at.toString()));
     health.lastFailure().ifPresent(text -> details.put("lastFailure", text));

@@ -122,6 +122,9 @@ final class SubscriberFactory {
     }
     codec.ifAvailable(builder::codec);
     observers.orderedStream().forEach(builder::events);
+    if (properties.pausable()) {
+      builder.pausable();
+    }
     settings.accept(builder);
     customizers.orderedStream().forEach(customizer -> customizer.customize(queue, builder));
     handlers.forEach(handler -> handler.addTo(builder));

@@ -4,6 +4,7 @@ import dev.outbox4j.OutboxException;
 import dev.outbox4j.migrations.DeadLetterMigrations;
 import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
+import dev.outbox4j.migrations.PauseMigrations;
 import dev.outbox4j.postgres.OutboxTable;
 import java.util.Objects;
 
@@ -51,6 +52,12 @@ final class Tables {
                 properties.schema(),
                 properties.table(),
                 properties.orderedQueues().toArray(String[]::new)));
+  }
+
+  /** Returns the migrations of the pauses. */
+  static PauseMigrations pauseMigrations(OutboxProperties properties) {
+    standard(properties);
+    return PauseMigrations.of(properties.schema(), properties.table());
   }
 
   /**

@@ -7,9 +7,12 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.RetryPolicy;
+import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.codec.jackson2.Jackson2Codec;
 import dev.outbox4j.codec.jackson3.Jackson3Codec;
 import dev.outbox4j.metrics.MicrometerMetrics;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.QueuePauses;
 import dev.outbox4j.postgres.SchemaValidator;
 import dev.outbox4j.postgres.metrics.OutboxDepthMetrics;
 import dev.outbox4j.postgres.testing.PostgresExtension;
@@ -20,6 +23,7 @@ import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -95,6 +99,14 @@ class OutboxAutoConfigurationIT extends StarterFixture {
     new TransactionTemplate(context.getBean(PlatformTransactionManager.class))
         .executeWithoutResult(
             status -> context.getBean(OutboxTemplate.class).publish(message.build()));
+  }
+
+  /** Of the queue of orders. */
+  private static SubscriberHealth health(ApplicationContext context) {
+    return context.getBean(OutboxLifecycle.class).health().stream()
+        .filter(health -> health.subscriber().equals("orders"))
+        .findFirst()
+        .orElseThrow();
   }
 
   private static OutboxMessage.Builder placed(Object body) {
@@ -231,6 +243,51 @@ class OutboxAutoConfigurationIT extends StarterFixture {
                   .isEqualTo(64);
               assertThat(context.getBean(SchemaValidator.class).validateSchema())
                   .hasToString("valid");
+            });
+  }
+
+  @Test
+  void letsKeysOfAnOrderedQueueWaitForTheirDeadLetters() {
+    shop()
+        .withPropertyValues(
+            "outbox4j.ordered-queues=orders",
+            "outbox4j.subscriber.hold-key-on-dead-letter=true",
+            "outbox4j.subscriber.retry.attempts=1")
+        .run(
+            context -> {
+              publish(
+                  context,
+                  OutboxMessage.to("orders").type("placed").orderingKey("k").body("no JSON"));
+              publish(context, placed(new Placed("waits", Instant.EPOCH)).orderingKey("k"));
+              await()
+                  .untilAsserted(
+                      () ->
+                          assertThat(health(context).order())
+                              .hasValueSatisfying(order -> assertThat(order.keysOnHold()).isOne()));
+              publish(context, placed(new Placed("goes", Instant.EPOCH)).orderingKey("other"));
+              assertThat(context.getBean(Shop.class).next())
+                  .isEqualTo(new Placed("goes", Instant.EPOCH));
+            });
+  }
+
+  @Test
+  void pausesAndResumesAQueueIfQueuesCanBePaused() {
+    shop()
+        .withPropertyValues("outbox4j.pausable=true")
+        .run(
+            context -> {
+              QueuePauses pauses = context.getBean(PostgresOutbox.class).pauses();
+              assertThat(pauses.pause("orders", "ada", "a try")).isTrue();
+              await()
+                  .untilAsserted(
+                      () -> assertThat(health(context).pausedQueues()).hasValue(Set.of("orders")));
+              publish(context, placed(new Placed("waits", Instant.EPOCH)));
+              assertThat(rows("outbox where queue = 'orders'")).isOne();
+              assertThat(context.getBean(SchemaValidator.class).validateSchema())
+                  .hasToString("valid");
+              assertThat(pauses.resume("orders", "ada")).isTrue();
+              assertThat(context.getBean(Shop.class).next())
+                  .isEqualTo(new Placed("waits", Instant.EPOCH));
             });
   }
 
