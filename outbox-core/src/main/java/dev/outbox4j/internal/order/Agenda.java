@@ -54,6 +54,12 @@ final class Agenda {
     return first == null ? NOTHING : Math.max(0, first.at() - now);
   }
 
+  /** Tells whether a row is to be looked at again. */
+  boolean has(long id) {
+    sort();
+    return earliest.containsKey(id);
+  }
+
   int size() {
     return earliest.size();
   }

@@ -729,6 +729,10 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         later(row);
         return;
       }
+      if (agenda.has(id(row))) { // such as one that somebody has locked
+        agenda.add(id(row), now + SECOND);
+        return;
+      }
       String key = row.row().message().orderingKey();
       answer.found++;
       if (key == null) {
