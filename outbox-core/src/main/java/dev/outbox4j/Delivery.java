@@ -1,5 +1,6 @@
 package dev.outbox4j;
 
+import java.time.Duration;
 import java.time.Instant;
 import java.util.Map;
 import java.util.Optional;
@@ -83,6 +84,23 @@ public interface Delivery {
    * @return true if another owner must be assumed
    */
   boolean leaseLost();
+
+  /**
+   * Returns how long the lease lasts yet, by this process's clock. It is renewed while the handler
+   * runs, and so grows again. What must not happen after the end of the lease, such as a call of
+   * another system, should take no longer than this.
+   *
+   * @return the time; zero once {@link #leaseLost()}
+   */
+  Duration leaseLeft();
+
+  /**
+   * Tells whether the subscriber is stopping. A handler that can end early should do so: after the
+   * graceful timeout it is interrupted, and its message comes again.
+   *
+   * @return true from when the stop has begun
+   */
+  boolean stopping();
 
   /**
    * Decides the outcome. The last decision before the handler returns (or its stage completes)

@@ -3,6 +3,7 @@ package dev.outbox4j.metrics;
 import dev.outbox4j.Delivery;
 import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.Map;
 import java.util.Optional;
@@ -66,6 +67,16 @@ record FakeDelivery(String queue, Optional<String> type) implements Delivery {
 
   @Override
   public boolean leaseLost() {
+    throw unread();
+  }
+
+  @Override
+  public Duration leaseLeft() {
+    throw unread();
+  }
+
+  @Override
+  public boolean stopping() {
     throw unread();
   }
 

@@ -6,6 +6,7 @@ import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
 import dev.outbox4j.spi.PayloadCodec;
 import java.time.Clock;
+import java.time.Duration;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.LinkedHashMap;
@@ -28,7 +29,8 @@ import org.jspecify.annotations.Nullable;
  * attempt, under a lease that is held.
  *
  * <p>The methods that set something return this very delivery. Set it up before a handler gets it;
- * from then on it is thread-safe, and only {@link #loseLease()} is for use while a handler runs.
+ * from then on it is thread-safe, and only {@link #loseLease()} and {@link #stopSubscriber()} are
+ * for use while a handler runs.
  *
  * @param <T> the type of the body
  */
@@ -49,6 +51,8 @@ public final class TestDelivery<T> implements Delivery {
   private int deliveries;
   private long leaseToken;
   private volatile boolean leaseLost;
+  private volatile Duration leaseLeft = Duration.ofSeconds(60);
+  private volatile boolean stopping;
 
   private TestDelivery(T body) {
     this.body = Objects.requireNonNull(body, "body");
@@ -270,6 +274,32 @@ public final class TestDelivery<T> implements Delivery {
     return this;
   }
 
+  /**
+   * Sets how long the lease lasts yet, until {@link #loseLease()}.
+   *
+   * @param leaseLeft zero or more; default 60 s
+   * @return this
+   * @throws IllegalArgumentException if it is negative
+   */
+  public TestDelivery<T> leaseLeft(Duration leaseLeft) {
+    if (leaseLeft.isNegative()) {
+      throw new IllegalArgumentException("leaseLeft is " + leaseLeft + "; it must be zero or more");
+    }
+    this.leaseLeft = leaseLeft;
+    return this;
+  }
+
+  /**
+   * Stops the subscriber: from now on {@link #stopping()} is true. May be called while a handler
+   * runs, by any thread.
+   *
+   * @return this
+   */
+  public TestDelivery<T> stopSubscriber() {
+    this.stopping = true;
+    return this;
+  }
+
   @Override
   public long id() {
     return id;
@@ -348,6 +378,16 @@ public final class TestDelivery<T> implements Delivery {
   @Override
   public boolean leaseLost() {
     return leaseLost;
+  }
+
+  @Override
+  public Duration leaseLeft() {
+    return leaseLost ? Duration.ZERO : leaseLeft;
+  }
+
+  @Override
+  public boolean stopping() {
+    return stopping;
   }
 
   /** Keeps the outcome, also once the lease is lost; see {@link #decided()}. */

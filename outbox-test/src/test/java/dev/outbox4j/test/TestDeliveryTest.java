@@ -99,6 +99,23 @@ class TestDeliveryTest {
   }
 
   @Test
+  void tellsHowLongItsLeaseLastsAndThatItsSubscriberStops() {
+    TestDelivery<String> delivery = TestDelivery.of("x");
+    assertThat(delivery.leaseLeft()).isEqualTo(Duration.ofSeconds(60));
+    assertThat(delivery.stopping()).isFalse();
+
+    delivery.leaseLeft(Duration.ofSeconds(3)).stopSubscriber();
+    assertThat(delivery.leaseLeft()).isEqualTo(Duration.ofSeconds(3));
+    assertThat(delivery.stopping()).isTrue();
+
+    delivery.loseLease();
+    assertThat(delivery.leaseLeft()).isZero();
+    assertThatThrownBy(() -> delivery.leaseLeft(Duration.ofSeconds(-1)))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("leaseLeft is PT-1S");
+  }
+
+  @Test
   void hasThePayloadOfBytesCodecOrItsOwn() {
     assertThat(TestDelivery.of(new byte[] {1, 2}).payload())
         .isEqualTo(Payload.of(new byte[] {1, 2}));

@@ -149,6 +149,7 @@ public final class Engine implements Lifecycle.Run {
   @Override
   public boolean drain() {
     long deadline = System.nanoTime() + settings.stopping().gracefulTimeout().toNanos();
+    shared.registry().stop();
     fetcher.stop();
     fetcher.giveBack(buffer.close());
     task.close();

@@ -19,6 +19,7 @@ public final class ClaimedBatch {
   private final long bytes;
   private final Lease lease;
   private final @Nullable RowFollower follower;
+  private @Nullable HeldRows holder;
 
   /** Rows that were leased together, at the earliest at an instant. */
   public ClaimedBatch(String queue, List<ClaimedRow> claimed, long claimedAt, long leaseNanos) {
@@ -45,6 +46,16 @@ public final class ClaimedBatch {
       sum += row.bytes();
     }
     this.bytes = sum;
+  }
+
+  /** Written before the rows are handed on. */
+  void heldBy(HeldRows rows) {
+    holder = rows;
+  }
+
+  boolean stopping() {
+    HeldRows rows = holder;
+    return rows != null && rows.stopping();
   }
 
   /** Takes the next row that no worker has, or null if all are taken. */

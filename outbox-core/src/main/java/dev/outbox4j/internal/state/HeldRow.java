@@ -221,6 +221,10 @@ public final class HeldRow {
     return (known != null && known.expired()) || leaseOver(now);
   }
 
+  Duration leaseLeft(long now) {
+    return endedEarly(now) ? Duration.ZERO : Duration.ofNanos(Math.max(0, expiresAt() - now));
+  }
+
   private long expiresAt() {
     return apart ? expiresApart : batch.lease().expiresAt();
   }

@@ -12,10 +12,22 @@ public final class HeldRows {
   private final AtomicInteger rows = new AtomicInteger();
   private final AtomicLong bytes = new AtomicLong();
 
+  private volatile boolean stopping;
+
   public void add(ClaimedBatch batch) {
+    batch.heldBy(this);
     batches.add(batch);
     rows.addAndGet(batch.size());
     bytes.addAndGet(batch.bytes());
+  }
+
+  /** The subscriber is stopping, which handlers may ask for. */
+  public void stop() {
+    stopping = true;
+  }
+
+  boolean stopping() {
+    return stopping;
   }
 
   /** Takes those rows of a batch out again that no worker has. */

@@ -3,6 +3,7 @@ package dev.outbox4j.internal.state;
 import dev.outbox4j.Delivery;
 import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.Map;
 import java.util.Objects;
@@ -31,6 +32,16 @@ public final class RowDelivery implements Delivery {
   @Override
   public boolean leaseLost() {
     return row.endedEarly(System.nanoTime());
+  }
+
+  @Override
+  public Duration leaseLeft() {
+    return row.leaseLeft(System.nanoTime());
+  }
+
+  @Override
+  public boolean stopping() {
+    return row.batch().stopping();
   }
 
   @Override

@@ -8,6 +8,7 @@ import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.OutboxSubscribers;
+import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
 import dev.outbox4j.SubscriberEvents.Phase;
 import dev.outbox4j.SubscriberHealth;
@@ -23,6 +24,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -57,6 +59,59 @@ class LifecycleIT {
   @AfterEach
   void tearDown() {
     engine.close();
+  }
+
+  @Test
+  void aHandlerLearnsThatItsSubscriberIsStopping() throws Exception {
+    CountDownLatch running = new CountDownLatch(1);
+    AtomicBoolean stoppingBefore = new AtomicBoolean(true);
+    OutboxSubscriber subscriber =
+        engine.start(
+            engine
+                .subscriber(queue)
+                .on(
+                    "t",
+                    (payload, delivery) -> {
+                      stoppingBefore.set(delivery.stopping());
+                      running.countDown();
+                      await().until(delivery::stopping);
+                      return Outcome.reschedule(Duration.ZERO);
+                    }));
+    engine.publish(queue, "t", 1);
+    running.await();
+    assertThat(stoppingBefore).isFalse();
+
+    CompletableFuture.runAsync(subscriber::stop).get(4, TimeUnit.SECONDS); // the timeout is 5 s
+
+    assertThat(engine.rows(queue)).isEqualTo(1);
+    assertThat(leased()).isZero();
+  }
+
+  @Test
+  void aHandlerLearnsHowLongItsLeaseLasts() {
+    Duration lease = Duration.ofSeconds(2);
+    List<Duration> left = new CopyOnWriteArrayList<>();
+    engine.start(
+        engine
+            .subscriber(queue)
+            .lease(lease)
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  left.add(delivery.leaseLeft());
+                  await()
+                      .until(
+                          () -> {
+                            left.add(delivery.leaseLeft());
+                            return left.size() > 2
+                                && left.get(left.size() - 1).compareTo(left.get(left.size() - 2))
+                                    > 0;
+                          });
+                }));
+    engine.publish(queue, "t", 1);
+    await().until(() -> engine.rows(queue) == 0);
+    assertThat(left).allSatisfy(each -> assertThat(each).isBetween(Duration.ofMillis(1), lease));
+    assertThat(left.get(1)).as("it shrinks").isLessThan(left.get(0));
   }
 
   @Test
