@@ -16,32 +16,46 @@ import java.util.Set;
 
 /** Looks for open dead letters of ordering keys. */
 final class JdbcOpenDeadLetters implements OpenDeadLetters {
+  /**
+   * By the order of keys, which leaves only the index of the keys, whatever the planner believes.
+   */
   private static final String OPEN =
       """
-      from {dead_letters} d
-      where d.queue = :queue and d.ordering_key is not null and d.resolved_at is null
-        and d.outbox = ({outbox_name})
+        from {dead_letters} d
+        where d.queue = :queue and d.ordering_key is not null and d.resolved_at is null
+          and d.outbox = ({outbox_name})\
       """
           .replace("{outbox_name}", JdbcDeadLetterWriter.OUTBOX_NAME);
 
   private static final String OF_BUCKETS =
       """
-      select d.ordering_key, {bucket}, min(d.original_id)
+      select open.ordering_key, open.bucket, min(open.original_id)
+      from (
+        select d.ordering_key, {bucket} as bucket, d.original_id
       """
           + OPEN
           + """
-            and {bucket} = any (:buckets::bigint[])
-          group by d.ordering_key
-          limit :most\
+
+        order by d.ordering_key
+        offset 0) open
+      where open.bucket = any (:buckets::bigint[])
+      group by open.ordering_key, open.bucket
+      limit :most\
           """;
 
   private static final String AMONG =
       """
-      select distinct d.ordering_key
+      select k.key
+      from unnest(:keys::text[]) as k (key)
+      cross join lateral (
+        select
       """
           + OPEN
           + """
-            and d.ordering_key = any (:keys::text[])\
+
+          and d.ordering_key = any (array[k.key])
+        order by d.ordering_key
+        limit 1) open\
           """;
 
   private final String operation;

@@ -1,61 +1,119 @@
 package dev.outbox4j.internal.order;
 
+import dev.outbox4j.spi.BucketStore.DueRange;
+import dev.outbox4j.spi.ScanBound;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.Collection;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * When it is looked for rows that have fallen due. A pass that turns up many rows which are known,
- * or are read in their turn anyway, is followed by a longer pause. Confined to the fetcher.
+ * When to look which rows of which buckets have fallen due. A bucket is looked at from the first
+ * due instant there is, and after that from shortly before the last look: what else became due
+ * meanwhile is on the agenda, or is found by the walks through ids. A look that costs much, since
+ * many rows are dead, is followed by a pause, and by looks at fewer buckets. Confined to the
+ * fetcher.
  */
 final class DueLook {
   private static final long EVERY = TimeUnit.MILLISECONDS.toNanos(200);
-  private static final long AT_MOST = TimeUnit.SECONDS.toNanos(5);
   private static final long SOONEST = TimeUnit.MILLISECONDS.toNanos(1);
+  private static final Duration FIRST_LIMIT = Duration.ofMillis(250);
+  private static final Duration LONGEST_LIMIT = Duration.ofSeconds(4);
 
-  /** So many known rows lengthen the pause by one. */
-  private static final int KNOWN_ROWS = 1_000;
+  /** Looks that cost less are followed by no pause. */
+  private static final long CHEAP = TimeUnit.MILLISECONDS.toNanos(25);
 
-  private boolean again = true;
+  private static final int PAUSE_PER_COST = 8;
+
+  /** For clocks of servers, of which one takes over from another. */
+  private static final Duration MARGIN = Duration.ofSeconds(10);
+
+  /** What is left of a round; a round begins with all. */
+  private final Set<Integer> left = new LinkedHashSet<>();
+
+  private boolean under = true;
+  private int width = Integer.MAX_VALUE;
+  private Duration limit = FIRST_LIMIT;
   private long lookedAt;
-  private long pause = EVERY;
-  private long known;
+  private long pausesUntil;
   private @Nullable Long dueAt;
 
   DueLook(long now) {
     this.lookedAt = now - EVERY;
+    this.pausesUntil = now;
   }
 
   boolean isDue(long now) {
     Long at = dueAt;
-    return again || (at != null && now - at >= 0) || now - lookedAt >= pause;
+    return now - pausesUntil >= 0
+        && (under || (at != null && now - at >= 0) || now - lookedAt >= EVERY);
   }
 
   /** There are buckets that have not been looked at. */
   void restart() {
-    again = true;
+    under = true;
+    left.clear();
   }
 
-  void looked(long now) {
+  /** Returns where to look. */
+  List<DueRange> next(Map<Integer, BucketScan> scans) {
+    left.retainAll(scans.keySet());
+    if (left.isEmpty()) {
+      left.addAll(scans.keySet());
+      under = true;
+      dueAt = null;
+    }
+    return left.stream()
+        .limit(width)
+        .map(scans::get)
+        .map(scan -> new DueRange(scan.bucket(), scan.duePlace()))
+        .toList();
+  }
+
+  /** After which time the server is to end the look. */
+  Duration limit() {
+    return limit;
+  }
+
+  /**
+   * A look is over.
+   *
+   * @param ended the buckets of which there is no more to find
+   */
+  void looked(Collection<Integer> ended, long cost, long now) {
+    left.removeAll(ended);
+    under = !left.isEmpty();
     lookedAt = now;
-    dueAt = null;
-  }
-
-  /** A row was found that is held, or that is read in its turn. */
-  void foundKnown() {
-    known++;
-  }
-
-  /** Ends a look, of which there may be more to find at once. */
-  void ended(boolean more) {
-    again = more;
-    if (!more) {
-      pause = Math.min(AT_MOST, EVERY * (1 + known / KNOWN_ROWS));
-      known = 0;
+    if (cost > CHEAP) {
+      pausesUntil = now + PAUSE_PER_COST * cost;
+    } else if (width < Integer.MAX_VALUE / 2) {
+      width *= 2;
     }
   }
 
-  boolean hasMore() {
-    return again;
+  /** The server ended the look for its time limit. */
+  void timedOut(int buckets, long cost, long now) {
+    width = Math.max(1, buckets / 8);
+    if (buckets == 1) {
+      Duration longer = limit.multipliedBy(2);
+      limit = longer.compareTo(LONGEST_LIMIT) < 0 ? longer : LONGEST_LIMIT;
+    }
+    pausesUntil = now + PAUSE_PER_COST * cost;
+  }
+
+  /** Returns from where the next look at a bucket goes on, of which all was found by an instant. */
+  static ScanBound after(Instant lookedAt) {
+    return new ScanBound(lookedAt.minus(MARGIN), Long.MIN_VALUE);
+  }
+
+  /** Tells whether there is more to look at now. */
+  boolean hasMore(long now) {
+    return under && now - pausesUntil >= 0;
   }
 
   /** It is known when the next row falls due. */
@@ -71,9 +129,13 @@ final class DueLook {
     }
   }
 
-  /** Returns how long until a row falls due that is known of, or the longest time there is. */
+  /** Returns how long until there is something to look for, or the longest time there is. */
   long untilDue(long now) {
+    long pause = Math.max(0, pausesUntil - now);
+    if (under) {
+      return pause;
+    }
     Long at = dueAt;
-    return at == null ? Long.MAX_VALUE : Math.max(SOONEST, at - now);
+    return at == null ? Long.MAX_VALUE : Math.max(Math.max(SOONEST, pause), at - now);
   }
 }

@@ -35,6 +35,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -269,6 +270,56 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     forget(buckets);
   }
 
+  /** Returns these rows, which are due, and those that are found to have fallen due. */
+  private List<Long> withFound(List<Long> dueIds, int most, long now) {
+    try {
+      look(now);
+    } catch (RuntimeException | Error failure) {
+      dueIds.forEach(id -> agenda.add(id, now));
+      throw failure;
+    }
+    Set<Long> all = new LinkedHashSet<>(dueIds); // one that was taken may have been found as well
+    all.addAll(agenda.takeDue(now, most - dueIds.size()));
+    return new ArrayList<>(all);
+  }
+
+  /** Looks for rows that have fallen due. */
+  private void look(long now) {
+    List<DueRange> due = dueLook.next(scans);
+    ReadRequest request =
+        new ReadRequest(
+            queue,
+            owner,
+            List.of(),
+            1,
+            1,
+            1,
+            Set.of(),
+            List.of(),
+            1,
+            List.of(),
+            List.of(),
+            due,
+            FIND_LIMIT,
+            1,
+            Idle.UNCHANGED,
+            false,
+            dueLook.limit());
+    Answer answer;
+    try {
+      answer = ask(request, now);
+    } catch (OutboxStoreException failure) {
+      if (failure.fault() != OutboxStoreException.Fault.TIMEOUT) {
+        throw failure;
+      }
+      long ended = clock.getAsLong();
+      dueLook.timedOut(due.size(), ended - now, ended);
+      return;
+    }
+    long ended = clock.getAsLong();
+    dueLook.looked(answer.lookedAt, ended - now, ended);
+  }
+
   private Turn sweep(long now) {
     LateRows.Step step = late.next(scans.values(), now);
     Turn turn = Turn.NOTHING;
@@ -328,13 +379,10 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         chains.hungry(Math.max(1, Math.min(MOST_KEYS, limit / keyLimit)), this::readUpTo);
     int mostIds = Math.min(MOST_IDS, limit);
     List<Long> dueIds = agenda.takeDue(now, mostIds);
-    List<Long> ids = notHeld(dueIds, now);
-    boolean dueIsDue =
-        dueIds.size() < mostIds && dueLook.isDue(now); // else what is known to be due comes first
-    List<DueRange> due = new ArrayList<>();
-    if (dueIsDue) {
-      scans.values().forEach(scan -> due.add(new DueRange(scan.bucket(), scan.duePlace())));
+    if (dueIds.size() < mostIds && dueLook.isDue(now)) { // else what is known comes first
+      dueIds = withFound(dueIds, mostIds, now);
     }
+    List<Long> ids = notHeld(dueIds, now);
     boolean mark = late.wantsMark(now);
     boolean busy = rowsLikely || !keys.isEmpty() || !ids.isEmpty();
     Idle idle = watch.next(listen.up(), busy, now);
@@ -354,7 +402,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
             chains.rowsThatFit(keys),
             ids,
             List.of(),
-            due,
+            List.of(),
             FIND_LIMIT,
             bytes,
             idle,
@@ -371,9 +419,6 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         readInSmallerParts();
       }
       throw failure;
-    }
-    if (dueIsDue) {
-      dueLook.looked(now);
     }
     long ended = clock.getAsLong();
     learn(request, answer, ended);
@@ -448,6 +493,9 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     private int found;
     private boolean more;
     private long sweptTo = Long.MAX_VALUE;
+
+    /** Buckets of which all that is due was found. */
+    private final Set<Integer> lookedAt = new HashSet<>();
 
     Answer(Read read) {
       this.read = read;
@@ -635,19 +683,18 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       if (!request.ranges().isEmpty()) {
         active = Math.max(1, counts.size());
       }
-      if (!request.due().isEmpty()) {
-        boolean more = false;
-        for (DueRange range : request.due()) {
-          BucketScan scan = scans.get(range.bucket());
-          if (dueCounts.getOrDefault(range.bucket(), 0) >= request.findLimit()) {
-            more = true;
-          } else if (scan != null) {
-            scan.dueSeen(null);
-          }
+      for (DueRange range : request.due()) {
+        BucketScan scan = scans.get(range.bucket());
+        boolean mine = isMine(scan, readable.get(range.bucket()));
+        boolean all = dueCounts.getOrDefault(range.bucket(), 0) < request.findLimit();
+        if (mine && all) {
+          Objects.requireNonNull(scan).dueSeen(DueLook.after(answer.read.at()));
         }
-        dueLook.ended(more);
+        if (all || !mine) { // what is another's now is looked at when it comes back
+          answer.lookedAt.add(range.bucket());
+        }
       }
-      answer.more |= dueLook.hasMore() || answer.found > 0;
+      answer.more |= dueLook.hasMore(now) || answer.found > 0;
     }
 
     private void range(BucketScan scan, BucketStore.Row row) {
@@ -720,9 +767,6 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
 
     private void found(BucketStore.Row row) {
       if (held.containsKey(id(row)) || id(row) > readUpTo(row.bucket())) {
-        if (row.part() == BucketStore.Part.DUE) {
-          dueLook.foundKnown();
-        }
         return; // or it is found in its turn
       }
       if (!row.due().isZero()) {

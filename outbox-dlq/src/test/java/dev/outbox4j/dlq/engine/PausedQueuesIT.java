@@ -320,6 +320,18 @@ class PausedQueuesIT {
   }
 
   @Test
+  void anIdleSubscriberLooksForPausesAndClaimsNoMoreThanOthers() {
+    OutboxSubscriber subscriber =
+        engine.start(
+            subscriber("s", Kind.ROW_BY_ROW).poll(Duration.ofSeconds(5), Duration.ofSeconds(10)));
+    await()
+        .atMost(SOON)
+        .until(() -> EngineFixture.sleepsFor(subscriber, Duration.ofSeconds(2))); // four looks
+    pauses.pause(queue, "ada", "a try");
+    allSay(List.of(subscriber), Set.of(queue));
+  }
+
+  @Test
   void aPausedSubscriberIsNotCountedOnByPublishers() {
     OutboxSubscriber subscriber =
         engine.start(

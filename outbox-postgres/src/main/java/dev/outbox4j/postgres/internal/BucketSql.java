@@ -207,12 +207,15 @@ final class BucketSql {
       where b.queue = :queue and b.bucket = free.bucket
       """;
 
-  /** Names of owners that were killed, and of which no bucket is left. */
+  /** Names of owners that were killed, and of which no bucket is left; who locks one keeps it. */
   private static final String PURGE =
       """
-      delete from {owners} o
-      where o.queue = :queue and o.lease_until < now() - interval '1 hour' and not exists (
-        select from {buckets} b where b.queue = :queue and b.owner = o.owner)
+      with old as materialized (
+        select o.owner from {owners} o
+        where o.queue = :queue and o.lease_until < now() - interval '1 hour' and not exists (
+          select from {buckets} b where b.queue = :queue and b.owner = o.owner)
+        for update of o skip locked)
+      delete from {owners} o using old where o.queue = :queue and o.owner = any (array[old.owner])
       """;
 
   private static final String OWNED =
