@@ -394,7 +394,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
             queue,
             owner,
             ranges,
-            Math.min(scanLimit, Math.max(LEAST_RANGE, 2 * scanLimit / active)),
+            Math.min(scanLimit, Math.max(LEAST_RANGE, 5 * scanLimit / (4 * active))),
             scanLimit,
             limit,
             unwanted,

@@ -18,12 +18,13 @@ public final class FencedSql {
 
   /**
    * The fence where the bucket is held and not the row. Whoever takes a bucket waits for this lock,
-   * or finds the bucket locked and takes it later.
+   * or finds the bucket locked and takes it later. The buckets are one array, computed once:
+   * joined, they were gone through for each row.
    */
   private static final String OF_A_HELD_BUCKET =
       "o.queue = :queue and o.id = any (array[a.id]) and o.lease_token = a.token"
           + " and (o.lease_until is null or o.lease_until < now())"
-          + " and a.bucket in (select held.bucket from held)";
+          + " and a.bucket = any ((select array_agg(held.bucket) from held)::bigint[])";
 
   private static final String HELD_BUCKETS =
       """
