@@ -16,32 +16,21 @@ import java.util.Set;
 
 /** Looks for open dead letters of ordering keys. */
 final class JdbcOpenDeadLetters implements OpenDeadLetters {
-  /**
-   * By the order of keys, which leaves only the index of the keys, whatever the planner believes.
-   */
-  private static final String OPEN =
-      """
-        from {dead_letters} d
-        where d.queue = :queue and d.ordering_key is not null and d.resolved_at is null
-          and d.outbox = ({outbox_name})\
-      """
-          .replace("{outbox_name}", JdbcDeadLetterWriter.OUTBOX_NAME);
-
+  /** By the order of keys: only their index gives it, whatever the planner believes. */
   private static final String OF_BUCKETS =
       """
       select open.ordering_key, open.bucket, min(open.original_id)
       from (
         select d.ordering_key, {bucket} as bucket, d.original_id
-      """
-          + OPEN
-          + """
-
+        from {dead_letters} d
+        where d.queue = :queue and d.ordering_key is not null and d.resolved_at is null
+          and d.outbox = ({outbox_name})
         order by d.ordering_key
         offset 0) open
       where open.bucket = any (:buckets::bigint[])
       group by open.ordering_key, open.bucket
-      limit :most\
-          """;
+      limit :most
+      """;
 
   private static final String AMONG =
       """
@@ -49,14 +38,12 @@ final class JdbcOpenDeadLetters implements OpenDeadLetters {
       from unnest(:keys::text[]) as k (key)
       cross join lateral (
         select
-      """
-          + OPEN
-          + """
-
-          and d.ordering_key = any (array[k.key])
+        from {dead_letters} d
+        where d.queue = :queue and d.ordering_key is not null and d.resolved_at is null
+          and d.outbox = ({outbox_name}) and d.ordering_key = any (array[k.key])
         order by d.ordering_key
-        limit 1) open\
-          """;
+        limit 1) open
+      """;
 
   private final String operation;
   private final Jdbc jdbc;
@@ -79,7 +66,10 @@ final class JdbcOpenDeadLetters implements OpenDeadLetters {
   private static Sql sql(String text, String quoted, Jdbc jdbc) {
     String bucket = Buckets.ofKey("d.ordering_key");
     return Preamble.before(
-        text.replace("{bucket}", bucket).replace("{dead_letters}", quoted), jdbc.table());
+        text.replace("{bucket}", bucket)
+            .replace("{dead_letters}", quoted)
+            .replace("{outbox_name}", JdbcDeadLetterWriter.OUTBOX_NAME),
+        jdbc.table());
   }
 
   @Override
