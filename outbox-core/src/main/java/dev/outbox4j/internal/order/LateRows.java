@@ -43,6 +43,11 @@ final class LateRows {
     return greatest;
   }
 
+  /** Returns up to which id all that was committed has been found. */
+  long settled() {
+    return settled;
+  }
+
   void seen(long id) {
     greatest = Math.max(greatest, id);
   }

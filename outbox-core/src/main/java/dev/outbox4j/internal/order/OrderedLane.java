@@ -69,6 +69,10 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
   private static final int FIND_LIMIT = 500;
   private static final int LEAST_RANGE = 16;
   private static final int LEAST_SCAN = 1_000;
+
+  /** So many ids below its place are looked through before a row of a key begins. */
+  private static final long LOOK_BACK = 20_000;
+
   private static final long PART_WIDTH = 1_000_000;
   private static final long SECOND = TimeUnit.SECONDS.toNanos(1);
 
@@ -320,33 +324,35 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     dueLook.looked(answer.lookedAt, ended - now, ended);
   }
 
+  private ReadRequest sweepOf(List<Range> ranges, @Nullable Duration limit) {
+    return new ReadRequest(
+        queue,
+        owner,
+        List.of(),
+        1,
+        1,
+        1,
+        Set.of(),
+        List.of(),
+        1,
+        List.of(),
+        ranges,
+        List.of(),
+        FIND_LIMIT,
+        1,
+        Idle.UNCHANGED,
+        false,
+        limit);
+  }
+
   private Turn sweep(long now) {
     LateRows.Step step = late.next(scans.values(), now);
     Turn turn = Turn.NOTHING;
     long seenTo = Long.MAX_VALUE;
     if (!step.ranges().isEmpty()) {
-      ReadRequest request =
-          new ReadRequest(
-              queue,
-              owner,
-              List.of(),
-              1,
-              1,
-              1,
-              Set.of(),
-              List.of(),
-              1,
-              List.of(),
-              step.ranges(),
-              List.of(),
-              FIND_LIMIT,
-              1,
-              Idle.UNCHANGED,
-              false,
-              SWEEP_LIMIT);
       Answer answer;
       try {
-        answer = ask(request, now);
+        answer = ask(sweepOf(step.ranges(), SWEEP_LIMIT), now);
       } catch (OutboxStoreException failure) {
         if (failure.fault() != OutboxStoreException.Fault.TIMEOUT) {
           throw failure;
@@ -574,11 +580,46 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         partWidth = Math.min(PART_WIDTH, 2 * partWidth);
       }
       List<HeldRow> taken = leases.undisturbed(this::takeReadable);
+      lookBack(taken);
       for (HeldRow row : deliveries.counted(taken)) {
         chains.admit(row);
       }
       answer.taken = taken.size();
       return answer;
+    }
+
+    /**
+     * What was committed late, before one of these rows was published, lies below the place and
+     * goes before it. It is seen now if that row was seen.
+     */
+    private void lookBack(List<HeldRow> taken) {
+      Map<Integer, Long> places = new TreeMap<>();
+      for (HeldRow row : taken) {
+        if (row.message().orderingKey() != null) {
+          int bucket = HeldOfQueue.bucketOf(row).bucket();
+          places.computeIfAbsent(bucket, OrderedLane.this::readUpTo);
+        }
+      }
+      request
+          .ranges()
+          .forEach(
+              range -> places.computeIfPresent(range.bucket(), (bucket, place) -> range.above()));
+      List<Range> below = new ArrayList<>();
+      places.forEach(
+          (bucket, place) -> {
+            long from = Math.max(late.settled(), place - LOOK_BACK);
+            if (from < place) {
+              below.add(new Range(bucket, from, place));
+            }
+          });
+      while (!below.isEmpty()) {
+        Answer found = ask(sweepOf(below, null), now);
+        answer.more |= found.found > 0;
+        below.removeIf(range -> range.upTo() <= found.sweptTo);
+        below.replaceAll(
+            range ->
+                new Range(range.bucket(), Math.max(range.above(), found.sweptTo), range.upTo()));
+      }
     }
 
     /** While no bucket can come or go. */

@@ -356,6 +356,32 @@ class OrderedFaultsIT {
     assertThat(begunOf("hot")).isEqualTo(names("hot", 40));
   }
 
+  @Test
+  void aMessageThatCommitsLateIsNotOvertakenByOneThatIsPublishedAfterItsCommit()
+      throws SQLException {
+    String other =
+        database.one(
+            String.class,
+            """
+            select 'o' || n from generate_series(1, 10000) n
+            where (hashtextextended('o' || n, 0) & 63) = (hashtextextended('k', 0) & 63) limit 1""");
+    startAndOwnAll(subscriber("s").listen(PgjdbcListen.on(database.plain())));
+    for (int round = 0; round < 15; round++) {
+      try (Connection late = database.plain().getConnection()) {
+        late.setAutoCommit(false);
+        engine.publisher.publish(
+            late, OutboxMessage.to(queue).type("t").orderingKey("k").body("" + 2 * round).build());
+        publish(other, round, round + 1);
+        String passed = other + ":" + round;
+        await().atMost(SOON).until(() -> begun.contains(passed)); // its place is above the late one
+        late.commit();
+      }
+      publish("k", 2 * round + 1, 2 * round + 2);
+    }
+    await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+    assertThat(begunOf("k")).isEqualTo(names("k", 30));
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"k", "none"})
   void aRowThatCannotBeCountedIsTriedOnceASecond(String key) throws SQLException {
