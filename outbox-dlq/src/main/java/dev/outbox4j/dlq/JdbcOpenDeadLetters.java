@@ -40,7 +40,7 @@ final class JdbcOpenDeadLetters implements OpenDeadLetters {
         select
         from {dead_letters} d
         where d.queue = :queue and d.ordering_key is not null and d.resolved_at is null
-          and d.outbox = ({outbox_name}) and d.ordering_key = any (array[k.key])
+          and d.outbox = ({outbox_name}) and d.ordering_key >= k.key and d.ordering_key <= k.key
         order by d.ordering_key
         limit 1) open
       """;
