@@ -27,6 +27,16 @@ class DocumentedPagesTest {
     assertThat(DocumentedPages.faults(ROOT, documents)).isEmpty();
   }
 
+  /** The site's build says the same, later and only where there is Node. */
+  @Test
+  void everyPageIsInTheMenuOfTheSite() throws IOException {
+    String menu = Files.readString(ROOT.resolve("docs/site/.vitepress/pages.mjs"));
+
+    assertThat(DocumentedSamples.filesIn(ROOT.resolve("docs"), ".md"))
+        .extracting(page -> ROOT.relativize(page).toString().replace('\\', '/'))
+        .allSatisfy(page -> assertThat(menu).contains("{ file: '" + page + "', "));
+  }
+
   @Test
   void findsALinkToNoFileAndOneOutOfTheProject() throws IOException {
     assertThat(

@@ -256,7 +256,9 @@ class DatabaseMisusesIT {
       subscriber.start();
       await().until(() -> subscriber.health().healthy());
       pool.close();
-      told.awaitLine("WARN [orders] claim failed and will be tried again:", UNREACHABLE);
+      told.awaitLine(
+          "WARN [orders] claim failed and will be tried again:",
+          "the pool has been closed; stop the subscriber before that");
     }
   }
 
