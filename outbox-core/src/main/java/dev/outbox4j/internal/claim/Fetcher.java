@@ -19,7 +19,6 @@ import dev.outbox4j.spi.ClaimRequest.Idle;
 import dev.outbox4j.spi.ClaimResult;
 import dev.outbox4j.spi.ClaimedRow;
 import dev.outbox4j.spi.OutboxStore;
-import dev.outbox4j.spi.PauseStore;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -53,7 +52,6 @@ public final class Fetcher implements RowSource {
   private final ListenState listen;
   private final LongSupplier clock;
   private final Loop loop;
-  private final @Nullable PauseWatch pauseWatch;
 
   /** The drain waits for this loop no longer, nor for rows that it brings in. */
   private volatile boolean late;
@@ -96,13 +94,12 @@ public final class Fetcher implements RowSource {
     this.idlePlan = new IdlePlan(lanes, settings.claiming());
     this.roomWait = new RoomWait(lanes, handOver, clock);
     this.clock = clock;
-    this.loop = new Loop(shared.threads(), "fetcher", this::step, this::survive);
-    PauseStore pauses = settings.pauses();
-    this.pauseWatch =
-        pauses == null
-            ? null
-            : new PauseWatch(
-                pauses, settings.queues(), shared, this::turn, this::pausesChanged, clock);
+    this.loop =
+        new Loop(
+            shared.threads(),
+            "fetcher",
+            PauseWatch.around(this::turn, settings, shared, this::pausesChanged, clock),
+            this::survive);
     shared.room().signal(loop::signal);
     listen.signal(loop::signal);
   }
@@ -123,10 +120,6 @@ public final class Fetcher implements RowSource {
     boolean ended = loop.join(deadline);
     late = !ended;
     return ended;
-  }
-
-  private long step(boolean woken) throws Exception {
-    return pauseWatch == null || loop.stopping() ? turn(woken) : pauseWatch.take(woken);
   }
 
   /** Nothing is claimed from a paused queue, and nobody counts on this subscriber there. */

@@ -3,6 +3,7 @@ package dev.outbox4j.internal.claim;
 import dev.outbox4j.internal.Loop;
 import dev.outbox4j.internal.OneLine;
 import dev.outbox4j.internal.Utf8;
+import dev.outbox4j.internal.settings.SubscriberSettings;
 import dev.outbox4j.internal.state.EngineHealth.Operation;
 import dev.outbox4j.internal.state.Shared;
 import dev.outbox4j.spi.PauseStore;
@@ -40,13 +41,7 @@ public final class PauseWatch {
   private long lookedAt;
   private long restsUntil;
 
-  /**
-   * Creates a watch that has not looked yet.
-   *
-   * @param turn the fetcher's turn
-   * @param changed told when other queues are paused than before
-   */
-  public PauseWatch(
+  private PauseWatch(
       PauseStore store,
       List<String> queues,
       Shared shared,
@@ -63,8 +58,28 @@ public final class PauseWatch {
     this.restsUntil = clock.getAsLong();
   }
 
+  /**
+   * Returns a fetcher's turn with looks in between, if the queues can be paused; else the turn.
+   *
+   * @param changed told when other queues are paused than before
+   */
+  public static Loop.Step around(
+      Loop.Step turn,
+      SubscriberSettings settings,
+      Shared shared,
+      Runnable changed,
+      LongSupplier clock) {
+    PauseStore store = settings.pauses();
+    return store == null
+        ? turn
+        : new PauseWatch(store, settings.queues(), shared, turn, changed, clock)::take;
+  }
+
   /** Looks if it is time, and takes a turn unless the last one wanted to rest for longer. */
-  public long take(boolean woken) throws Exception {
+  private long take(boolean woken) throws Exception {
+    if (shared.registry().stopping()) {
+      return turn.take(woken); // which ends without a statement
+    }
     boolean hasChanged = isDue(woken) && look();
     long now = clock.getAsLong();
     if (!woken && !hasChanged && restsUntil - now > 0) {

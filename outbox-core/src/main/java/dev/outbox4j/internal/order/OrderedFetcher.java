@@ -14,13 +14,11 @@ import dev.outbox4j.internal.state.HeldRow;
 import dev.outbox4j.internal.state.Shared;
 import dev.outbox4j.spi.BucketStore;
 import dev.outbox4j.spi.OutboxStore;
-import dev.outbox4j.spi.PauseStore;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
-import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -46,7 +44,6 @@ public final class OrderedFetcher implements RowSource {
   private final List<OrderedLane> lanes = new ArrayList<>();
   private final long minPoll;
   private final Loop loop;
-  private final @Nullable PauseWatch pauseWatch;
 
   /** The drain waits for this loop no longer, nor for rows that it brings in. */
   private volatile boolean late;
@@ -74,13 +71,12 @@ public final class OrderedFetcher implements RowSource {
     this.listen = listen;
     this.clock = clock;
     this.minPoll = settings.claiming().minPoll().toNanos();
-    this.loop = new Loop(shared.threads(), "fetcher", this::step, this::survive);
-    PauseStore pauses = settings.pauses();
-    this.pauseWatch =
-        pauses == null
-            ? null
-            : new PauseWatch(
-                pauses, settings.queues(), shared, this::turn, this::pausesChanged, clock);
+    this.loop =
+        new Loop(
+            shared.threads(),
+            "fetcher",
+            PauseWatch.around(this::turn, settings, shared, this::pausesChanged, clock),
+            this::survive);
     for (String queue : settings.queues()) {
       lanes.add(
           new OrderedLane(
@@ -152,10 +148,6 @@ public final class OrderedFetcher implements RowSource {
   @Override
   public void release() {
     lanes.forEach(lane -> lane.leases().end());
-  }
-
-  private long step(boolean woken) throws Exception {
-    return pauseWatch == null || loop.stopping() ? turn(woken) : pauseWatch.take(woken);
   }
 
   private void pausesChanged() {

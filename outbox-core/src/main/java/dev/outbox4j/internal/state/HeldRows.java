@@ -26,7 +26,7 @@ public final class HeldRows {
     stopping = true;
   }
 
-  boolean stopping() {
+  public boolean stopping() {
     return stopping;
   }
 

@@ -14,7 +14,6 @@ import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -23,12 +22,14 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** While a queue is paused, none of its messages begins, whoever subscribes to it. */
 @ExtendWith(PostgresExtension.class)
@@ -210,6 +211,28 @@ class PausedQueuesIT {
     throw new AssertionError("five times it took as long as a look takes");
   }
 
+  private OutboxSubscriber.Builder waiting(CountDownLatch mayEnd, List<String> done) {
+    return engine
+        .subscriber(queue)
+        .workers(4)
+        .pausable()
+        .on(
+            "u",
+            String.class,
+            (text, delivery) -> {
+              begun.incrementAndGet();
+              mayEnd.await();
+              done.add(text);
+            });
+  }
+
+  private void publishOfOneKey(String... texts) {
+    engine.inTransaction(
+        Stream.of(texts)
+            .map(text -> OutboxMessage.to(queue).type("u").orderingKey("k").body(text).build())
+            .toList());
+  }
+
   @ParameterizedTest
   @EnumSource(
       value = Kind.class,
@@ -217,26 +240,10 @@ class PausedQueuesIT {
   void handlersThatRunEndAndTheNextOfTheirKeyWaits(Kind kind) {
     CountDownLatch mayEnd = new CountDownLatch(1);
     List<String> done = new CopyOnWriteArrayList<>();
-    OutboxSubscriber.Builder builder =
-        engine
-            .subscriber(queue)
-            .workers(4)
-            .pausable()
-            .on(
-                "u",
-                String.class,
-                (text, delivery) -> {
-                  begun.incrementAndGet();
-                  mayEnd.await();
-                  done.add(text);
-                });
+    OutboxSubscriber.Builder builder = waiting(mayEnd, done);
     OutboxSubscriber subscriber =
         engine.start(kind == Kind.ORDERED ? builder.ordered() : builder.workers(1));
-    List<OutboxMessage> messages = new ArrayList<>();
-    for (String text : List.of("1", "2", "3")) {
-      messages.add(OutboxMessage.to(queue).type("u").orderingKey("k").body(text).build());
-    }
-    engine.inTransaction(messages);
+    publishOfOneKey("1", "2", "3");
     await().atMost(SOON).until(() -> begun.get() == 1);
     pauses.pause(queue, "ada", "a try");
     allSay(List.of(subscriber), Set.of(queue));
@@ -258,25 +265,8 @@ class PausedQueuesIT {
   void aHandlerThatRunsThroughAPauseIsNotOvertakenAfterIt() throws Exception {
     CountDownLatch mayEnd = new CountDownLatch(1);
     List<String> done = new CopyOnWriteArrayList<>();
-    OutboxSubscriber subscriber =
-        engine.start(
-            engine
-                .subscriber(queue)
-                .ordered()
-                .workers(4)
-                .pausable()
-                .on(
-                    "u",
-                    String.class,
-                    (text, delivery) -> {
-                      begun.incrementAndGet();
-                      mayEnd.await();
-                      done.add(text);
-                    }));
-    engine.inTransaction(
-        List.of(
-            OutboxMessage.to(queue).type("u").orderingKey("k").body("1").build(),
-            OutboxMessage.to(queue).type("u").orderingKey("k").body("2").build()));
+    OutboxSubscriber subscriber = engine.start(waiting(mayEnd, done).ordered());
+    publishOfOneKey("1", "2");
     await().atMost(SOON).until(() -> begun.get() == 1);
 
     pauses.pause(queue, "ada", "a try");
@@ -342,6 +332,48 @@ class PausedQueuesIT {
     pauses.pause(queue, "ada", "a try");
     allSay(List.of(subscriber), Set.of(queue));
     await().atMost(SOON).until(() -> database.one(Long.class, asleep, queue) == 0);
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void whatWasKnownHoldsWhilePausesCannotBeRead(boolean pausedBefore) {
+    OutboxSubscriber subscriber = engine.start(subscriber("s", Kind.ROW_BY_ROW));
+    allSay(List.of(subscriber), Set.of());
+    if (pausedBefore) {
+      pauses.pause(queue, "ada", "a try");
+      allSay(List.of(subscriber), Set.of(queue));
+    }
+    database.update("alter table outbox_pauses rename to outbox_pauses_away");
+    try {
+      await().atMost(SOON).until(() -> subscriber.health().failing());
+      publishMany(1);
+      if (pausedBefore) {
+        nothingBegins();
+        assertThat(begun.get()).isZero();
+      } else {
+        await().atMost(SOON).until(() -> begun.get() == 1);
+      }
+      assertThat(subscriber.health().failing()).isTrue();
+    } finally {
+      database.update("alter table outbox_pauses_away rename to outbox_pauses");
+    }
+    pauses.resume(queue, "ada");
+    await().atMost(SOON).until(() -> begun.get() == 1 && subscriber.health().healthy());
+  }
+
+  @Test
+  void aSubscriberThatIsNotPausableGoesOn() {
+    pauses.pause(queue, "ada", "a try");
+    engine.start(
+        engine
+            .subscriber(queue)
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  begun.incrementAndGet();
+                }));
+    publishMany(1);
+    await().atMost(SOON).until(() -> begun.get() == 1);
   }
 
   @Test
