@@ -1,18 +1,12 @@
 package dev.outbox4j.dlq;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.awaitility.Awaitility.await;
 
-import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.OpenDeadLetters;
-import java.sql.Connection;
-import java.sql.ResultSet;
 import java.sql.SQLException;
-import java.sql.Statement;
-import java.time.Duration;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -28,7 +22,6 @@ class OpenDeadLettersPlanIT {
   private static final int KEYS = 100;
 
   private final TestDatabase database;
-  private int marks;
 
   OpenDeadLettersPlanIT(TestDatabase database) {
     this.database = database;
@@ -36,34 +29,30 @@ class OpenDeadLettersPlanIT {
 
   @Test
   void keysAreFoundByTheirIndexHoweverStaleTheStatisticsAre() throws SQLException {
-    database.update("alter table outbox_dlq set (autovacuum_enabled = off)");
-    database.update("create table mark (n int)");
-    try (HikariDataSource session = database.pool(1)) {
+    try (ServerCounters counters = new ServerCounters(database, "outbox_dlq")) {
       OpenDeadLetters open =
           DeadLetterQueue.in("outbox_dlq")
-              .bind(PostgresOutbox.on(session, database.table()).store())
+              .bind(PostgresOutbox.on(counters.session(), database.table()).store())
               .open()
               .orElseThrow();
-      fill(session, "others", LETTERS, "'others-' || n");
-      run(session, "analyze outbox_dlq");
-      fill(session, "orders", LETTERS, "'other-' || n");
-      fill(session, "orders", KEYS, "'key-' || n");
-      findsFew(session, open);
-      run(session, "vacuum analyze outbox_dlq");
-      findsFew(session, open);
+      fill(counters, "others", LETTERS, "'others-' || n");
+      counters.run("analyze outbox_dlq");
+      fill(counters, "orders", LETTERS, "'other-' || n");
+      fill(counters, "orders", KEYS, "'key-' || n");
+      findsFew(counters, open);
+      counters.run("vacuum analyze outbox_dlq");
+      findsFew(counters, open);
       for (int seeming : new int[] {0, 1, 100}) {
-        run(
-            session,
+        counters.run(
             "update pg_class set reltuples = " + seeming + " where relname = 'outbox_dlq'");
-        findsFew(session, open);
+        findsFew(counters, open);
       }
     }
   }
 
-  private static void fill(HikariDataSource session, String queue, int count, String key)
+  private static void fill(ServerCounters counters, String queue, int count, String key)
       throws SQLException {
-    run(
-        session,
+    counters.run(
         """
         insert into outbox_dlq (outbox, original_id, lease_token, queue, ordering_key, payload,
           deliveries_count, attempts_count, created_at, available_at, failure_reason)
@@ -72,44 +61,11 @@ class OpenDeadLettersPlanIT {
             .formatted(queue, key, count));
   }
 
-  private void findsFew(HikariDataSource session, OpenDeadLetters open) throws SQLException {
+  private void findsFew(ServerCounters counters, OpenDeadLetters open) throws SQLException {
     Set<String> asked =
         IntStream.rangeClosed(1, 2 * KEYS).mapToObj(n -> "key-" + n).collect(Collectors.toSet());
-    long before = pages(session);
+    long before = counters.reads().pages();
     assertThat(open.among("orders", asked)).hasSize(KEYS);
-    assertThat(pages(session) - before).isBetween(1L, 12L * KEYS);
-  }
-
-  /** Counted once the session has reported all it did: what it did last included. */
-  private long pages(HikariDataSource session) throws SQLException {
-    run(session, "insert into mark values (1)");
-    marks++;
-    await()
-        .pollInterval(Duration.ofMillis(100))
-        .atMost(Duration.ofSeconds(60))
-        .until(
-            () ->
-                counter(session, "select n_tup_ins from pg_stat_user_tables where relname = 'mark'")
-                    == marks);
-    return counter(
-        session,
-        "select heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit"
-            + " from pg_statio_user_tables where relname = 'outbox_dlq'");
-  }
-
-  private static void run(HikariDataSource session, String sql) throws SQLException {
-    try (Connection connection = session.getConnection();
-        Statement statement = connection.createStatement()) {
-      statement.execute(sql);
-    }
-  }
-
-  private static long counter(HikariDataSource session, String sql) throws SQLException {
-    try (Connection connection = session.getConnection();
-        Statement statement = connection.createStatement();
-        ResultSet row = statement.executeQuery(sql)) {
-      assertThat(row.next()).isTrue();
-      return row.getLong(1);
-    }
+    assertThat(counters.reads().pages() - before).isBetween(1L, 12L * KEYS);
   }
 }

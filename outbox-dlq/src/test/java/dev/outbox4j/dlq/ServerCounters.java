@@ -1,0 +1,75 @@
+package dev.outbox4j.dlq;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import java.sql.Connection;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Duration;
+
+/** What the server has counted of a table, in a session that does everything that is counted. */
+final class ServerCounters implements AutoCloseable {
+  private final HikariDataSource session;
+  private final String table;
+  private int marks;
+
+  /** Counts from now on; vacuum would count as well, so it is off. */
+  ServerCounters(TestDatabase database, String table) {
+    database.update("alter table " + table + " set (autovacuum_enabled = off)");
+    database.update("create table mark (n int)");
+    this.session = database.pool(1);
+    this.table = table;
+  }
+
+  /** Pages that were read, of the table and of its indexes, and scans of the table. */
+  record Reads(long pages, long sequentialScans) {}
+
+  HikariDataSource session() {
+    return session;
+  }
+
+  void run(String sql) throws SQLException {
+    try (Connection connection = session.getConnection();
+        Statement statement = connection.createStatement()) {
+      statement.execute(sql);
+    }
+  }
+
+  /** Reads the counters once the session has reported all it did: what it did last included. */
+  Reads reads() throws SQLException {
+    run("insert into mark values (1)");
+    marks++;
+    await()
+        .pollInterval(Duration.ofMillis(100))
+        .atMost(Duration.ofSeconds(60))
+        .until(
+            () ->
+                counter("select n_tup_ins from pg_stat_user_tables where relname = 'mark'")
+                    == marks);
+    return new Reads(
+        counter(
+            "select heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit"
+                + " from pg_statio_user_tables where relname = '"
+                + table
+                + "'"),
+        counter("select seq_scan from pg_stat_user_tables where relname = '" + table + "'"));
+  }
+
+  private long counter(String sql) throws SQLException {
+    try (Connection connection = session.getConnection();
+        Statement statement = connection.createStatement();
+        ResultSet row = statement.executeQuery(sql)) {
+      assertThat(row.next()).isTrue();
+      return row.getLong(1);
+    }
+  }
+
+  @Override
+  public void close() {
+    session.close();
+  }
+}
