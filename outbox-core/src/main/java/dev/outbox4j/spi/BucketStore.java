@@ -146,8 +146,9 @@ public interface BucketStore {
   record DueRange(int bucket, @Nullable ScanBound above) {}
 
   /**
-   * What to read. Ranges, keys and ids give rows with their payloads, as far as these fit; sweep
-   * and due give rows without, to find out which there are.
+   * What to read. Ranges, keys and ids give rows with their payloads, as far as these fit. Sweep
+   * and due give rows without, to find out which there are; a request that has one of them has
+   * nothing else.
    *
    * @param queue the queue
    * @param owner who reads
@@ -185,6 +186,44 @@ public interface BucketStore {
       Idle idle,
       boolean mark,
       @Nullable Duration timeLimit) {
+    /**
+     * Asks which rows there are, in parts of buckets or among what is due.
+     *
+     * @param queue the queue
+     * @param owner who reads
+     * @param sweep parts of buckets to look through
+     * @param due where to look for what has fallen due
+     * @param limit the most rows of each part
+     * @param timeLimit after which time the server is to end it; null is the store's own limit
+     * @return the request
+     */
+    public static ReadRequest finding(
+        String queue,
+        String owner,
+        List<Range> sweep,
+        List<DueRange> due,
+        int limit,
+        @Nullable Duration timeLimit) {
+      return new ReadRequest(
+          queue,
+          owner,
+          List.of(),
+          1,
+          1,
+          1,
+          Set.of(),
+          List.of(),
+          1,
+          List.of(),
+          sweep,
+          due,
+          limit,
+          1,
+          Idle.UNCHANGED,
+          false,
+          timeLimit);
+    }
+
     /** Copies the collections. */
     public ReadRequest {
       ranges = List.copyOf(ranges);

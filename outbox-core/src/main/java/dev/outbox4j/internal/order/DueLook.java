@@ -36,7 +36,7 @@ final class DueLook {
   /** What is left of a round; a round begins with all. */
   private final Set<Integer> left = new LinkedHashSet<>();
 
-  private boolean under = true;
+  private boolean unfinished = true;
   private int width = Integer.MAX_VALUE;
   private Duration limit = FIRST_LIMIT;
   private long lookedAt;
@@ -51,12 +51,12 @@ final class DueLook {
   boolean isDue(long now) {
     Long at = dueAt;
     return now - pausesUntil >= 0
-        && (under || (at != null && now - at >= 0) || now - lookedAt >= EVERY);
+        && (unfinished || (at != null && now - at >= 0) || now - lookedAt >= EVERY);
   }
 
   /** There are buckets that have not been looked at. */
   void restart() {
-    under = true;
+    unfinished = true;
     left.clear();
   }
 
@@ -65,7 +65,7 @@ final class DueLook {
     left.retainAll(scans.keySet());
     if (left.isEmpty()) {
       left.addAll(scans.keySet());
-      under = true;
+      unfinished = true;
       dueAt = null;
     }
     return left.stream()
@@ -87,7 +87,7 @@ final class DueLook {
    */
   void looked(Collection<Integer> ended, long cost, long now) {
     left.removeAll(ended);
-    under = !left.isEmpty();
+    unfinished = !left.isEmpty();
     lookedAt = now;
     if (cost > CHEAP) {
       pausesUntil = now + PAUSE_PER_COST * cost;
@@ -113,7 +113,7 @@ final class DueLook {
 
   /** Tells whether there is more to look at now. */
   boolean hasMore(long now) {
-    return under && now - pausesUntil >= 0;
+    return unfinished && now - pausesUntil >= 0;
   }
 
   /** It is known when the next row falls due. */
@@ -132,7 +132,7 @@ final class DueLook {
   /** Returns how long until there is something to look for, or the longest time there is. */
   long untilDue(long now) {
     long pause = Math.max(0, pausesUntil - now);
-    if (under) {
+    if (unfinished) {
       return pause;
     }
     Long at = dueAt;

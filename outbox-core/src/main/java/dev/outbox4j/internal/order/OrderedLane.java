@@ -290,28 +290,9 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
   /** Looks for rows that have fallen due. */
   private void look(long now) {
     List<DueRange> due = dueLook.next(scans);
-    ReadRequest request =
-        new ReadRequest(
-            queue,
-            owner,
-            List.of(),
-            1,
-            1,
-            1,
-            Set.of(),
-            List.of(),
-            1,
-            List.of(),
-            List.of(),
-            due,
-            FIND_LIMIT,
-            1,
-            Idle.UNCHANGED,
-            false,
-            dueLook.limit());
     Answer answer;
     try {
-      answer = ask(request, now);
+      answer = ask(finding(List.of(), due, dueLook.limit()), now);
     } catch (OutboxStoreException failure) {
       if (failure.fault() != OutboxStoreException.Fault.TIMEOUT) {
         throw failure;
@@ -321,28 +302,11 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       return;
     }
     long ended = clock.getAsLong();
-    dueLook.looked(answer.lookedAt, ended - now, ended);
+    dueLook.looked(answer.exhausted, ended - now, ended);
   }
 
-  private ReadRequest sweepOf(List<Range> ranges, @Nullable Duration limit) {
-    return new ReadRequest(
-        queue,
-        owner,
-        List.of(),
-        1,
-        1,
-        1,
-        Set.of(),
-        List.of(),
-        1,
-        List.of(),
-        ranges,
-        List.of(),
-        FIND_LIMIT,
-        1,
-        Idle.UNCHANGED,
-        false,
-        limit);
+  private ReadRequest finding(List<Range> sweep, List<DueRange> due, @Nullable Duration timeLimit) {
+    return ReadRequest.finding(queue, owner, sweep, due, FIND_LIMIT, timeLimit);
   }
 
   private Turn sweep(long now) {
@@ -352,7 +316,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     if (!step.ranges().isEmpty()) {
       Answer answer;
       try {
-        answer = ask(sweepOf(step.ranges(), SWEEP_LIMIT), now);
+        answer = ask(finding(step.ranges(), List.of(), SWEEP_LIMIT), now);
       } catch (OutboxStoreException failure) {
         if (failure.fault() != OutboxStoreException.Fault.TIMEOUT) {
           throw failure;
@@ -500,8 +464,8 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     private boolean more;
     private long sweptTo = Long.MAX_VALUE;
 
-    /** Buckets of which all that is due was found. */
-    private final Set<Integer> lookedAt = new HashSet<>();
+    /** Buckets of which there is no more to find that is due. */
+    private final Set<Integer> exhausted = new HashSet<>();
 
     Answer(Read read) {
       this.read = read;
@@ -613,7 +577,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
             }
           });
       while (!below.isEmpty()) {
-        Answer found = ask(sweepOf(below, null), now);
+        Answer found = ask(finding(below, List.of(), null), now);
         answer.more |= found.found > 0;
         below.removeIf(range -> range.upTo() <= found.sweptTo);
         below.replaceAll(
@@ -732,7 +696,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
           Objects.requireNonNull(scan).dueSeen(DueLook.after(answer.read.at()));
         }
         if (all || !mine) { // what is another's now is looked at when it comes back
-          answer.lookedAt.add(range.bucket());
+          answer.exhausted.add(range.bucket());
         }
       }
       answer.more |= dueLook.hasMore(now) || answer.found > 0;
@@ -814,16 +778,15 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         later(row);
         return;
       }
-      if (agenda.has(id(row))) { // such as one that somebody has locked
-        agenda.add(id(row), now + SECOND);
-        return;
-      }
       String key = row.row().message().orderingKey();
-      answer.found++;
-      if (key == null) {
-        agenda.add(id(row), now);
-      } else {
-        more(row); // read with what precedes it
+      // what waits for its time is known, such as a row that somebody has locked
+      boolean known = agenda.has(id(row));
+      boolean awaited = key == null || chains.more(key, row.bucket(), id(row));
+      if (awaited) {
+        agenda.add(id(row), known ? now + SECOND : now);
+      }
+      if (!awaited || !known) {
+        answer.found++;
       }
     }
 

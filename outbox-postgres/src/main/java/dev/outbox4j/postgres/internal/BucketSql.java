@@ -78,19 +78,7 @@ final class BucketSql {
             cross join lateral (
               select {columns}
               from {outbox} o
-              where o.queue = :queue and o.id = any (array[i.id])) r
-            union all
-            select 4, r.*, false
-            from unnest(:due_buckets::bigint[], :due_at::timestamptz[], :due_id::bigint[])
-              as b (bucket, at, id)
-            cross join lateral (
-              select {columns}
-              from {outbox} o
-              where o.queue = :queue and {due_later}
-                and ({bucket}, o.available_at, o.id) > (b.bucket, b.at, b.id)
-                and ({bucket}, o.available_at, o.id) <= (b.bucket, now(), 9223372036854775807)
-              order by {bucket}, o.available_at, o.id
-              limit :find_limit) r),
+              where o.queue = :queue and o.id = any (array[i.id])) r),
           sized as (
             select f.*, octet_length(f.payload) as size,
               sum(case when f.wanted then octet_length(f.payload) else 0 end)
@@ -127,6 +115,27 @@ final class BucketSql {
           order by r.bucket, r.id
           """
               .replace("{parts}", PARTS.replace("{limit}", ":find_limit")));
+
+  /** Which rows have fallen due that were published with a delay, or are retried. */
+  static final String DUE =
+      template(
+          """
+          select 4, r.bucket, r.id, r.lease_token, r.type, r.ordering_key, r.timer_id,
+            null::bytea, null::jsonb, r.created_at,
+            r.available_at, r.deliveries_count, r.attempts_count, r.first_attempt_at, false,
+            case when r.ready_at > clock_timestamp() then r.ready_at end, r.ready_at > r.available_at
+          from unnest(:due_buckets::bigint[], :due_at::timestamptz[], :due_id::bigint[])
+            as b (bucket, at, id)
+          cross join lateral (
+            select {columns}
+            from {outbox} o
+            where o.queue = :queue and {due_later}
+              and ({bucket}, o.available_at, o.id) > (b.bucket, b.at, b.id)
+              and ({bucket}, o.available_at, o.id) <= (b.bucket, now(), 9223372036854775807)
+            order by {bucket}, o.available_at, o.id
+            limit :find_limit) r
+          order by r.bucket, r.available_at, r.id
+          """);
 
   /** Who reads is on watch for itself, whoever else is: each bucket has one reader. */
   static final String SLEEP =

@@ -24,18 +24,36 @@ public final class FencedSql {
   private static final String OF_A_HELD_BUCKET =
       "o.queue = :queue and o.id = any (array[a.id]) and o.lease_token = a.token"
           + " and (o.lease_until is null or o.lease_until < now())"
-          + " and a.bucket = any ((select array_agg(held.bucket) from held)::bigint[])";
+          + " and a.bucket = any ((select array_agg({fence}.bucket) from {fence})::bigint[])";
+
+  /** Buckets that have the owner and the epoch. */
+  private static final String BUCKETS =
+      """
+      select b.bucket
+        from unnest(:held_buckets::bigint[], :held_epochs::bigint[]) as h (bucket, epoch)
+        cross join {buckets} b
+        where b.queue = :queue and b.bucket = any (array[h.bucket]) and b.epoch = h.epoch
+          and b.owner is not null\
+      """;
 
   private static final String HELD_BUCKETS =
       """
       with held as materialized (
-        select b.bucket
-        from unnest(:held_buckets::bigint[], :held_epochs::bigint[]) as h (bucket, epoch)
-        cross join {buckets} b
-        where b.queue = :queue and b.bucket = any (array[h.bucket]) and b.epoch = h.epoch
-          and b.owner is not null
+        %s
         for share of b),
-      """;
+      """
+          .formatted(BUCKETS);
+
+  /** As above, but for buckets that somebody has locked: what is in them is told as locked. */
+  private static final String LOCKABLE_BUCKETS =
+      """
+      with mine as materialized (
+        %1$s),
+      held as materialized (
+        %1$s
+        for share of b skip locked),
+      """
+          .formatted(BUCKETS);
 
   /** Tells the queue's sleepers, unless all that was done is due when they are awake. */
   private static final String NOTIFY =
@@ -85,7 +103,7 @@ public final class FencedSql {
       union all
       select o.id, true
       from asked a cross join {outbox} o
-      where {held} and o.id not in (select done.id from done)
+      where {named} and o.id not in (select done.id from done)
       """;
 
   private final Effect effect;
@@ -241,13 +259,15 @@ public final class FencedSql {
             .replace("{returning}", effect.returning())
             .replace("{more}", effect.more())
             .replace("{checked}", NO_TWINS + "\n" + effect.conditions())
-            .replace("{held}", ofBuckets ? OF_A_HELD_BUCKET : HELD)
+            .replace("{held}", ofBuckets ? OF_A_HELD_BUCKET.replace("{fence}", "held") : HELD)
+            .replace("{named}", ofBuckets ? OF_A_HELD_BUCKET.replace("{fence}", "mine") : HELD)
             .replace("{moved}", ofBuckets ? "lease_token = o.lease_token + 1, " : "")
             .replace(
                 "{deliveries}",
                 ofBuckets ? "(o.deliveries_count + a.uncounted)" : "o.deliveries_count");
     if (ofBuckets) {
-      text = HELD_BUCKETS + text.replaceFirst("^with ", "");
+      String buckets = form.equals(WAITING) ? HELD_BUCKETS : LOCKABLE_BUCKETS;
+      text = buckets + text.replaceFirst("^with ", "");
     }
     return text.replaceAll("\n\n+", "\n");
   }

@@ -40,6 +40,7 @@ final class JdbcBuckets implements BucketStore {
   private final Sql leave;
   private final Sql reserve;
   private final Sql sweep;
+  private final Sql due;
   private final Sql greatestId;
   private final Map<Mode, Sql> reads = new EnumMap<>(Mode.class);
   private final FencedStatement<LeaseRef> count;
@@ -50,6 +51,7 @@ final class JdbcBuckets implements BucketStore {
     this.leave = Preamble.before(BucketSql.LEAVE, table);
     this.reserve = Preamble.before(BucketSql.RESERVE, table);
     this.greatestId = Preamble.before(BucketSql.GREATEST_ID, table);
+    this.due = Preamble.before(BucketSql.DUE, table);
     this.sweep = Preamble.before(BucketSql.SWEEP, table);
     for (Mode mode : Mode.values()) {
       reads.put(mode, Preamble.before(read(mode), table));
@@ -159,7 +161,10 @@ final class JdbcBuckets implements BucketStore {
   @Override
   public Read read(ReadRequest request) {
     if (!request.sweep().isEmpty()) {
-      return sweep(request);
+      return find("sweep", sweep, request, sweepValues(request));
+    }
+    if (!request.due().isEmpty()) {
+      return find("read", due, request, dueValues(request));
     }
     Idle idle = request.idle();
     Map<String, Object> values = new HashMap<>();
@@ -177,10 +182,6 @@ final class JdbcBuckets implements BucketStore {
     values.put("keys_up_to", longs(request.keys(), KeyRange::upTo));
     values.put("key_limit", (long) request.keyLimit());
     values.put("ids", longs(request.ids(), Long::longValue));
-    values.put("due_buckets", longs(request.due(), DueRange::bucket));
-    values.put("due_at", request.due().stream().map(JdbcBuckets::dueAt).toArray(String[]::new));
-    values.put("due_id", longs(request.due(), JdbcBuckets::dueId));
-    values.put("find_limit", (long) request.findLimit());
     values.put("max_bytes", request.maxBytes());
     values.put("wake_in", ServerTime.seconds(idle.wakeIn()));
     values.put("new_mark", request.mark() || isNewMark(idle));
@@ -197,16 +198,29 @@ final class JdbcBuckets implements BucketStore {
         });
   }
 
-  private Read sweep(ReadRequest request) {
+  private static Map<String, Object> sweepValues(ReadRequest request) {
+    return Map.of(
+        "queue", request.queue(),
+        "sweep_buckets", longs(request.sweep(), Range::bucket),
+        "sweep_above", longs(request.sweep(), Range::above),
+        "sweep_up_to", longs(request.sweep(), Range::upTo),
+        "find_limit", (long) request.findLimit());
+  }
+
+  private static Map<String, Object> dueValues(ReadRequest request) {
+    return Map.of(
+        "queue", request.queue(),
+        "due_buckets", longs(request.due(), DueRange::bucket),
+        "due_at", request.due().stream().map(JdbcBuckets::dueAt).toArray(String[]::new),
+        "due_id", longs(request.due(), JdbcBuckets::dueId),
+        "find_limit", (long) request.findLimit());
+  }
+
+  private Read find(String operation, Sql sql, ReadRequest request, Map<String, Object> values) {
     return run(
-        "sweep",
-        sweep,
-        Map.of(
-            "queue", request.queue(),
-            "sweep_buckets", longs(request.sweep(), Range::bucket),
-            "sweep_above", longs(request.sweep(), Range::above),
-            "sweep_up_to", longs(request.sweep(), Range::upTo),
-            "find_limit", (long) request.findLimit()),
+        operation,
+        sql,
+        values,
         request.timeLimit(),
         (start, results) ->
             new Read(
