@@ -63,6 +63,12 @@ public interface Delivery {
   /** {@return from when on this message was due} */
   Instant availableAt();
 
+  /**
+   * {@return from when on no handler is called with this message, if it expires} A handler that
+   * began in time is not interrupted.
+   */
+  Optional<Instant> expiresAt();
+
   /** {@return which handler run this is, counted from 1; earlier ones ended in failure} */
   int attempt();
 

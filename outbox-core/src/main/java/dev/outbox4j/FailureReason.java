@@ -12,7 +12,9 @@ public enum FailureReason {
   /** The handler rejected the message, or failed in {@link AckMode#REJECT_ON_ERROR}. */
   REJECTED("rejected"),
   /** The payload could not be decoded; the handler was not called. */
-  UNDECODABLE("undecodable");
+  UNDECODABLE("undecodable"),
+  /** Its {@link OutboxMessage#expiresAt() time} was over; the handler was not called. */
+  EXPIRED("expired");
 
   private final String code;
 

@@ -37,12 +37,16 @@ public final class OutboxMessage {
   /** The greatest length of a queue, type, ordering key or timer id: {@value} bytes in UTF-8. */
   public static final int MAX_NAME_BYTES = 255;
 
+  private static final Duration LONGEST_USE = Duration.ofDays(36_500);
+
   private final String queue;
   private final @Nullable String type;
   private final @Nullable String orderingKey;
   private final @Nullable String timerId;
   private final @Nullable Duration deliverIn;
   private final @Nullable Instant deliverAt;
+  private final @Nullable Duration expiresIn;
+  private final @Nullable Instant expiresAt;
   private final Map<String, String> headers;
   private final Object body;
 
@@ -53,6 +57,8 @@ public final class OutboxMessage {
     this.timerId = values.timerId;
     this.deliverIn = values.deliverIn;
     this.deliverAt = values.deliverAt;
+    this.expiresIn = values.expiresIn;
+    this.expiresAt = values.expiresAt;
     this.headers = withContext(values.headers);
     this.body = values.body;
   }
@@ -112,6 +118,16 @@ public final class OutboxMessage {
   /** {@return the instant from which the message is due, if one was set} */
   public Optional<Instant> deliverAt() {
     return Optional.ofNullable(deliverAt);
+  }
+
+  /** {@return for how long after it is due the message is of use, if that was set} */
+  public Optional<Duration> expiresIn() {
+    return Optional.ofNullable(expiresIn);
+  }
+
+  /** {@return from when on the message is of no use, if that was set} */
+  public Optional<Instant> expiresAt() {
+    return Optional.ofNullable(expiresAt);
   }
 
   /** {@return the headers, unmodifiable; content type and correlation id are among them} */
@@ -193,6 +209,8 @@ public final class OutboxMessage {
     private @Nullable String timerId;
     private @Nullable Duration deliverIn;
     private @Nullable Instant deliverAt;
+    private @Nullable Duration expiresIn;
+    private @Nullable Instant expiresAt;
     private Object body = Payload.empty();
 
     private Builder(String queue) {
@@ -276,6 +294,55 @@ public final class OutboxMessage {
     }
 
     /**
+     * Sets for how long the message is of use, from when it is due: at once, or when {@link
+     * #deliverIn} or {@link #deliverAt} says. The server computes the instant from its own clock. A
+     * message whose time is over before a handler begins, in its first or any later attempt, goes
+     * to the dead letters as {@link FailureReason#EXPIRED} when its turn comes.
+     *
+     * @param time more than zero, at most 36,500 days
+     * @return this builder
+     * @throws IllegalArgumentException if the time is out of range, or {@link #expiresAt} is set
+     */
+    public Builder expiresIn(Duration time) {
+      Objects.requireNonNull(time, "expiresIn");
+      if (time.isNegative() || time.isZero() || time.compareTo(LONGEST_USE) > 0) {
+        throw new IllegalArgumentException(
+            "expiresIn is "
+                + time
+                + "; it must be more than zero and at most "
+                + LONGEST_USE.toDays()
+                + " days; leave it out for a message that does not expire");
+      }
+      if (expiresAt != null) {
+        throw bothExpiries();
+      }
+      this.expiresIn = time;
+      return this;
+    }
+
+    /**
+     * Sets from when on the message is of no use, as {@link #expiresIn} does. The server compares
+     * it with its own clock, which may differ from this process's. One that is past when the
+     * message is published is no error: the message expires.
+     *
+     * @param instant the instant; rounded up to the microsecond
+     * @return this builder
+     * @throws IllegalArgumentException if {@link #expiresIn} is set
+     */
+    public Builder expiresAt(Instant instant) {
+      Objects.requireNonNull(instant, "expiresAt");
+      if (expiresIn != null) {
+        throw bothExpiries();
+      }
+      this.expiresAt = instant;
+      return this;
+    }
+
+    private static IllegalArgumentException bothExpiries() {
+      return new IllegalArgumentException("expiresIn and expiresAt are both set; set one of them");
+    }
+
+    /**
      * Adds a header, replacing one of the same name.
      *
      * @param name not blank
@@ -340,8 +407,17 @@ public final class OutboxMessage {
      * here; not where a handler takes several messages at once, nor in stages that go on elsewhere.
      *
      * @return the message; the builder may be used on without effect on it
+     * @throws IllegalArgumentException if {@link #expiresAt} is not after {@link #deliverAt}
      */
     public OutboxMessage build() {
+      if (expiresAt != null && deliverAt != null && !expiresAt.isAfter(deliverAt)) {
+        throw new IllegalArgumentException(
+            "expiresAt is "
+                + expiresAt
+                + " and deliverAt is "
+                + deliverAt
+                + "; a message must expire after it is due");
+      }
       return new OutboxMessage(this);
     }
   }

@@ -10,7 +10,8 @@ class FailureReasonTest {
   @Test
   void keepsItsPublicCodes() {
     assertThat(Arrays.stream(FailureReason.values()).map(FailureReason::code))
-        .containsExactlyInAnyOrder("max_deliveries", "retry_terminal", "rejected", "undecodable");
+        .containsExactlyInAnyOrder(
+            "max_deliveries", "retry_terminal", "rejected", "undecodable", "expired");
   }
 
   @Test

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.time.Duration;
 import java.time.Instant;
+import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -111,6 +112,46 @@ class OutboxMessageTest {
   }
 
   @Test
+  void refusesExpiriesThatAreOutOfRange() {
+    for (Duration time :
+        List.of(Duration.ZERO, Duration.ofSeconds(-1), Duration.ofDays(36_500).plusNanos(1))) {
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> OutboxMessage.to("q").expiresIn(time))
+          .withMessage(
+              "expiresIn is "
+                  + time
+                  + "; it must be more than zero and at most 36500 days; leave it out for a message that does not expire");
+    }
+    assertThat(OutboxMessage.to("q").expiresIn(Duration.ofDays(36_500)).build().expiresIn())
+        .contains(Duration.ofDays(36_500));
+  }
+
+  @Test
+  void refusesBothExpiries() {
+    String message = "expiresIn and expiresAt are both set; set one of them";
+    assertThatIllegalArgumentException()
+        .isThrownBy(
+            () -> OutboxMessage.to("q").expiresIn(Duration.ofDays(1)).expiresAt(Instant.EPOCH))
+        .withMessage(message);
+    assertThatIllegalArgumentException()
+        .isThrownBy(
+            () -> OutboxMessage.to("q").expiresAt(Instant.EPOCH).expiresIn(Duration.ofDays(1)))
+        .withMessage(message);
+  }
+
+  @Test
+  void refusesToExpireBeforeItIsDue() {
+    OutboxMessage.Builder builder =
+        OutboxMessage.to("q").deliverAt(Instant.EPOCH).expiresAt(Instant.EPOCH);
+    assertThatIllegalArgumentException()
+        .isThrownBy(builder::build)
+        .withMessage(
+            "expiresAt is 1970-01-01T00:00:00Z and deliverAt is 1970-01-01T00:00:00Z; a message must expire after it is due");
+    assertThat(builder.expiresAt(Instant.EPOCH.plusNanos(1)).build().expiresAt())
+        .contains(Instant.EPOCH.plusNanos(1));
+  }
+
+  @Test
   void hasNoBytesAndNoHeadersAndNoDelayByDefault() {
     OutboxMessage message = ORDERS.build();
     assertThat(message.queue()).isEqualTo("orders");
@@ -122,6 +163,8 @@ class OutboxMessageTest {
     assertThat(message.timerId()).isEmpty();
     assertThat(message.deliverIn()).isEmpty();
     assertThat(message.deliverAt()).isEmpty();
+    assertThat(message.expiresIn()).isEmpty();
+    assertThat(message.expiresAt()).isEmpty();
   }
 
   @Test

@@ -15,6 +15,7 @@ import org.jspecify.annotations.Nullable;
  * @param headers the headers, unmodifiable; may be decoded on first use
  * @param createdAt when the publishing transaction began
  * @param availableAt from when on the row was due, to the microsecond
+ * @param expiresAt from when on no handler is to be called with it; null if it does not expire
  */
 public record StoredMessage(
     @Nullable String type,
@@ -23,7 +24,8 @@ public record StoredMessage(
     Payload payload,
     Map<String, String> headers,
     Instant createdAt,
-    Instant availableAt) {
+    Instant availableAt,
+    @Nullable Instant expiresAt) {
 
   /** {@return the type alone; neither payload nor headers nor keys, which may hold secrets} */
   @Override

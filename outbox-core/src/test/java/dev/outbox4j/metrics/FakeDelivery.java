@@ -51,6 +51,11 @@ record FakeDelivery(String queue, Optional<String> type) implements Delivery {
   }
 
   @Override
+  public Optional<Instant> expiresAt() {
+    throw unread();
+  }
+
+  @Override
   public int attempt() {
     throw unread();
   }

@@ -215,14 +215,14 @@ class MicrometerMetricsTest {
   }
 
   @Test
-  void hasFifteenMetersPerTypeAndCountsPhasesPerSubscriber() {
+  void hasSeventeenMetersPerTypeAndCountsPhasesPerSubscriber() {
     start("s");
     assertThat(ofPhase("outbox.lease.lost", "ack").count()).isZero();
     int before = registry.getMeters().size();
 
     metrics.acked("s", PLACED);
 
-    assertThat(registry.getMeters()).hasSize(before + 15);
+    assertThat(registry.getMeters()).hasSize(before + 17);
   }
 
   @Test
@@ -232,7 +232,7 @@ class MicrometerMetricsTest {
     metrics.acked("s", PLACED);
 
     assertThat(registry.getMeters())
-        .hasSize(before + 9)
+        .hasSize(before + 10)
         .extracting(meter -> meter.getId().getName())
         .doesNotContain(
             "outbox.dlq.written",
@@ -243,7 +243,7 @@ class MicrometerMetricsTest {
             "outbox.listener.disconnects",
             "outbox.listener.up");
     assertThat(tagsOf("outbox.nacked.terminal", "reason"))
-        .containsExactlyInAnyOrder("retry_terminal", "rejected", "undecodable");
+        .containsExactlyInAnyOrder("retry_terminal", "rejected", "undecodable", "expired");
     assertThat(tagsOf("outbox.lease.lost", "phase"))
         .containsExactlyInAnyOrder("dispatch", "ack", "retry", "reschedule", "renew", "release");
     assertThat(tagsOf("outbox.outcome.unknown", "phase"))

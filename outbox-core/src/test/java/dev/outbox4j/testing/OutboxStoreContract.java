@@ -128,6 +128,18 @@ public abstract class OutboxStoreContract {
   }
 
   @Test
+  void tellsWhenAMessageExpires() {
+    Instant at = Instant.parse("2999-01-02T03:04:05.000006Z");
+    publish(message("orders").expiresAt(at).build());
+    publish(message("orders").deliverAt(LONG_AGO).expiresIn(Duration.ofHours(1)).build());
+    publish(message("orders").build());
+
+    assertThat(claim(10, "orders").rows())
+        .extracting(row -> row.message().expiresAt())
+        .containsExactlyInAnyOrder(at, LONG_AGO.plusSeconds(3_600), null);
+  }
+
+  @Test
   void claimsOnlyTheNamedQueue() {
     publish(message("invoices").build());
 

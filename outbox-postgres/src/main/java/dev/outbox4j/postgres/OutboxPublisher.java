@@ -26,7 +26,8 @@ import java.util.List;
  * <p>The least a publisher's role needs, for a table {@code outbox}:
  *
  * <pre>{@code
- * grant insert (queue, type, ordering_key, payload, headers, available_at, timer_id) on outbox to ...;
+ * grant insert (queue, type, ordering_key, payload, headers, available_at, timer_id, expires_at)
+ *   on outbox to ...;
  * grant select (id, queue, timer_id, available_at) on outbox to ...;
  * grant select (queue, wake_at) on outbox_sleepers to ...; -- not with NotifyMode.NEVER
  * grant delete, select (lease_until) on outbox to ...;     -- to cancel timers

@@ -124,6 +124,9 @@ class PublishFunctionIT {
         "'q', '', headers => '[]'|headers is a JSON array; it must be an object",
         "'q', '', headers => 'null'|headers is a JSON null; it must be an object",
         "'q', '', options => '{\"ttl\":1}'|option ttl is not known to this version; leave it out",
+        "'q', '', options => '{\"expires_in\":\"0\"}'|expires_in is 0; it must be more than zero",
+        "'q', '', options => '{\"expires_in\":\"1 h\",\"expires_at\":\"2031-01-01\"}'|expires_in and expires_at are both set; set one of them",
+        "'q', '', deliver_at => '2031-01-02+00', options => '{\"expires_at\":\"2031-01-02+00\"}'|expires_at is 2031-01-02 00:00:00+00 and deliver_at is 2031-01-02 00:00:00+00; a message must expire after it is due",
         "'q', '', options => '[]'|options is a JSON array; it must be an object",
         "'q', '', deliver_in => '1 s', deliver_at => now()|deliver_in and deliver_at are both set; set one of them",
         "'q', '', deliver_in => '-1 s'|deliver_in is -00:00:01; it must be zero or more",
@@ -165,6 +168,25 @@ class PublishFunctionIT {
           .extracting(n -> n.getParameter())
           .containsExactly("q", "end");
     }
+  }
+
+  @Test
+  void storesWhenAMessageExpires() {
+    Long in =
+        publish("'q', '', deliver_in => '1 h', options => '{\"expires_in\": \"10 minutes\"}'");
+    Long at = publish("'q', '', options => '{\"expires_at\": \"2031-03-04 05:06:07+00\"}'");
+    assertThat(
+            database.one(
+                Boolean.class,
+                "select expires_at = available_at + interval '10 minutes' from outbox where id = ?",
+                in))
+        .isTrue();
+    assertThat(
+            database.one(
+                Boolean.class,
+                "select expires_at = '2031-03-04 05:06:07+00' from outbox where id = ?",
+                at))
+        .isTrue();
   }
 
   @Test

@@ -25,7 +25,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 @ExtendWith(PostgresExtension.class)
 class PublishGrantsIT {
   private static final String INSERT =
-      "insert (queue, type, ordering_key, payload, headers, available_at, timer_id) on outbox";
+      "insert (queue, type, ordering_key, payload, headers, available_at, timer_id, expires_at) on outbox";
   private static final String SELECT = "select (id, queue, timer_id, available_at) on outbox";
   private static final String SLEEPERS = "select (queue, wake_at) on outbox_sleepers";
   private static final String DELETE = "delete on outbox";

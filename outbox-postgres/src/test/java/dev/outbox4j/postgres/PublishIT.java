@@ -171,6 +171,47 @@ class PublishIT {
 
   @ParameterizedTest
   @MethodSource("dev.outbox4j.postgres.PublishShape#ways")
+  void storesWhenMessagesExpire(PublishApi api, PublishShape shape) {
+    List<Published> published =
+        publish(
+            api,
+            shape,
+            List.of(
+                shape
+                    .timer(OutboxMessage.to("q"), "expires")
+                    .expiresAt(Instant.parse("2031-03-04T05:06:07.123456001Z"))
+                    .build(),
+                OutboxMessage.to("q").expiresIn(Duration.ofNanos(90_000_000_001L)).build(),
+                OutboxMessage.to("q")
+                    .deliverIn(Duration.ofDays(400))
+                    .expiresIn(Duration.ofHours(1))
+                    .build(),
+                OutboxMessage.to("q")
+                    .deliverAt(Instant.parse("2031-01-01T00:00:00Z"))
+                    .expiresIn(Duration.ofHours(1))
+                    .build(),
+                OutboxMessage.to("q").build()));
+    String inUtc = "(expires_at at time zone 'UTC')::text";
+    String after =
+        "expires_at - available_at between interval '%1$s' and interval '%1$s' + interval '0.1 s'";
+    assertThat(column(String.class, inUtc, published.get(0).rowId().orElseThrow()))
+        .isEqualTo("2031-03-04 05:06:07.123457");
+    assertThat(
+            column(
+                Boolean.class,
+                after.formatted("90.000001 s"),
+                published.get(1).rowId().orElseThrow()))
+        .isTrue();
+    assertThat(
+            column(Boolean.class, after.formatted("1 h"), published.get(2).rowId().orElseThrow()))
+        .isTrue();
+    assertThat(column(String.class, inUtc, published.get(3).rowId().orElseThrow()))
+        .isEqualTo("2031-01-01 01:00:00");
+    assertThat(column(String.class, inUtc, published.get(4).rowId().orElseThrow())).isNull();
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.outbox4j.postgres.PublishShape#ways")
   void storesTheFirstAndTheLastInstantsThatPostgresKnows(PublishApi api, PublishShape shape) {
     List<Published> published =
         publish(

@@ -340,7 +340,7 @@ class SchemaValidatorIT {
           available_at timestamptz not null default clock_timestamp(), lease_until timestamptz,
           leased_at timestamptz, lease_token bigint not null default 0, leased_by text, deliveries_count int not null default 0,
           attempts_count int not null default 0, first_attempt_at timestamptz, last_attempt_at timestamptz,
-          last_error text, timer_id text collate "C", primary key (id, queue)) partition by list (queue)
+          last_error text, timer_id text collate "C", expires_at timestamptz, primary key (id, queue)) partition by list (queue)
         """);
     database.update("create sequence t.outbox_id_seq");
     database.update("alter table t.outbox alter column id set default nextval('t.outbox_id_seq')");
@@ -415,7 +415,7 @@ class SchemaValidatorIT {
         .extracting(SchemaFault::toString)
         .contains(
             "grant on function t.outbox_publish: expected execute for role nobody, found none; to fix it: grant execute on function \"t\".\"outbox_publish\" to \"nobody\"",
-            "grant on t.outbox: expected insert (queue, type, ordering_key, payload, headers, available_at, timer_id) for role nobody, found none for type, ordering_key, headers, available_at, timer_id; to fix it: grant insert (queue, type, ordering_key, payload, headers, available_at, timer_id) on \"t\".\"outbox\" to \"nobody\"",
+            "grant on t.outbox: expected insert (queue, type, ordering_key, payload, headers, available_at, timer_id, expires_at) for role nobody, found none for type, ordering_key, headers, available_at, timer_id, expires_at; to fix it: grant insert (queue, type, ordering_key, payload, headers, available_at, timer_id, expires_at) on \"t\".\"outbox\" to \"nobody\"",
             "grant on t.outbox: expected delete for role nobody, found none; to fix it: grant delete on \"t\".\"outbox\" to \"nobody\"",
             "grant on dead.letters: expected insert (%s) for role nobody, found none; to fix it: grant insert (%s) on \"dead\".\"letters\" to \"nobody\""
                 .formatted(DEAD_LETTER, DEAD_LETTER))

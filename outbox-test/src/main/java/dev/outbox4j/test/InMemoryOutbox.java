@@ -161,6 +161,8 @@ public final class InMemoryOutbox {
     message.timerId().ifPresent(copy::timerId);
     message.deliverIn().ifPresent(copy::deliverIn);
     message.deliverAt().ifPresent(copy::deliverAt);
+    message.expiresIn().ifPresent(copy::expiresIn);
+    message.expiresAt().ifPresent(copy::expiresAt);
     Map<String, String> headers = Bodies.headers(message.headers(), body, codec);
     headers.forEach(copy::header);
     return copy.build();

@@ -123,6 +123,11 @@ public final class OutboxRow {
     return row.availableAt();
   }
 
+  /** {@return from when on no handler is called with it, if it expires} */
+  public Optional<Instant> expiresAt() {
+    return Optional.ofNullable(row.expiresAt());
+  }
+
   /** {@return how often it was claimed, without claims that were given back} */
   public int deliveries() {
     return row.deliveries();

@@ -30,7 +30,7 @@ final class TableView implements OutboxView {
         array(select h.key from jsonb_each_text(%1$s) h order by h.key),
         array(select coalesce(h.value, 'null') from jsonb_each_text(%1$s) h order by h.key),
         created_at, available_at, %2$s, deliveries_count, attempts_count, first_attempt_at,
-        last_attempt_at, %3$s
+        last_attempt_at, %3$s, %5$s
       from %4$s
       """;
 
@@ -109,7 +109,7 @@ final class TableView implements OutboxView {
   }
 
   private String rows(String which) {
-    return ROW.formatted(HEADERS, LEASE, "last_error", table.qualifiedName()) + which;
+    return ROW.formatted(HEADERS, LEASE, "last_error", table.qualifiedName(), "expires_at") + which;
   }
 
   @Override
@@ -122,7 +122,8 @@ final class TableView implements OutboxView {
                 HEADERS,
                 lease,
                 "null as last_error, failure_reason, last_exception, failed_at",
-                from)
+                from,
+                "null::timestamptz as expires_at")
             + OF_OUTBOX.formatted(Names.literal(table.qualifiedName())),
         result ->
             new DeadLetter(
@@ -179,7 +180,8 @@ final class TableView implements OutboxView {
         row.getInt("attempts_count"),
         nullable(row, "first_attempt_at"),
         nullable(row, "last_attempt_at"),
-        row.getString("last_error"));
+        row.getString("last_error"),
+        nullable(row, "expires_at"));
   }
 
   private static Map<String, String> headers(ResultSet row) throws SQLException {

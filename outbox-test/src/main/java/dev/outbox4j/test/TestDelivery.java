@@ -47,6 +47,7 @@ public final class TestDelivery<T> implements Delivery {
   private @Nullable String timerId;
   private Instant createdAt;
   private Instant availableAt;
+  private @Nullable Instant expiresAt;
   private int attempt = 1;
   private int deliveries;
   private long leaseToken;
@@ -225,6 +226,17 @@ public final class TestDelivery<T> implements Delivery {
   }
 
   /**
+   * Sets from when on no handler would be called with the message.
+   *
+   * @param expiresAt the instant; the message does not expire unless it is set
+   * @return this
+   */
+  public TestDelivery<T> expiresAt(Instant expiresAt) {
+    this.expiresAt = Objects.requireNonNull(expiresAt, "expiresAt");
+    return this;
+  }
+
+  /**
    * Sets which handler run this is.
    *
    * @param attempt 1 or more; default 1
@@ -358,6 +370,11 @@ public final class TestDelivery<T> implements Delivery {
   @Override
   public Instant availableAt() {
     return availableAt;
+  }
+
+  @Override
+  public Optional<Instant> expiresAt() {
+    return Optional.ofNullable(expiresAt);
   }
 
   @Override

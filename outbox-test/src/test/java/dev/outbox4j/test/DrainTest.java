@@ -105,6 +105,29 @@ class DrainTest {
   }
 
   @Test
+  void theClockMakesMessagesExpire() {
+    outbox.publish(
+        OutboxMessage.to("orders").body("short").expiresIn(Duration.ofMinutes(5)).build(),
+        OutboxMessage.to("orders").body("long").expiresIn(Duration.ofMinutes(6)).build());
+    outbox.advance(Duration.ofMinutes(5));
+
+    Drained drained =
+        outbox.drain(
+            "orders",
+            orders ->
+                orders.otherwise(
+                    (payload, delivery) -> {
+                      handled.add(payload.text());
+                    }));
+
+    assertThat(drained.runs()).isEqualTo(1);
+    assertThat(handled).containsExactly("long");
+    assertThat(outbox.deadLettered("orders"))
+        .singleElement()
+        .satisfies(dead -> assertThat(dead.reason()).isEqualTo(FailureReason.EXPIRED));
+  }
+
+  @Test
   void leavesARetryUntilTheClockMakesItDue() {
     publish("o-1");
     RetryPolicy policy = RetryPolicy.constant(Duration.ofMinutes(1)).attempts(2);

@@ -201,6 +201,24 @@ class PublishingSamplesIT {
   }
 
   @Test
+  void publishesWhatExpires() throws SQLException {
+    // tag::expiry
+    OutboxMessage code =
+        OutboxMessage.to("text-messages")
+            .type("login.code")
+            .body("493 021")
+            .expiresIn(Duration.ofMinutes(5))
+            .build();
+    // end::expiry
+    commit(code);
+
+    assertThat(
+            database.one(
+                Boolean.class, "select expires_at = available_at + interval '5 min' from outbox"))
+        .isTrue();
+  }
+
+  @Test
   void publishesFromSql() throws IOException {
     assertThat(database.one(Long.class, DocumentedSql.of("publishing.md", "publish"))).isPositive();
 

@@ -21,7 +21,8 @@ create table "${outbox_schema}"."${outbox_table}" (
   last_attempt_at   timestamptz,
   leased_by         text,
   last_error        text,
-  timer_id          text collate "C"
+  timer_id          text collate "C",
+  expires_at        timestamptz
 ) with (
   fillfactor = 42,
   autovacuum_vacuum_scale_factor = 0,
@@ -57,7 +58,8 @@ analyze "${outbox_schema}"."${outbox_table}_sleepers";
 -- For triggers and other languages: one message, in the caller's transaction and with the caller's
 -- rights (insert; select on id, queue, timer_id, available_at; select on the sleepers). Returns the row's
 -- id, or null if a live row of the same queue and timer id made it unnecessary. Header values become
--- text, and those that are null are left out. Options are for later versions: this one knows none. With
+-- text, and those that are null are left out. Options: 'expires_in', an interval from when the message is
+-- due, or 'expires_at', an instant; a message that no handler has begun by then is dead-lettered. With
 -- the setting outbox4j.notify = 'off' it sends no notification, for transactions that are prepared for a
 -- two-phase commit; subscribers then find the message by polling.
 create function "${outbox_schema}"."${outbox_table}_publish"(
@@ -80,6 +82,7 @@ declare
   name_of text;
   name    text;
   due     timestamptz;
+  expires timestamptz;
   new_id  bigint;
 begin
   if queue is null then
@@ -107,9 +110,16 @@ begin
     raise exception 'options is a JSON %; it must be an object', jsonb_typeof(options)
       using errcode = 'invalid_parameter_value';
   end if;
-  for name in select jsonb_object_keys(options) loop
+  for name in select k from jsonb_object_keys(options) k where k not in ('expires_in', 'expires_at') loop
     raise exception 'option % is not known to this version; leave it out', name using errcode = 'invalid_parameter_value';
   end loop;
+  if options ->> 'expires_in' is not null and options ->> 'expires_at' is not null then
+    raise exception 'expires_in and expires_at are both set; set one of them' using errcode = 'invalid_parameter_value';
+  end if;
+  if (options ->> 'expires_in')::interval <= interval '0' then
+    raise exception 'expires_in is %; it must be more than zero', options ->> 'expires_in'
+      using errcode = 'invalid_parameter_value';
+  end if;
   if deliver_in is not null and deliver_at is not null then
     raise exception 'deliver_in and deliver_at are both set; set one of them' using errcode = 'invalid_parameter_value';
   end if;
@@ -121,12 +131,17 @@ begin
     raise exception 'the message would be due at %; it must be at a finite instant', due
       using errcode = 'invalid_parameter_value';
   end if;
+  expires := coalesce((options ->> 'expires_at')::timestamptz, due + (options ->> 'expires_in')::interval);
+  if expires <= deliver_at then
+    raise exception 'expires_at is % and deliver_at is %; a message must expire after it is due', expires, deliver_at
+      using errcode = 'invalid_parameter_value';
+  end if;
   insert into "${outbox_schema}"."${outbox_table}" as o
-    (queue, type, ordering_key, payload, headers, available_at, timer_id)
+    (queue, type, ordering_key, payload, headers, available_at, timer_id, expires_at)
   values (
     queue, type, ordering_key, payload,
     coalesce((select jsonb_object_agg(h.key, h.value) from jsonb_each_text(headers) h where h.value is not null), '{}'),
-    due, timer_id)
+    due, timer_id, expires)
   on conflict (queue, timer_id) where timer_id is not null do nothing
   returning o.id into new_id;
   -- Above read committed the sleepers are those of when the transaction began to look, and who fell asleep

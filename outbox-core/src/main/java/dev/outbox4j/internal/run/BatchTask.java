@@ -221,8 +221,9 @@ final class BatchTask {
 
     /** Returns the body, or null if it is decided without the handler. */
     private @Nullable T body(HeldRow row) {
-      if (row.deliveries() > settings.failing().maxDeliveries(row.typeOrNull())) {
-        decided.add(new Decided(row, outcomes.tooManyDeliveries(row)));
+      Settlement without = outcomes.withoutHandler(row, System.nanoTime());
+      if (without != null) {
+        decided.add(new Decided(row, without));
         return null;
       }
       try {

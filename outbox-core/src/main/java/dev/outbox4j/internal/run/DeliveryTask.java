@@ -172,8 +172,9 @@ public final class DeliveryTask {
 
   private boolean dispatch(HandlerRun run, Runnable whenDone) {
     HeldRow row = run.row();
-    if (row.deliveries() > settings.failing().maxDeliveries(row.typeOrNull())) {
-      end(run, outcomes.tooManyDeliveries(row));
+    Settlement without = outcomes.withoutHandler(row, System.nanoTime());
+    if (without != null) {
+      end(run, without);
       return true;
     }
     HandlerTable.Route<?> route = handlers.route(row.typeOrNull());

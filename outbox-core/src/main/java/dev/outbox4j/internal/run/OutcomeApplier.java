@@ -123,7 +123,7 @@ public final class OutcomeApplier {
   }
 
   /** The row was claimed more often than allowed; the handler was not called. */
-  Settlement tooManyDeliveries(HeldRow row) {
+  private Settlement tooManyDeliveries(HeldRow row) {
     String claims =
         "claimed "
             + row.deliveries()
@@ -132,6 +132,22 @@ public final class OutcomeApplier {
             + " are allowed";
     return new Settlement.DeadLetter(
         FailureReason.MAX_DELIVERIES, row.history().attempts(), claims, claims);
+  }
+
+  /** The message's time was over; the handler was not called. */
+  private Settlement expired(HeldRow row) {
+    String when = "expired at " + row.message().expiresAt() + ", before a handler could begin";
+    return new Settlement.DeadLetter(FailureReason.EXPIRED, row.history().attempts(), when, when);
+  }
+
+  /** Returns what becomes of a row whose handler is not to be called; null if it is to be. */
+  @Nullable Settlement withoutHandler(HeldRow row, long now) {
+    if (row.hasExpired(now)) {
+      return expired(row);
+    }
+    return row.deliveries() > settings.maxDeliveries(row.typeOrNull())
+        ? tooManyDeliveries(row)
+        : null;
   }
 
   /**

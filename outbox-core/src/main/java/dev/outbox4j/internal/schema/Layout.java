@@ -69,7 +69,8 @@ public record Layout(
               attempt(Column.optional("last_error", "text")),
               Column.optional("timer_id", "text")
                   .inByteOrder()
-                  .used(PUBLISHER_INSERTS, PUBLISHER_READS, CANCELLER_READS, OPERATOR_INSERTS)),
+                  .used(PUBLISHER_INSERTS, PUBLISHER_READS, CANCELLER_READS, OPERATOR_INSERTS),
+              Column.optional("expires_at", TIMESTAMP).used(PUBLISHER_INSERTS)),
           List.of(
               Index.primaryKey("id"),
               Index.plain("queue", "available_at", "id").where("(available_at IS NOT NULL)"),

@@ -6,6 +6,7 @@ import dev.outbox4j.spi.History;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.StoredMessage;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicReference;
@@ -251,6 +252,15 @@ public final class HeldRow {
     return history().attempts() == 0
         ? Duration.ofNanos(now - Objects.requireNonNull(run, "run").startedAt())
         : history().sinceFirstAttempt().plusNanos(now - batch.claimedAt());
+  }
+
+  /** Tells whether the message has expired: by the server's clock at the claim, by ours since. */
+  public boolean hasExpired(long now) {
+    Instant expiresAt = message().expiresAt();
+    return expiresAt != null
+        && Duration.between(message().createdAt(), expiresAt)
+                .compareTo(history().age().plusNanos(now - batch.claimedAt()))
+            <= 0;
   }
 
   public long id() {

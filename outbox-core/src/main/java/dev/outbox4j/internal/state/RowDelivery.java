@@ -90,6 +90,11 @@ public final class RowDelivery implements Delivery {
   }
 
   @Override
+  public Optional<Instant> expiresAt() {
+    return Optional.ofNullable(row.message().expiresAt());
+  }
+
+  @Override
   public int attempt() {
     return row.attempt();
   }

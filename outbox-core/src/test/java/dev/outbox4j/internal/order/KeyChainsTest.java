@@ -101,7 +101,8 @@ class KeyChainsTest {
                 Payload.of(new byte[bytes]),
                 Map.of(),
                 Instant.EPOCH,
-                Instant.EPOCH),
+                Instant.EPOCH,
+                null),
             new History(1, 0, Duration.ZERO, Duration.ZERO));
     return new BucketStore.Row(BucketStore.Part.RANGE, 1, row, true, Duration.ZERO, false);
   }

@@ -279,7 +279,8 @@ final class OneKey implements KeyChains.Out {
                 Payload.of(new byte[(int) (id % 5)]),
                 Map.of(),
                 Instant.EPOCH,
-                Instant.EPOCH),
+                Instant.EPOCH,
+                null),
             new History(1, 0, Duration.ZERO, Duration.ZERO));
     return new BucketStore.Row(BucketStore.Part.RANGE, 1, row, true, Duration.ZERO, false);
   }

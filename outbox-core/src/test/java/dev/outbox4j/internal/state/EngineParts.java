@@ -139,7 +139,8 @@ public final class EngineParts {
             Payload.ofText(body),
             Map.of("h", "v"),
             SERVER,
-            place.availableAt()),
+            place.availableAt(),
+            null),
         history);
   }
 }

@@ -8,7 +8,7 @@ final class BucketSql {
       """
       {bucket} as bucket, o.id, o.lease_token, o.type, o.ordering_key, o.timer_id, o.payload,
             o.headers, o.created_at, o.available_at, o.deliveries_count, o.attempts_count,
-            o.first_attempt_at, greatest(o.available_at, o.lease_until) as ready_at\
+            o.first_attempt_at, o.expires_at, greatest(o.available_at, o.lease_until) as ready_at\
       """;
 
   /**
@@ -95,7 +95,8 @@ final class BucketSql {
           select f.source, f.bucket, f.id, f.lease_token, f.type, f.ordering_key, f.timer_id,
             case when f.fits then f.payload end, case when f.fits then f.headers end, f.created_at,
             f.available_at, f.deliveries_count, f.attempts_count, f.first_attempt_at, f.fits,
-            case when f.ready_at > clock_timestamp() then f.ready_at end, f.ready_at > f.available_at
+            case when f.ready_at > clock_timestamp() then f.ready_at end, f.ready_at > f.available_at,
+            f.expires_at
           from fitting f
           order by f.source = 0, f.source, case when f.source = 1 then f.ordering_key end, f.id
           """
@@ -108,7 +109,8 @@ final class BucketSql {
           select 3, r.bucket, r.id, r.lease_token, r.type, r.ordering_key, r.timer_id,
             null::bytea, null::jsonb, r.created_at,
             r.available_at, r.deliveries_count, r.attempts_count, r.first_attempt_at, false,
-            case when r.ready_at > clock_timestamp() then r.ready_at end, r.ready_at > r.available_at
+            case when r.ready_at > clock_timestamp() then r.ready_at end, r.ready_at > r.available_at,
+            r.expires_at
           from unnest(:sweep_buckets::bigint[], :sweep_above::bigint[], :sweep_up_to::bigint[])
             as b (bucket, above, up_to)
           {parts}
@@ -123,7 +125,8 @@ final class BucketSql {
           select 4, r.bucket, r.id, r.lease_token, r.type, r.ordering_key, r.timer_id,
             null::bytea, null::jsonb, r.created_at,
             r.available_at, r.deliveries_count, r.attempts_count, r.first_attempt_at, false,
-            case when r.ready_at > clock_timestamp() then r.ready_at end, r.ready_at > r.available_at
+            case when r.ready_at > clock_timestamp() then r.ready_at end, r.ready_at > r.available_at,
+            r.expires_at
           from unnest(:due_buckets::bigint[], :due_at::timestamptz[], :due_id::bigint[])
             as b (bucket, at, id)
           cross join lateral (

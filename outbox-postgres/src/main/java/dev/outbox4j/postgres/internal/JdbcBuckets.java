@@ -282,7 +282,8 @@ final class JdbcBuckets implements BucketStore {
                 payload == null ? NOT_LOADED : Payload.wrap(payload),
                 payload == null ? Map.of() : JsonHeaders.of(row.getString(9)),
                 createdAt,
-                ServerTime.read(row, 11)),
+                ServerTime.read(row, 11),
+                ServerTime.readNullable(row, 18)),
             new History(
                 row.getInt(12),
                 row.getInt(13),

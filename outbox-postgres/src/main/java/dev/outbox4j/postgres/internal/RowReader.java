@@ -48,7 +48,7 @@ final class RowReader {
     int picked = 0;
     while (rows.next()) {
       claimed.add(reader.row(rows));
-      picked = measured ? rows.getInt(13) : claimed.size();
+      picked = measured ? rows.getInt(14) : claimed.size();
     }
     claimed.sort(DUE); // returning has no order of its own
     return new Rows(claimed, picked);
@@ -66,7 +66,8 @@ final class RowReader {
             Payload.wrap(row.getBytes(6)),
             JsonHeaders.of(row.getString(7)),
             createdAt,
-            ServerTime.read(row, 9)),
+            ServerTime.read(row, 9),
+            ServerTime.readNullable(row, 13)),
         new History(
             row.getInt(10),
             row.getInt(11),

@@ -36,7 +36,8 @@ final class StoreSql {
       where o.queue = :queue and o.ctid = picked.ctid and (o.id = picked.id) is true
         and {one_transaction}
       returning o.id, o.lease_token, o.type, o.ordering_key, o.timer_id, o.payload, o.headers,
-        o.created_at, o.available_at, o.deliveries_count, o.attempts_count, o.first_attempt_at
+        o.created_at, o.available_at, o.deliveries_count, o.attempts_count, o.first_attempt_at,
+        o.expires_at
       """
           .replace("{one_transaction}", Refusal.ONE_TRANSACTION);
 
@@ -63,7 +64,7 @@ final class StoreSql {
         and {one_transaction}
       returning o.id, o.lease_token, o.type, o.ordering_key, o.timer_id, o.payload, o.headers,
         o.created_at, o.available_at, o.deliveries_count, o.attempts_count, o.first_attempt_at,
-        (select count(*) from picked)
+        o.expires_at, (select count(*) from picked)
       """
           .replace("{one_transaction}", Refusal.ONE_TRANSACTION);
 

@@ -60,7 +60,8 @@ from picked
 where o.queue = ? and o.ctid = picked.ctid and (o.id = picked.id) is true
   and cast(case when current_setting('enable_seqscan') <> 'off' then 'outbox4j: enable_seqscan is ' || current_setting('enable_seqscan') end as int) is null
 returning o.id, o.lease_token, o.type, o.ordering_key, o.timer_id, o.payload, o.headers,
-  o.created_at, o.available_at, o.deliveries_count, o.attempts_count, o.first_attempt_at;
+  o.created_at, o.available_at, o.deliveries_count, o.attempts_count, o.first_attempt_at,
+  o.expires_at;
 
 -- claim by halves, see what is due
 select available_at, id
@@ -92,7 +93,7 @@ where o.queue = ? and o.ctid = f.ctid and (o.id = f.id) is true
   and cast(case when current_setting('enable_seqscan') <> 'off' then 'outbox4j: enable_seqscan is ' || current_setting('enable_seqscan') end as int) is null
 returning o.id, o.lease_token, o.type, o.ordering_key, o.timer_id, o.payload, o.headers,
   o.created_at, o.available_at, o.deliveries_count, o.attempts_count, o.first_attempt_at,
-  (select count(*) from picked);
+  o.expires_at, (select count(*) from picked);
 
 -- claim, then awake
 update "Sales"."out box_sleepers" me

@@ -19,6 +19,7 @@ final class MemoryRow {
   private final Payload payload;
   private final Instant createdAt;
   private Instant availableAt;
+  private final @Nullable Instant expiresAt;
   private @Nullable Instant leaseUntil;
   private @Nullable Instant leasedAt;
   private long leaseToken;
@@ -35,6 +36,12 @@ final class MemoryRow {
     this.payload = payload;
     this.createdAt = now;
     this.availableAt = availableAt;
+    this.expiresAt =
+        message
+            .expiresAt()
+            .or(() -> message.expiresIn().map(availableAt::plus))
+            .map(MemoryStore::micros)
+            .orElse(null);
   }
 
   ScanBound place() {
@@ -69,7 +76,8 @@ final class MemoryRow {
             payload,
             message.headers(),
             createdAt,
-            availableAt),
+            availableAt,
+            expiresAt),
         new History(
             deliveries,
             attempts,
@@ -145,6 +153,7 @@ final class MemoryRow {
         attempts,
         firstAttemptAt,
         lastAttemptAt,
-        lastError);
+        lastError,
+        expiresAt);
   }
 }

@@ -494,7 +494,7 @@ public class MemoryStore implements OutboxStore {
     return micros(clock.instant());
   }
 
-  private static Instant micros(Instant instant) {
+  static Instant micros(Instant instant) {
     return instant.truncatedTo(ChronoUnit.MICROS);
   }
 

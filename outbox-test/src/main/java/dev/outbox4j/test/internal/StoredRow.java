@@ -24,4 +24,5 @@ public record StoredRow(
     int attempts,
     @Nullable Instant firstAttemptAt,
     @Nullable Instant lastAttemptAt,
-    @Nullable String lastError) {}
+    @Nullable String lastError,
+    @Nullable Instant expiresAt) {}

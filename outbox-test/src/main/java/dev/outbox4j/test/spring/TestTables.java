@@ -87,7 +87,8 @@ record TestTables(
             update %s o
             set available_at = o.available_at - i.passed, created_at = o.created_at - i.passed,
               first_attempt_at = o.first_attempt_at - i.passed,
-              last_attempt_at = o.last_attempt_at - i.passed
+              last_attempt_at = o.last_attempt_at - i.passed,
+              expires_at = o.expires_at - i.passed
             from (select make_interval(secs => ?) as passed) i
             """
                 .formatted(Names.qualified(properties.schema(), properties.table())),

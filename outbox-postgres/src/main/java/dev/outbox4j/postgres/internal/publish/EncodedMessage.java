@@ -13,7 +13,9 @@ record EncodedMessage(
     @Nullable String timerId,
     String headers,
     @Nullable Long delayMicros,
-    @Nullable String deliverAt) {
+    @Nullable String deliverAt,
+    @Nullable Long expiryMicros,
+    @Nullable String expiresAt) {
 
   static EncodedMessage of(OutboxMessage message, BodyEncoder encoder) {
     BodyEncoder.Encoded encoded = encoder.encode(message);
@@ -25,7 +27,9 @@ record EncodedMessage(
         message.timerId().orElse(null),
         encoded.headers(),
         PublishTimes.delayMicros(message),
-        PublishTimes.deliverAt(message));
+        PublishTimes.deliverAt(message),
+        PublishTimes.expiryMicros(message),
+        PublishTimes.expiresAt(message));
   }
 
   /** The delay of a message that has none is zero. */

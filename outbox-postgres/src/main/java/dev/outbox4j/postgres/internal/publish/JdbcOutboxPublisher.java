@@ -94,11 +94,13 @@ public final class JdbcOutboxPublisher implements OutboxPublisher {
       statement.setArray(8, connection.createArrayOf("text", batch.headers));
       statement.setArray(9, connection.createArrayOf("int8", batch.delays));
       statement.setArray(10, connection.createArrayOf("text", batch.deliverAts));
+      statement.setArray(11, connection.createArrayOf("int8", batch.expiries));
+      statement.setArray(12, connection.createArrayOf("text", batch.expiresAts));
       if (settings.asksForFirstDue(batch)) {
         PublishBatch.FirstDue firstDue = batch.firstDue();
-        statement.setArray(11, connection.createArrayOf("text", firstDue.queues));
-        statement.setArray(12, connection.createArrayOf("int8", firstDue.delays));
-        statement.setArray(13, connection.createArrayOf("text", firstDue.deliverAts));
+        statement.setArray(13, connection.createArrayOf("text", firstDue.queues));
+        statement.setArray(14, connection.createArrayOf("int8", firstDue.delays));
+        statement.setArray(15, connection.createArrayOf("text", firstDue.deliverAts));
       }
       List<PublishBatch.Inserted> rows = new ArrayList<>(batch.queues.length);
       try (ResultSet result = statement.executeQuery()) {

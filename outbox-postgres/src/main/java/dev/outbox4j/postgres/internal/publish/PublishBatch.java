@@ -41,6 +41,8 @@ final class PublishBatch {
   final @Nullable String[] headers;
   final @Nullable Long[] delays;
   final @Nullable String[] deliverAts;
+  final @Nullable Long[] expiries;
+  final @Nullable String[] expiresAts;
 
   /** A row that the statement returned; only one that has a timer id tells its queue. */
   record Inserted(long id, @Nullable String queue, @Nullable String timerId) {}
@@ -73,6 +75,8 @@ final class PublishBatch {
         texts(rows, row -> row.headers().equals(HeaderArray.EMPTY) ? null : row.headers());
     this.delays = column(rows, EncodedMessage::delayMicros, new Long[0]);
     this.deliverAts = texts(rows, EncodedMessage::deliverAt);
+    this.expiries = column(rows, EncodedMessage::expiryMicros, new Long[0]);
+    this.expiresAts = texts(rows, EncodedMessage::expiresAt);
   }
 
   private static @Nullable String[] texts(

@@ -7,7 +7,7 @@ import dev.outbox4j.postgres.OutboxTable;
 /**
  * The publishers' statements, rendered once, with R2DBC's markers or with JDBC's.
  *
- * @param single inserts one message without a timer id
+ * @param single inserts one message without timer id and expiry
  * @param plain inserts messages of which none has a timer id
  * @param timers inserts messages of which some have timer ids: {@code on conflict} makes every row
  *     of its statement a speculative one, which takes half as long again and more WAL
@@ -15,7 +15,7 @@ import dev.outbox4j.postgres.OutboxTable;
  */
 record PublishSql(String single, String plain, String timers, String cancelTimer) {
 
-  /** Chooses the statement of several messages, or of one with a timer id. */
+  /** Chooses the statement of several messages, or of one with a timer id or an expiry. */
   String of(PublishBatch batch) {
     return batch.hasTimers() ? timers : plain;
   }

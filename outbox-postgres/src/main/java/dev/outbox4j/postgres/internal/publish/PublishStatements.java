@@ -21,8 +21,8 @@ final class PublishStatements {
   private PublishStatements() {}
 
   /**
-   * One message without a timer id. Parameters: payload, queue, type, ordering key, headers,
-   * instant or null, delay in microseconds.
+   * One message without timer id and expiry. Parameters: payload, queue, type, ordering key,
+   * headers, instant or null, delay in microseconds.
    */
   static final String SINGLE_NEVER =
       """
@@ -69,11 +69,13 @@ final class PublishStatements {
   /**
    * Messages without timer ids. Parameters: all payloads as one value; then arrays, one element a
    * row: first byte, size, queue, type, ordering key, timer id (empty), headers, delay in
-   * microseconds, instant. It returns what {@link #TIMERS_NEVER} returns, for one reader of rows.
+   * microseconds, instant, and the same two of the expiry. It returns what {@link #TIMERS_NEVER}
+   * returns, for one reader of rows.
    */
   static final String PLAIN_NEVER =
       """
-      insert into {table} (payload, queue, type, ordering_key, timer_id, headers, available_at)
+      insert into {table}
+        (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
       select
         substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
         case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
@@ -81,12 +83,20 @@ final class PublishStatements {
           when m.deliver_at is not null then m.deliver_at::timestamptz
           when m.delay is null then clock_timestamp()
           else clock_timestamp() + m.delay * interval '1 microsecond'
+        end,
+        case
+          when m.expires_at is not null then m.expires_at::timestamptz
+          when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
+            coalesce(
+              m.deliver_at::timestamptz,
+              clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
         end
       from unnest(
           $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-          $9::bigint[], $10::text[])
+          $9::bigint[], $10::text[], $11::bigint[], $12::text[])
         with ordinality as m(
-          first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+          first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
+          expires_in, expires_at, place)
       order by m.place
       returning id, null::text, null::text
       """;
@@ -99,7 +109,8 @@ final class PublishStatements {
    */
   static final String PLAIN_AUTO =
       """
-      insert into {table} (payload, queue, type, ordering_key, timer_id, headers, available_at)
+      insert into {table}
+        (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
       select
         substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
         case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
@@ -107,12 +118,20 @@ final class PublishStatements {
           when m.deliver_at is not null then m.deliver_at::timestamptz
           when m.delay is null then clock_timestamp()
           else clock_timestamp() + m.delay * interval '1 microsecond'
+        end,
+        case
+          when m.expires_at is not null then m.expires_at::timestamptz
+          when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
+            coalesce(
+              m.deliver_at::timestamptz,
+              clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
         end
       from unnest(
           $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-          $9::bigint[], $10::text[])
+          $9::bigint[], $10::text[], $11::bigint[], $12::text[])
         with ordinality as m(
-          first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+          first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
+          expires_in, expires_at, place)
       order by m.place
       returning id, null::text, null::text, (
         with due as (
@@ -121,7 +140,7 @@ final class PublishStatements {
             least(
               q.deliver_at::timestamptz,
               clock_timestamp() + q.delay * interval '1 microsecond') as available_at
-          from unnest($11::text[], $12::bigint[], $13::text[]) as q(queue, delay, deliver_at))
+          from unnest($13::text[], $14::bigint[], $15::text[]) as q(queue, delay, deliver_at))
         select count(pg_notify({channel}, notified.queue))
         from (
           select due.queue from due
@@ -135,7 +154,8 @@ final class PublishStatements {
 
   static final String PLAIN_ALWAYS =
       """
-      insert into {table} (payload, queue, type, ordering_key, timer_id, headers, available_at)
+      insert into {table}
+        (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
       select
         substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
         case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
@@ -143,12 +163,20 @@ final class PublishStatements {
           when m.deliver_at is not null then m.deliver_at::timestamptz
           when m.delay is null then clock_timestamp()
           else clock_timestamp() + m.delay * interval '1 microsecond'
+        end,
+        case
+          when m.expires_at is not null then m.expires_at::timestamptz
+          when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
+            coalesce(
+              m.deliver_at::timestamptz,
+              clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
         end
       from unnest(
           $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-          $9::bigint[], $10::text[])
+          $9::bigint[], $10::text[], $11::bigint[], $12::text[])
         with ordinality as m(
-          first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+          first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
+          expires_in, expires_at, place)
       order by m.place
       returning id, null::text, null::text, (
         with due as (
@@ -157,7 +185,7 @@ final class PublishStatements {
             least(
               q.deliver_at::timestamptz,
               clock_timestamp() + q.delay * interval '1 microsecond') as available_at
-          from unnest($11::text[], $12::bigint[], $13::text[]) as q(queue, delay, deliver_at))
+          from unnest($13::text[], $14::bigint[], $15::text[]) as q(queue, delay, deliver_at))
         select count(pg_notify({channel}, notified.queue))
         from (
           select due.queue from due where due.available_at <= clock_timestamp()
@@ -174,7 +202,8 @@ final class PublishStatements {
   /** Messages of which some have timer ids. Parameters: as those of {@link #PLAIN_NEVER}. */
   static final String TIMERS_NEVER =
       """
-      insert into {table} (payload, queue, type, ordering_key, timer_id, headers, available_at)
+      insert into {table}
+        (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
       select
         substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
         case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
@@ -182,12 +211,20 @@ final class PublishStatements {
           when m.deliver_at is not null then m.deliver_at::timestamptz
           when m.delay is null then clock_timestamp()
           else clock_timestamp() + m.delay * interval '1 microsecond'
+        end,
+        case
+          when m.expires_at is not null then m.expires_at::timestamptz
+          when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
+            coalesce(
+              m.deliver_at::timestamptz,
+              clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
         end
       from unnest(
           $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-          $9::bigint[], $10::text[])
+          $9::bigint[], $10::text[], $11::bigint[], $12::text[])
         with ordinality as m(
-          first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+          first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
+          expires_in, expires_at, place)
       order by m.place
       on conflict (queue, timer_id) where timer_id is not null do nothing
       returning id, queue, timer_id
@@ -201,7 +238,8 @@ final class PublishStatements {
   static final String TIMERS_AUTO =
       """
       with inserted as (
-        insert into {table} (payload, queue, type, ordering_key, timer_id, headers, available_at)
+        insert into {table}
+          (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
         select
           substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
           case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
@@ -209,12 +247,20 @@ final class PublishStatements {
             when m.deliver_at is not null then m.deliver_at::timestamptz
             when m.delay is null then clock_timestamp()
             else clock_timestamp() + m.delay * interval '1 microsecond'
+          end,
+          case
+            when m.expires_at is not null then m.expires_at::timestamptz
+            when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
+              coalesce(
+                m.deliver_at::timestamptz,
+                clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
           end
         from unnest(
             $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-            $9::bigint[], $10::text[])
+            $9::bigint[], $10::text[], $11::bigint[], $12::text[])
           with ordinality as m(
-            first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+            first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
+            expires_in, expires_at, place)
         order by m.place
         on conflict (queue, timer_id) where timer_id is not null do nothing
         returning id, queue, timer_id, available_at
@@ -237,7 +283,8 @@ final class PublishStatements {
   static final String TIMERS_ALWAYS =
       """
       with inserted as (
-        insert into {table} (payload, queue, type, ordering_key, timer_id, headers, available_at)
+        insert into {table}
+          (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
         select
           substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
           case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
@@ -245,12 +292,20 @@ final class PublishStatements {
             when m.deliver_at is not null then m.deliver_at::timestamptz
             when m.delay is null then clock_timestamp()
             else clock_timestamp() + m.delay * interval '1 microsecond'
+          end,
+          case
+            when m.expires_at is not null then m.expires_at::timestamptz
+            when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
+              coalesce(
+                m.deliver_at::timestamptz,
+                clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
           end
         from unnest(
             $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-            $9::bigint[], $10::text[])
+            $9::bigint[], $10::text[], $11::bigint[], $12::text[])
           with ordinality as m(
-            first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+            first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
+            expires_in, expires_at, place)
         order by m.place
         on conflict (queue, timer_id) where timer_id is not null do nothing
         returning id, queue, timer_id, available_at

@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Delays and instants as PostgreSQL takes them: in microseconds, rounded up so that no message is
- * due early.
+ * due or expires early.
  */
 final class PublishTimes {
   /** Some 273,000 years: a delay that no server clock of this age can make overflow. */
@@ -39,13 +39,22 @@ final class PublishTimes {
   private PublishTimes() {}
 
   static @Nullable Long delayMicros(OutboxMessage message) {
-    Duration delay = message.deliverIn().orElse(null);
+    return micros("deliverIn", message.deliverIn().orElse(null), message);
+  }
+
+  static @Nullable Long expiryMicros(OutboxMessage message) {
+    return micros("expiresIn", message.expiresIn().orElse(null), message);
+  }
+
+  private static @Nullable Long micros(
+      String what, @Nullable Duration delay, OutboxMessage message) {
     if (delay == null) {
       return null;
     }
     if (delay.compareTo(MAX_DELAY) > 0) {
       throw new OutboxException(
-          "deliverIn of "
+          what
+              + " of "
               + message
               + " is "
               + delay
@@ -57,13 +66,22 @@ final class PublishTimes {
   }
 
   static @Nullable String deliverAt(OutboxMessage message) {
-    Instant instant = message.deliverAt().orElse(null);
+    return text("deliverAt", message.deliverAt().orElse(null), message);
+  }
+
+  static @Nullable String expiresAt(OutboxMessage message) {
+    return text("expiresAt", message.expiresAt().orElse(null), message);
+  }
+
+  private static @Nullable String text(
+      String what, @Nullable Instant instant, OutboxMessage message) {
     if (instant == null) {
       return null;
     }
     if (instant.isBefore(MIN) || instant.isAfter(MAX)) {
       throw new OutboxException(
-          "deliverAt of "
+          what
+              + " of "
               + message
               + " is "
               + instant

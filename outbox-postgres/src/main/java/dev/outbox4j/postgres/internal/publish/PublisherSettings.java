@@ -22,9 +22,17 @@ public record PublisherSettings(
     @Nullable PayloadCodec codec,
     boolean autoCommitAllowed) {
 
-  /** Whether a call is one message without a timer id, which has a statement of its own. */
+  /**
+   * Whether a call is one message without timer id and expiry, which has a statement of its own.
+   */
   static boolean isSingle(List<OutboxMessage> messages) {
-    return messages.size() == 1 && messages.get(0).timerId().isEmpty();
+    return messages.size() == 1 && isSingle(messages.get(0));
+  }
+
+  private static boolean isSingle(OutboxMessage message) {
+    return message.timerId().isEmpty()
+        && message.expiresIn().isEmpty()
+        && message.expiresAt().isEmpty();
   }
 
   /** Whether the batch's statement wants to know what is due first. */

@@ -112,10 +112,12 @@ public final class R2dbcOutboxPublisher implements ReactiveOutboxPublisher {
             .bind(6, batch.timerIds)
             .bind(7, batch.headers)
             .bind(8, batch.delays)
-            .bind(9, batch.deliverAts);
+            .bind(9, batch.deliverAts)
+            .bind(10, batch.expiries)
+            .bind(11, batch.expiresAts);
     if (settings.asksForFirstDue(batch)) {
       PublishBatch.FirstDue firstDue = batch.firstDue();
-      statement.bind(10, firstDue.queues).bind(11, firstDue.delays).bind(12, firstDue.deliverAts);
+      statement.bind(12, firstDue.queues).bind(13, firstDue.delays).bind(14, firstDue.deliverAts);
     }
     return Flux.from(statement.execute())
         .concatMap(result -> result.map(R2dbcOutboxPublisher::row))

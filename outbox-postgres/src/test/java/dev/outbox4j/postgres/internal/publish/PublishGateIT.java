@@ -146,13 +146,14 @@ class PublishGateIT {
       statement.setArray(2, connection.createArrayOf("int4", filled(1, messages)));
       statement.setArray(3, connection.createArrayOf("int4", filled(10, messages)));
       statement.setArray(4, connection.createArrayOf("text", filled("q7", messages)));
-      for (int i : new int[] {5, 6, 7, 8, 10}) {
+      for (int i : new int[] {5, 6, 7, 8, 10, 12}) {
         statement.setArray(i, connection.createArrayOf("text", new String[0]));
       }
       statement.setArray(9, connection.createArrayOf("int8", filled(60_000_000L, messages)));
-      statement.setArray(11, connection.createArrayOf("text", new String[] {"q7"}));
-      statement.setArray(12, connection.createArrayOf("int8", new Long[] {60_000_000L}));
-      statement.setArray(13, connection.createArrayOf("text", new String[1]));
+      statement.setArray(11, connection.createArrayOf("int8", new Long[0]));
+      statement.setArray(13, connection.createArrayOf("text", new String[] {"q7"}));
+      statement.setArray(14, connection.createArrayOf("int8", new Long[] {60_000_000L}));
+      statement.setArray(15, connection.createArrayOf("text", new String[1]));
       return text(statement);
     }
   }

@@ -37,7 +37,8 @@ values (
 returning i.id;
 
 -- publish several messages, ALWAYS
-insert into "Sales"."out box" (payload, queue, type, ordering_key, timer_id, headers, available_at)
+insert into "Sales"."out box"
+  (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
 select
   substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
   case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
@@ -45,12 +46,20 @@ select
     when m.deliver_at is not null then m.deliver_at::timestamptz
     when m.delay is null then clock_timestamp()
     else clock_timestamp() + m.delay * interval '1 microsecond'
+  end,
+  case
+    when m.expires_at is not null then m.expires_at::timestamptz
+    when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
+      coalesce(
+        m.deliver_at::timestamptz,
+        clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
   end
 from unnest(
     $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-    $9::bigint[], $10::text[])
+    $9::bigint[], $10::text[], $11::bigint[], $12::text[])
   with ordinality as m(
-    first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+    first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
+    expires_in, expires_at, place)
 order by m.place
 returning id, null::text, null::text, (
   with due as (
@@ -59,7 +68,7 @@ returning id, null::text, null::text, (
       least(
         q.deliver_at::timestamptz,
         clock_timestamp() + q.delay * interval '1 microsecond') as available_at
-    from unnest($11::text[], $12::bigint[], $13::text[]) as q(queue, delay, deliver_at))
+    from unnest($13::text[], $14::bigint[], $15::text[]) as q(queue, delay, deliver_at))
   select count(pg_notify('outbox_out box', notified.queue))
   from (
     select due.queue from due where due.available_at <= clock_timestamp()
@@ -73,7 +82,8 @@ returning id, null::text, null::text, (
   ) notified);
 
 -- publish several messages, AUTO
-insert into "Sales"."out box" (payload, queue, type, ordering_key, timer_id, headers, available_at)
+insert into "Sales"."out box"
+  (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
 select
   substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
   case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
@@ -81,12 +91,20 @@ select
     when m.deliver_at is not null then m.deliver_at::timestamptz
     when m.delay is null then clock_timestamp()
     else clock_timestamp() + m.delay * interval '1 microsecond'
+  end,
+  case
+    when m.expires_at is not null then m.expires_at::timestamptz
+    when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
+      coalesce(
+        m.deliver_at::timestamptz,
+        clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
   end
 from unnest(
     $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-    $9::bigint[], $10::text[])
+    $9::bigint[], $10::text[], $11::bigint[], $12::text[])
   with ordinality as m(
-    first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+    first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
+    expires_in, expires_at, place)
 order by m.place
 returning id, null::text, null::text, (
   with due as (
@@ -95,7 +113,7 @@ returning id, null::text, null::text, (
       least(
         q.deliver_at::timestamptz,
         clock_timestamp() + q.delay * interval '1 microsecond') as available_at
-    from unnest($11::text[], $12::bigint[], $13::text[]) as q(queue, delay, deliver_at))
+    from unnest($13::text[], $14::bigint[], $15::text[]) as q(queue, delay, deliver_at))
   select count(pg_notify('outbox_out box', notified.queue))
   from (
     select due.queue from due
@@ -107,7 +125,8 @@ returning id, null::text, null::text, (
   ) notified);
 
 -- publish several messages, NEVER
-insert into "Sales"."out box" (payload, queue, type, ordering_key, timer_id, headers, available_at)
+insert into "Sales"."out box"
+  (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
 select
   substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
   case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
@@ -115,18 +134,27 @@ select
     when m.deliver_at is not null then m.deliver_at::timestamptz
     when m.delay is null then clock_timestamp()
     else clock_timestamp() + m.delay * interval '1 microsecond'
+  end,
+  case
+    when m.expires_at is not null then m.expires_at::timestamptz
+    when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
+      coalesce(
+        m.deliver_at::timestamptz,
+        clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
   end
 from unnest(
     $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-    $9::bigint[], $10::text[])
+    $9::bigint[], $10::text[], $11::bigint[], $12::text[])
   with ordinality as m(
-    first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+    first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
+    expires_in, expires_at, place)
 order by m.place
 returning id, null::text, null::text;
 
 -- publish with timer ids, ALWAYS
 with inserted as (
-  insert into "Sales"."out box" (payload, queue, type, ordering_key, timer_id, headers, available_at)
+  insert into "Sales"."out box"
+    (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
   select
     substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
     case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
@@ -134,12 +162,20 @@ with inserted as (
       when m.deliver_at is not null then m.deliver_at::timestamptz
       when m.delay is null then clock_timestamp()
       else clock_timestamp() + m.delay * interval '1 microsecond'
+    end,
+    case
+      when m.expires_at is not null then m.expires_at::timestamptz
+      when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
+        coalesce(
+          m.deliver_at::timestamptz,
+          clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
     end
   from unnest(
       $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-      $9::bigint[], $10::text[])
+      $9::bigint[], $10::text[], $11::bigint[], $12::text[])
     with ordinality as m(
-      first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+      first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
+      expires_in, expires_at, place)
   order by m.place
   on conflict (queue, timer_id) where timer_id is not null do nothing
   returning id, queue, timer_id, available_at
@@ -162,7 +198,8 @@ select i.id, i.queue, i.timer_id, (select count(*) from notified) from inserted 
 
 -- publish with timer ids, AUTO
 with inserted as (
-  insert into "Sales"."out box" (payload, queue, type, ordering_key, timer_id, headers, available_at)
+  insert into "Sales"."out box"
+    (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
   select
     substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
     case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
@@ -170,12 +207,20 @@ with inserted as (
       when m.deliver_at is not null then m.deliver_at::timestamptz
       when m.delay is null then clock_timestamp()
       else clock_timestamp() + m.delay * interval '1 microsecond'
+    end,
+    case
+      when m.expires_at is not null then m.expires_at::timestamptz
+      when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
+        coalesce(
+          m.deliver_at::timestamptz,
+          clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
     end
   from unnest(
       $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-      $9::bigint[], $10::text[])
+      $9::bigint[], $10::text[], $11::bigint[], $12::text[])
     with ordinality as m(
-      first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+      first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
+      expires_in, expires_at, place)
   order by m.place
   on conflict (queue, timer_id) where timer_id is not null do nothing
   returning id, queue, timer_id, available_at
@@ -195,7 +240,8 @@ with inserted as (
 select i.id, i.queue, i.timer_id, (select count(*) from notified) from inserted i;
 
 -- publish with timer ids, NEVER
-insert into "Sales"."out box" (payload, queue, type, ordering_key, timer_id, headers, available_at)
+insert into "Sales"."out box"
+  (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
 select
   substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
   case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
@@ -203,12 +249,20 @@ select
     when m.deliver_at is not null then m.deliver_at::timestamptz
     when m.delay is null then clock_timestamp()
     else clock_timestamp() + m.delay * interval '1 microsecond'
+  end,
+  case
+    when m.expires_at is not null then m.expires_at::timestamptz
+    when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
+      coalesce(
+        m.deliver_at::timestamptz,
+        clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
   end
 from unnest(
     $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-    $9::bigint[], $10::text[])
+    $9::bigint[], $10::text[], $11::bigint[], $12::text[])
   with ordinality as m(
-    first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at, place)
+    first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
+    expires_in, expires_at, place)
 order by m.place
 on conflict (queue, timer_id) where timer_id is not null do nothing
 returning id, queue, timer_id;
