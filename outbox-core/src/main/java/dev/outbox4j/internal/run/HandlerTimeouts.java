@@ -125,7 +125,6 @@ public final class HandlerTimeouts {
       run.rows().forEach(row -> settlements.putIfAbsent(row, WITHOUT_POLICY));
       end(run, settlements);
       run.forget();
-      breakOff(run);
     }
   }
 
@@ -156,6 +155,7 @@ public final class HandlerTimeouts {
             completer.complete(row);
           });
     } finally {
+      breakOff(run); // before a stop can have ended the threads for it
       deciding.decrementAndGet();
       run.freePermit();
     }
