@@ -77,10 +77,10 @@ public interface OutboxSubscriber extends AutoCloseable {
   /**
    * Collects the settings of a subscriber. Not thread-safe.
    *
-   * <p><b>Handlers.</b> A handler returns nothing, an {@link Outcome} or a {@link
-   * java.util.concurrent.CompletionStage}, or throws. It runs on several threads at once, so it
-   * must be thread-safe. It must be idempotent: delivery is at least once. No database connection
-   * of the subscriber is held while it runs.
+   * <p><b>Handlers.</b> A handler returns nothing, an {@link Outcome}, a {@link
+   * java.util.concurrent.CompletionStage} or a {@linkplain ResultHandler publisher}, or throws. It
+   * runs on several threads at once, so it must be thread-safe. It must be idempotent: delivery is
+   * at least once. No database connection of the subscriber is held while it runs.
    */
   final class Builder {
     /** Handlers that run at once: {@value}. */
@@ -260,9 +260,9 @@ public interface OutboxSubscriber extends AutoCloseable {
     }
 
     /**
-     * Handles messages of a type, decoded, with a handler that returns an {@link Outcome} or a
-     * {@link java.util.concurrent.CompletionStage}; any other value is a failed attempt. If the
-     * compiler says that {@code on} is ambiguous, write braces: see {@link #on(String, Class,
+     * Handles messages of a type, decoded, with a handler that returns an {@link Outcome}, a {@link
+     * java.util.concurrent.CompletionStage} or a publisher; any other value is a failed attempt. If
+     * the compiler says that {@code on} is ambiguous, write braces: see {@link #on(String, Class,
      * TypedHandler)}.
      *
      * @param type the message type; not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes
@@ -301,8 +301,8 @@ public interface OutboxSubscriber extends AutoCloseable {
 
     /**
      * Handles messages of a type, decoded to a type with type arguments, with a handler that
-     * returns an {@link Outcome} or a {@link java.util.concurrent.CompletionStage}. See {@link
-     * #on(String, Class, ResultHandler)}.
+     * returns an {@link Outcome}, a {@link java.util.concurrent.CompletionStage} or a publisher.
+     * See {@link #on(String, Class, ResultHandler)}.
      *
      * @param type the message type; not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes
      *     in UTF-8
@@ -418,10 +418,10 @@ public interface OutboxSubscriber extends AutoCloseable {
     }
 
     /**
-     * Handles messages of a type as they are, with a handler that returns an {@link Outcome} or a
-     * {@link java.util.concurrent.CompletionStage}; any other value is a failed attempt. If the
-     * compiler says that {@code on} is ambiguous, write braces: see {@link #on(String, Class,
-     * TypedHandler)}.
+     * Handles messages of a type as they are, with a handler that returns an {@link Outcome}, a
+     * {@link java.util.concurrent.CompletionStage} or a publisher; any other value is a failed
+     * attempt. If the compiler says that {@code on} is ambiguous, write braces: see {@link
+     * #on(String, Class, TypedHandler)}.
      *
      * @param type the message type; not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes
      *     in UTF-8
@@ -458,8 +458,8 @@ public interface OutboxSubscriber extends AutoCloseable {
 
     /**
      * Handles messages of every type that has no handler of its own, and messages without a type,
-     * with a handler that returns an {@link Outcome} or a {@link
-     * java.util.concurrent.CompletionStage}; see {@link #otherwise(TypedHandler)}.
+     * with a handler that returns an {@link Outcome}, a {@link
+     * java.util.concurrent.CompletionStage} or a publisher; see {@link #otherwise(TypedHandler)}.
      *
      * @param handler the handler
      * @param <R> what the handler returns

@@ -56,6 +56,15 @@ class ArchitectureTest {
           .resideInAPackage("io.github.resilience4j..");
 
   @ArchTest
+  static final ArchRule reactive_streams_are_seen_in_one_package =
+      noClasses()
+          .that()
+          .resideOutsideOfPackage("dev.outbox4j.internal.reactive..")
+          .should()
+          .dependOnClassesThat()
+          .resideInAPackage("org.reactivestreams..");
+
+  @ArchTest
   static final ArchRule jackson_2_is_seen_in_one_package =
       noClasses()
           .that()

@@ -6,6 +6,7 @@ import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
 import dev.outbox4j.TypeRef;
+import dev.outbox4j.internal.reactive.PublisherResults;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
@@ -89,11 +90,12 @@ final class HandlerMethod {
   private void requireResult(Class<?> result) {
     if (!returnsNothing
         && !Outcome.class.isAssignableFrom(result)
-        && !CompletionStage.class.isAssignableFrom(result)) {
+        && !CompletionStage.class.isAssignableFrom(result)
+        && !PublisherResults.isPublisher(result)) {
       throw fault(
           "returns "
               + result.getName()
-              + "; it may return nothing, an Outcome or a CompletionStage");
+              + "; it may return nothing, an Outcome, a CompletionStage or a Publisher");
     }
   }
 

@@ -12,8 +12,9 @@ import org.springframework.aot.hint.annotation.Reflective;
  *
  * <p>The method takes the body, the {@link dev.outbox4j.Delivery}, or both. The body is decoded to
  * the type of the parameter, type arguments included. The method returns nothing, an {@link
- * dev.outbox4j.Outcome} or a {@link java.util.concurrent.CompletionStage}; it throws to say that
- * the attempt failed. It must be thread-safe and idempotent: delivery is at least once. With {@link
+ * dev.outbox4j.Outcome}, a {@link java.util.concurrent.CompletionStage} or a {@linkplain
+ * dev.outbox4j.ResultHandler publisher}; it throws to say that the attempt failed. It must be
+ * thread-safe and idempotent: delivery is at least once. With {@link
  * org.springframework.scheduling.annotation.Async} it must return a {@link
  * java.util.concurrent.CompletableFuture}. On a bean with a proxy it must not be final.
  *

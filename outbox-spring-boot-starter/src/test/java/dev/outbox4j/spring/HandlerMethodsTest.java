@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Flow;
 import org.junit.jupiter.api.Test;
 import org.springframework.aop.framework.ProxyFactory;
 import org.springframework.aot.hint.ReflectionHints;
@@ -198,6 +199,18 @@ class HandlerMethodsTest {
     refuses(AckedTooEarly.class, "acked before it has run", "return a CompletableFuture");
     refuses(AsyncClass.class, "AsyncClass.handle is @Async", "return a CompletableFuture");
     assertThat(of(AsyncStage.class)).containsOnlyKeys("orders");
+  }
+
+  static class Publishing {
+    @OutboxHandler(queue = "orders", type = "a")
+    Flow.Publisher<Outcome> handle(Item item) {
+      return subscriber -> {};
+    }
+  }
+
+  @Test
+  void takesAMethodThatReturnsAPublisher() {
+    assertThat(of(Publishing.class)).containsOnlyKeys("orders");
   }
 
   static class Final {

@@ -38,6 +38,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.postgresql.ds.PGSimpleDataSource;
+import reactor.core.publisher.Mono;
 
 @ExtendWith(PostgresExtension.class)
 class SubscribingSamplesIT {
@@ -219,6 +220,40 @@ class SubscribingSamplesIT {
       carrier.complete(null);
       await().untilAsserted(() -> assertThat(database.count("outbox")).isZero());
     }
+  }
+
+  @Test
+  void settlesAHandlerWhosePublisherEnds() {
+    CompletableFuture<Void> reserved = new CompletableFuture<>();
+    Warehouse warehouse = order -> Mono.fromFuture(reserved);
+    // tag::publisher
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("orders")
+            .store(PostgresOutbox.on(dataSource, table).store())
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .codec(Jackson2Codec.standard())
+            .on(
+                "order.placed",
+                Order.class,
+                (order, delivery) -> {
+                  return warehouse.reserve(order); // a Mono<Void>
+                })
+            .build();
+    // end::publisher
+
+    publish("orders", "order.placed", "{\"id\": \"o-1\"}");
+    try (subscriber) {
+      subscriber.start();
+      await().untilAsserted(() -> assertThat(subscriber.health().running()).isEqualTo(1));
+      assertThat(database.count("outbox")).isEqualTo(1);
+      reserved.complete(null);
+      await().untilAsserted(() -> assertThat(database.count("outbox")).isZero());
+    }
+  }
+
+  @FunctionalInterface
+  private interface Warehouse {
+    Mono<Void> reserve(Order order);
   }
 
   @Test

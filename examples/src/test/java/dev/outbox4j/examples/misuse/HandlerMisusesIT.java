@@ -38,7 +38,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class HandlerMisusesIT {
   private static final String NO_DECISION =
-      "it must return an Outcome, a CompletionStage or nothing. If the value does not matter, write"
+      "it must return an Outcome, a CompletionStage, a Publisher or nothing. If the value does not matter, write"
           + " braces: { handle(body); }";
 
   private final TestDatabase database;
@@ -163,7 +163,7 @@ class HandlerMisusesIT {
                 })
             .build(),
         message(queue),
-        "completed with another stage, for which nobody waits; use thenCompose in place of thenApply");
+        "completed with another stage or a publisher, for which nobody waits; use thenCompose in place of thenApply");
   }
 
   /** It is no misuse any more: what a lambda returns is not dropped. */

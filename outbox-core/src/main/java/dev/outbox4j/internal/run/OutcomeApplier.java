@@ -10,6 +10,7 @@ import dev.outbox4j.internal.Causes;
 import dev.outbox4j.internal.RedactedThrowable;
 import dev.outbox4j.internal.StackTraceRenderer;
 import dev.outbox4j.internal.Utf8;
+import dev.outbox4j.internal.reactive.PublisherResults;
 import dev.outbox4j.internal.settings.SubscriberSettings;
 import dev.outbox4j.internal.state.HeldRow;
 import dev.outbox4j.internal.state.Settlement;
@@ -46,12 +47,12 @@ public final class OutcomeApplier {
 
   /** The handler returned, or its stage completed, with an outcome or anything else. */
   Settlement returned(HeldRow row, @Nullable Object result) {
-    if (result instanceof CompletionStage<?>) { // nobody waits for it: an ack would be a guess
-      return threw(
+    if (result instanceof CompletionStage<?> || PublisherResults.isPublisher(result)) {
+      return threw( // an ack would be a guess
           row,
           new OutboxException(
-              "The handler's stage completed with another stage, for which nobody waits;"
-                  + " use thenCompose in place of thenApply"));
+              "The handler's stage completed with another stage or a publisher, for which nobody"
+                  + " waits; use thenCompose in place of thenApply"));
     }
     Outcome outcome = result instanceof Outcome given ? given : row.delivery().decision();
     if (outcome == null && settings.ackMode() == AckMode.MANUAL) {

@@ -9,6 +9,7 @@ import dev.outbox4j.Payload;
 import dev.outbox4j.ResultHandler;
 import dev.outbox4j.TypeRef;
 import dev.outbox4j.TypedHandler;
+import dev.outbox4j.internal.reactive.PublisherResults;
 import dev.outbox4j.spi.HandlerTransactions;
 import dev.outbox4j.spi.OutboxStore;
 import dev.outbox4j.spi.PayloadCodec;
@@ -292,10 +293,14 @@ public final class HandlerTable {
       if (result instanceof Outcome || result instanceof CompletionStage<?>) {
         return result;
       }
+      CompletionStage<?> end = PublisherResults.subscribe(result);
+      if (end != null) {
+        return end;
+      }
       throw new OutboxException(
           "The handler returned "
               + (result == null ? "null" : "a value of " + result.getClass().getName())
-              + "; it must return an Outcome, a CompletionStage or nothing."
+              + "; it must return an Outcome, a CompletionStage, a Publisher or nothing."
               + " If the value does not matter, write braces: { handle(body); }");
     }
 
