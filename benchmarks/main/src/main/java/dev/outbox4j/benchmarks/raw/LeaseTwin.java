@@ -36,7 +36,8 @@ public final class LeaseTwin extends OutboxRows {
           from picked
           where o.queue = ? and o.ctid = picked.ctid and (o.id = picked.id) is true
           returning o.id, o.lease_token, o.type, o.ordering_key, o.timer_id, o.payload, o.headers,
-            o.created_at, o.available_at, o.deliveries_count, o.attempts_count, o.first_attempt_at
+            o.created_at, o.available_at, o.deliveries_count, o.attempts_count, o.first_attempt_at,
+            o.expires_at
           """;
 
   private static final String MATCH =
