@@ -552,10 +552,10 @@ class LifecycleIT {
     } finally {
       database.update("alter table outbox_dlq_away rename to outbox_dlq");
     }
-    await().untilAsserted(() -> assertThat(engine.deadLetters(queue)).isEqualTo(20));
+    await().untilAsserted(() -> assertThat(engine.events.deadLettered).hasSize(20));
     await().untilAsserted(() -> assertThat(subscriber.health().healthy()).isTrue());
+    assertThat(engine.deadLetters(queue)).isEqualTo(20);
     assertThat(engine.rows(queue)).isZero();
-    assertThat(engine.events.deadLettered).hasSize(20);
   }
 
   @Test
