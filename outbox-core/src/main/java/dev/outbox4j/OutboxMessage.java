@@ -34,7 +34,10 @@ public final class OutboxMessage {
   /** The header that goes with {@link #TRACEPARENT}: {@value}. */
   public static final String TRACESTATE = "tracestate";
 
-  /** The greatest length of a queue, type, ordering key or timer id: {@value} bytes in UTF-8. */
+  /**
+   * The greatest length of a queue, type, ordering key, timer id or dedup key: {@value} bytes in
+   * UTF-8.
+   */
   public static final int MAX_NAME_BYTES = 255;
 
   private static final Duration LONGEST_USE = Duration.ofDays(36_500);
@@ -47,6 +50,8 @@ public final class OutboxMessage {
   private final @Nullable Instant deliverAt;
   private final @Nullable Duration expiresIn;
   private final @Nullable Instant expiresAt;
+  private final @Nullable String dedupKey;
+  private final @Nullable DedupWindow dedupWindow;
   private final Map<String, String> headers;
   private final Object body;
 
@@ -59,6 +64,8 @@ public final class OutboxMessage {
     this.deliverAt = values.deliverAt;
     this.expiresIn = values.expiresIn;
     this.expiresAt = values.expiresAt;
+    this.dedupKey = values.dedupKey;
+    this.dedupWindow = values.dedupWindow;
     this.headers = withContext(values.headers);
     this.body = values.body;
   }
@@ -128,6 +135,16 @@ public final class OutboxMessage {
   /** {@return from when on the message is of no use, if that was set} */
   public Optional<Instant> expiresAt() {
     return Optional.ofNullable(expiresAt);
+  }
+
+  /** {@return the key of which no second message is published within a window, if it has one} */
+  public Optional<String> dedupKey() {
+    return Optional.ofNullable(dedupKey);
+  }
+
+  /** {@return the window of the dedup key, if it has one} */
+  public Optional<DedupWindow> dedupWindow() {
+    return Optional.ofNullable(dedupWindow);
   }
 
   /** {@return the headers, unmodifiable; content type and correlation id are among them} */
@@ -211,6 +228,8 @@ public final class OutboxMessage {
     private @Nullable Instant deliverAt;
     private @Nullable Duration expiresIn;
     private @Nullable Instant expiresAt;
+    private @Nullable String dedupKey;
+    private @Nullable DedupWindow dedupWindow;
     private Object body = Payload.empty();
 
     private Builder(String queue) {
@@ -251,6 +270,36 @@ public final class OutboxMessage {
      */
     public Builder timerId(String timerId) {
       this.timerId = requireName("timerId", timerId);
+      return this;
+    }
+
+    /**
+     * Sets the key of which no second message is published for a time; see {@link #dedupKey(String,
+     * DedupWindow)}.
+     *
+     * @param key not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes in UTF-8
+     * @param time from when the first message was published, whatever has become of it; more than
+     *     zero, at most 36,500 days
+     * @return this builder
+     * @throws IllegalArgumentException if the key or the time is not allowed
+     */
+    public Builder dedupKey(String key, Duration time) {
+      return dedupKey(key, DedupWindow.of(time));
+    }
+
+    /**
+     * Sets the key of which no second message of the queue is published within a window. Publishing
+     * one does nothing, and {@code Published.deduplicated()} says so. The outbox needs the table
+     * that {@code DedupMigrations} makes. Use the same window wherever a key is published.
+     *
+     * @param key not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes in UTF-8
+     * @param window the window
+     * @return this builder
+     * @throws IllegalArgumentException if the key is blank, too long or not storable
+     */
+    public Builder dedupKey(String key, DedupWindow window) {
+      this.dedupKey = requireName("dedupKey", key);
+      this.dedupWindow = Objects.requireNonNull(window, "window");
       return this;
     }
 
@@ -407,9 +456,15 @@ public final class OutboxMessage {
      * here; not where a handler takes several messages at once, nor in stages that go on elsewhere.
      *
      * @return the message; the builder may be used on without effect on it
-     * @throws IllegalArgumentException if {@link #expiresAt} is not after {@link #deliverAt}
+     * @throws IllegalArgumentException if {@link #expiresAt} is not after {@link #deliverAt}, or it
+     *     has a timer id and a dedup key
      */
     public OutboxMessage build() {
+      if (timerId != null && dedupKey != null) {
+        throw new IllegalArgumentException(
+            "timerId and dedupKey are both set; set one of them: a timer id is free once its message"
+                + " is done, a dedup key when its window ends");
+      }
       if (expiresAt != null && deliverAt != null && !expiresAt.isAfter(deliverAt)) {
         throw new IllegalArgumentException(
             "expiresAt is "

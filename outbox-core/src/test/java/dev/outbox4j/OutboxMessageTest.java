@@ -140,6 +140,30 @@ class OutboxMessageTest {
   }
 
   @Test
+  void refusesADedupWindowThatIsOutOfRange() {
+    for (Duration time : List.of(Duration.ofSeconds(-1), Duration.ofDays(36_501))) {
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> OutboxMessage.to("q").dedupKey("k", time))
+          .withMessage("inFlight is " + time + "; it must be zero to 36500 days");
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> new DedupWindow(Duration.ZERO, time))
+          .withMessage("completed is " + time + "; it must be zero to 36500 days");
+    }
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> DedupWindow.whileInFlight(Duration.ZERO))
+        .withMessage("the dedup window is zero; give it a time, or publish without dedupKey(...)");
+  }
+
+  @Test
+  void refusesATimerIdBesideADedupKey() {
+    OutboxMessage.Builder builder =
+        OutboxMessage.to("q").timerId("t").dedupKey("k", Duration.ofHours(1));
+    assertThatIllegalArgumentException()
+        .isThrownBy(builder::build)
+        .withMessageStartingWith("timerId and dedupKey are both set; set one of them");
+  }
+
+  @Test
   void refusesToExpireBeforeItIsDue() {
     OutboxMessage.Builder builder =
         OutboxMessage.to("q").deliverAt(Instant.EPOCH).expiresAt(Instant.EPOCH);
@@ -165,6 +189,8 @@ class OutboxMessageTest {
     assertThat(message.deliverAt()).isEmpty();
     assertThat(message.expiresIn()).isEmpty();
     assertThat(message.expiresAt()).isEmpty();
+    assertThat(message.dedupKey()).isEmpty();
+    assertThat(message.dedupWindow()).isEmpty();
   }
 
   @Test

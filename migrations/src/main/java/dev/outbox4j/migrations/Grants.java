@@ -74,6 +74,14 @@ final class Grants {
     return this;
   }
 
+  /** Beyond what a publisher needs. */
+  Grants dedupPublisher(String role) {
+    String to = to("publisher role", role);
+    write("publishes dedup keys", Grant.ofDedupPublisher(), to);
+    grant("usage", "sequence " + qualified(schema, table + "_id_seq"), to);
+    return this;
+  }
+
   private void write(String what, List<Grant> grants, String to) {
     sql.append("-- ").append(what).append('\n');
     List<String> schemas = new ArrayList<>();
@@ -97,6 +105,7 @@ final class Grants {
       case DEAD_LETTERS -> qualified(deadLetters.schema(), deadLetters.table());
       case BUCKETS -> qualified(schema, Names.buckets(table));
       case PAUSES -> qualified(schema, Names.pauses(table));
+      case DEDUP -> qualified(schema, Names.dedup(table));
       case BUCKET_OWNERS -> qualified(schema, Names.bucketOwners(table));
     };
   }

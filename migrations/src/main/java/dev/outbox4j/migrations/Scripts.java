@@ -33,6 +33,8 @@ record Scripts(String folder, List<String> files) {
 
   static final Scripts PAUSES = new Scripts("pauses", List.of("V1__pauses.sql"));
 
+  static final Scripts DEDUP = new Scripts("dedup", List.of("V1__dedup.sql"));
+
   private static final Pattern PLACEHOLDER = Pattern.compile("\\$\\{([^}]*)}");
 
   int latest() {

@@ -17,9 +17,13 @@ import java.util.List;
  * aborted the caller's transaction. Publishing a timer id that another transaction has published
  * and not yet committed waits for that transaction's end.
  *
- * <p>A timer id that is taken is no failure at read committed. At repeatable read or serializable
- * it is one (SQLSTATE 40001) if the row was committed after the caller's transaction began to look:
- * repeat the transaction, as after any such failure.
+ * <p>The same goes for a dedup key. A key that was published in a transaction which rolled back is
+ * free. What publishes keys in several calls of one transaction should do so in the same order
+ * everywhere, or two transactions may wait for each other.
+ *
+ * <p>A timer id or dedup key that is taken is no failure at read committed. At repeatable read or
+ * serializable it is one (SQLSTATE 40001) if the row was committed after the caller's transaction
+ * began to look: repeat the transaction, as after any such failure.
  *
  * <p>The payloads of one call may have 256 MiB together.
  *
@@ -31,6 +35,7 @@ import java.util.List;
  * grant select (id, queue, timer_id, available_at) on outbox to ...;
  * grant select (queue, wake_at) on outbox_sleepers to ...; -- not with NotifyMode.NEVER
  * grant delete, select (lease_until) on outbox to ...;     -- to cancel timers
+ * -- to publish dedup keys: what DedupMigrations.grantsSql says
  * }</pre>
  *
  * and {@code usage} on the schema.

@@ -4,6 +4,7 @@ import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.Transactional;
 import dev.outbox4j.TransactionalHandler;
 import dev.outbox4j.TransactionalOutcomeHandler;
+import dev.outbox4j.postgres.internal.DedupKeys;
 import dev.outbox4j.postgres.internal.Jdbc;
 import dev.outbox4j.postgres.internal.JdbcPauses;
 import dev.outbox4j.postgres.internal.JdbcStore;
@@ -139,6 +140,20 @@ public final class PostgresOutbox {
    */
   public QueuePauses pauses() {
     return new QueuePauses(new JdbcPauses(new Jdbc(dataSource, table, DEFAULT_NETWORK_TIMEOUT)));
+  }
+
+  /**
+   * Deletes dedup keys whose windows are over, those that are longest over first. To be called now
+   * and then, by any number of processes; those that call it at once share the work. Publishing a
+   * key does not depend on it.
+   *
+   * @param limit how many at most, 1 to 100,000
+   * @return how many were deleted; call again if it is the limit
+   * @throws dev.outbox4j.OutboxStoreException if the statement fails
+   * @throws IllegalArgumentException if the limit is out of range
+   */
+  public int purgeDedupKeys(int limit) {
+    return DedupKeys.purge(new Jdbc(dataSource, table, DEFAULT_NETWORK_TIMEOUT), limit);
   }
 
   /**

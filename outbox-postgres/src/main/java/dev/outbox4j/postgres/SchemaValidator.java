@@ -101,6 +101,16 @@ public final class SchemaValidator {
   }
 
   /**
+   * Includes the table of dedup keys, which publishers with {@code dedupKey(...)} need. With {@link
+   * #checkGrants} the grants on it are included, too, but not that on the sequence of the ids.
+   *
+   * @return the validator
+   */
+  public SchemaValidator dedup() {
+    return new SchemaValidator(dataSource, question.withDedup());
+  }
+
+  /**
    * Includes storage settings: fillfactor, autovacuum, and that the sleepers are unlogged. Without
    * them everything works, but slowly under load.
    *

@@ -12,6 +12,7 @@ import dev.outbox4j.internal.schema.Column;
 import dev.outbox4j.internal.schema.Layout;
 import dev.outbox4j.internal.schema.Place;
 import dev.outbox4j.migrations.DeadLetterMigrations;
+import dev.outbox4j.migrations.DedupMigrations;
 import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.migrations.PauseMigrations;
@@ -74,6 +75,7 @@ class MigrationsIT {
   void createsTheColumnsOfTheListInItsOrder() {
     OrderedMigrations.of("public", "outbox", "columns").migrate(database.plain());
     PauseMigrations.of("public", "outbox").migrate(database.plain());
+    DedupMigrations.of("public", "outbox").migrate(database.plain());
     for (Place place : Place.values()) {
       String table =
           switch (place) {
@@ -83,6 +85,7 @@ class MigrationsIT {
             case BUCKETS -> "outbox_buckets";
             case BUCKET_OWNERS -> "outbox_bucket_owners";
             case PAUSES -> "outbox_pauses";
+            case DEDUP -> "outbox_dedup";
           };
       assertThat(
               database.list(

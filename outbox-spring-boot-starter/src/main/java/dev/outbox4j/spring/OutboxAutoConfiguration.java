@@ -100,6 +100,9 @@ public final class OutboxAutoConfiguration {
     if (properties.pausable()) {
       validator = validator.pauses();
     }
+    if (properties.dedupKeys()) {
+      validator = validator.dedup();
+    }
     if (properties.deleteTerminalFailures()) {
       return validator;
     }

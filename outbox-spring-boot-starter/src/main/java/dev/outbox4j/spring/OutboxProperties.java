@@ -32,6 +32,8 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  *     the order of their publishing; the migrations make what they need
  * @param pausable whether queues can be paused, for all processes; the migrations make the table
  *     that says which are
+ * @param dedupKeys whether messages may be published with dedup keys; the migrations make the table
+ *     of those that were
  * @param notifyMode when publishing notifies subscribers; NEVER for transactions that are prepared
  *     for a two-phase commit
  * @param networkTimeout how long a statement of a subscriber may take until its connection is given
@@ -56,6 +58,7 @@ public record OutboxProperties(
     @DefaultValue("false") boolean allowUnhandledQueues,
     @DefaultValue Set<String> orderedQueues,
     @DefaultValue("false") boolean pausable,
+    @DefaultValue("false") boolean dedupKeys,
     @DefaultValue("auto") NotifyMode notifyMode,
     @Nullable Duration networkTimeout,
     @DefaultValue Listen listen,

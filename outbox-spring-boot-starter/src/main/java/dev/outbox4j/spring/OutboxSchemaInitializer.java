@@ -42,6 +42,9 @@ final class OutboxSchemaInitializer implements InitializingBean {
       if (properties.pausable()) {
         applied += Tables.pauseMigrations(properties).migrate(of);
       }
+      if (properties.dedupKeys()) {
+        applied += Tables.dedupMigrations(properties).migrate(of);
+      }
       if (applied > 0) {
         log.info(
             "Applied {} migration(s) to the outbox {} and its dead letters",

@@ -2,6 +2,7 @@ package dev.outbox4j.spring;
 
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.migrations.DeadLetterMigrations;
+import dev.outbox4j.migrations.DedupMigrations;
 import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.migrations.PauseMigrations;
@@ -58,6 +59,12 @@ final class Tables {
   static PauseMigrations pauseMigrations(OutboxProperties properties) {
     standard(properties);
     return PauseMigrations.of(properties.schema(), properties.table());
+  }
+
+  /** Returns the migrations of the dedup keys. */
+  static DedupMigrations dedupMigrations(OutboxProperties properties) {
+    standard(properties);
+    return DedupMigrations.of(properties.schema(), properties.table());
   }
 
   /**

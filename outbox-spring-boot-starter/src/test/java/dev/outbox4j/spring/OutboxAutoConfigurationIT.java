@@ -292,6 +292,28 @@ class OutboxAutoConfigurationIT extends StarterFixture {
   }
 
   @Test
+  void publishesOncePerDedupKeyIfThereMayBeSuch() {
+    shop()
+        .withPropertyValues("outbox4j.dedup-keys=true")
+        .run(
+            context -> {
+              assertThat(context.getBean(SchemaValidator.class).validateSchema())
+                  .hasToString("valid");
+              publish(
+                  context,
+                  placed(new Placed("once", Instant.EPOCH)).dedupKey("k", Duration.ofHours(1)));
+              assertThat(context.getBean(Shop.class).next())
+                  .isEqualTo(new Placed("once", Instant.EPOCH));
+              publish(
+                  context,
+                  placed(new Placed("twice", Instant.EPOCH)).dedupKey("k", Duration.ofHours(1)));
+              publish(context, placed(new Placed("another", Instant.EPOCH)));
+              assertThat(context.getBean(Shop.class).next())
+                  .isEqualTo(new Placed("another", Instant.EPOCH));
+            });
+  }
+
+  @Test
   void refusesToStartWithAnOrderedQueueThatNothingHandles() {
     refusesToStart(
         "outbox4j.ordered-queues names [ordres], and no @OutboxHandler handles that queue",

@@ -159,6 +159,7 @@ public final class InMemoryOutbox {
     message.type().ifPresent(copy::type);
     message.orderingKey().ifPresent(copy::orderingKey);
     message.timerId().ifPresent(copy::timerId);
+    message.dedupKey().ifPresent(key -> copy.dedupKey(key, message.dedupWindow().orElseThrow()));
     message.deliverIn().ifPresent(copy::deliverIn);
     message.deliverAt().ifPresent(copy::deliverAt);
     message.expiresIn().ifPresent(copy::expiresIn);

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.awaitility.Awaitility.await;
 
+import dev.outbox4j.DedupWindow;
 import dev.outbox4j.FailureReason;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxMessage;
@@ -14,6 +15,7 @@ import dev.outbox4j.Payload;
 import dev.outbox4j.TypeRef;
 import dev.outbox4j.codec.jackson2.Jackson2Codec;
 import dev.outbox4j.postgres.OutboxPublisher;
+import dev.outbox4j.postgres.Published;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
@@ -86,6 +88,32 @@ class InMemoryOutboxTest {
     assertThat(outbox.publish(timer).get(0).deduplicated()).isFalse();
     assertThat(outbox.publish(timer).get(0).deduplicated()).isTrue();
     assertThat(outbox.published()).hasSize(1);
+  }
+
+  @Test
+  void ofADedupKeyNoSecondMessageIsPublishedWithinItsWindow() {
+    OutboxMessage message = order("o-1").dedupKey("k", Duration.ofHours(1)).build();
+
+    assertThat(outbox.publish(message, message))
+        .extracting(Published::deduplicated)
+        .containsExactly(false, true);
+    outbox.drain("orders", orders -> orders.otherwise((payload, delivery) -> {}));
+    outbox.advance(Duration.ofHours(1).minusMillis(1));
+    assertThat(outbox.publish(message).get(0).deduplicated()).isTrue();
+    outbox.advance(Duration.ofMillis(1));
+    assertThat(outbox.publish(message).get(0).deduplicated()).isFalse();
+  }
+
+  @Test
+  void aWindowInFlightEndsWithItsMessage() {
+    OutboxMessage message =
+        order("o-1").dedupKey("k", DedupWindow.whileInFlight(Duration.ofHours(1))).build();
+
+    assertThat(outbox.publish(message, message))
+        .extracting(Published::deduplicated)
+        .containsExactly(false, true);
+    outbox.drain("orders", orders -> orders.otherwise((payload, delivery) -> {}));
+    assertThat(outbox.publish(message).get(0).deduplicated()).isFalse();
   }
 
   @Test

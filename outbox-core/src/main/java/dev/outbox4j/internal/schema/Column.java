@@ -44,7 +44,11 @@ public record Column(
     /** An operator inserts it, for a redrive or to count queues. */
     OPERATOR_INSERTS,
     /** An operator updates it. */
-    OPERATOR_UPDATES
+    OPERATOR_UPDATES,
+    /** A publisher of dedup keys inserts it, beyond what others do. */
+    DEDUP_INSERTS,
+    /** A publisher of dedup keys updates it. */
+    DEDUP_UPDATES
   }
 
   /** Copies the collections. */

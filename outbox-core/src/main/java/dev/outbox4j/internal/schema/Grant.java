@@ -88,6 +88,16 @@ public record Grant(Place place, String privilege, List<String> columns) {
         on(Place.PAUSES, "update", Use.OPERATOR_UPDATES));
   }
 
+  /** Returns what a publisher of dedup keys needs beyond that, but for the sequence of the ids. */
+  public static List<Grant> ofDedupPublisher() {
+    return List.of(
+        on(Place.OUTBOX, "insert", Use.DEDUP_INSERTS),
+        whole(Place.DEDUP, "select"),
+        whole(Place.DEDUP, "insert"),
+        on(Place.DEDUP, "update", Use.DEDUP_UPDATES),
+        whole(Place.DEDUP, "delete"));
+  }
+
   private static Grant whole(Place place, String privilege) {
     return new Grant(place, privilege, List.of());
   }

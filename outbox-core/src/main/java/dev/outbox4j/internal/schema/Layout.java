@@ -1,6 +1,8 @@
 package dev.outbox4j.internal.schema;
 
 import static dev.outbox4j.internal.schema.Column.Use.CANCELLER_READS;
+import static dev.outbox4j.internal.schema.Column.Use.DEDUP_INSERTS;
+import static dev.outbox4j.internal.schema.Column.Use.DEDUP_UPDATES;
 import static dev.outbox4j.internal.schema.Column.Use.OFTEN_WRITTEN;
 import static dev.outbox4j.internal.schema.Column.Use.OPERATOR_INSERTS;
 import static dev.outbox4j.internal.schema.Column.Use.OPERATOR_UPDATES;
@@ -43,7 +45,7 @@ public record Layout(
           List.of(
               Column.required("id", "bigint")
                   .defaulting(Column.IDENTITY)
-                  .used(PUBLISHER_READS, CANCELLER_READS, OPERATOR_INSERTS),
+                  .used(PUBLISHER_READS, CANCELLER_READS, OPERATOR_INSERTS, DEDUP_INSERTS),
               Column.required("queue", "text")
                   .inByteOrder()
                   .used(PUBLISHER_INSERTS, PUBLISHER_READS, CANCELLER_READS, OPERATOR_INSERTS),
@@ -202,6 +204,24 @@ public record Layout(
           true,
           List.of());
 
+  private static final Layout DEDUP =
+      new Layout(
+          "table of dedup keys",
+          1,
+          List.of(
+              Column.required("queue", "text").inByteOrder(),
+              Column.required("dedup_key", "text").inByteOrder(),
+              Column.required("message_id", "bigint"),
+              Column.required("published_at", TIMESTAMP),
+              // locking a row takes the right to update a column
+              Column.required("kept_until", TIMESTAMP).used(DEDUP_UPDATES)),
+          List.of(Index.primaryKey("queue", "dedup_key"), Index.plain("kept_until")),
+          "",
+          true,
+          List.of(
+              new Setting("autovacuum_vacuum_scale_factor", "0"),
+              new Setting("autovacuum_vacuum_threshold", "1000")));
+
   /** Copies the lists. */
   public Layout {
     columns = List.copyOf(columns);
@@ -218,6 +238,7 @@ public record Layout(
       case BUCKETS -> BUCKETS;
       case BUCKET_OWNERS -> BUCKET_OWNERS;
       case PAUSES -> PAUSES;
+      case DEDUP -> DEDUP;
     };
   }
 

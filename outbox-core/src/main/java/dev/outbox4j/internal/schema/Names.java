@@ -126,6 +126,21 @@ public final class Names {
     return pauses(outbox) + "_open_uq";
   }
 
+  /** The table of the dedup keys that were published. */
+  public static String dedup(String outbox) {
+    return outbox + "_dedup";
+  }
+
+  /** The history of the migrations of dedup keys. */
+  public static String dedupHistory(String outbox) {
+    return outbox + "_dedup_history";
+  }
+
+  /** The index by which keys are found whose windows are over. */
+  public static String dedupIndex(String outbox) {
+    return dedup(outbox) + "_kept_idx";
+  }
+
   /** The index by which buckets of an ordered queue are read. */
   public static String bucketIndex(String outbox, String queue) {
     return outbox + "_b_" + shortHash(queue);
@@ -201,6 +216,12 @@ public final class Names {
         pausesHistory(outbox),
         pausesHistory(outbox) + "_pk",
         pausesHistory(outbox) + "_s_idx",
+        dedup(outbox),
+        dedup(outbox) + "_pkey",
+        dedupIndex(outbox),
+        dedupHistory(outbox),
+        dedupHistory(outbox) + "_pk",
+        dedupHistory(outbox) + "_s_idx",
         history(outbox),
         // what Flyway derives for its history
         history(outbox) + "_pk",

@@ -13,5 +13,7 @@ public enum Place {
   /** The owners of buckets. */
   BUCKET_OWNERS,
   /** The pauses of queues. */
-  PAUSES
+  PAUSES,
+  /** The dedup keys that were published. */
+  DEDUP
 }

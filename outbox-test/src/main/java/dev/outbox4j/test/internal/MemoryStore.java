@@ -59,6 +59,7 @@ public class MemoryStore implements OutboxStore {
   private final Map<Long, MemoryRow> rows = new TreeMap<>();
   private final Watches watches = new Watches();
   private final List<DeadRow> dead = new ArrayList<>();
+  private final DedupKeys dedupKeys = new DedupKeys();
   private final List<NotificationSource.Listener> listeners = new CopyOnWriteArrayList<>();
   private long lastId;
   private long lastTransaction;
@@ -72,7 +73,8 @@ public class MemoryStore implements OutboxStore {
    * Publishes a message at once.
    *
    * @param message its body must be a {@link Payload} or a String
-   * @return the new row's id, or empty if a live row of the same queue and timer id exists
+   * @return the new row's id, or empty if a live row of the same queue and timer id exists, or a
+   *     message of the same queue and dedup key was published within the window
    */
   public OptionalLong publish(OutboxMessage message) {
     Payload payload = payload(message.body());
@@ -85,6 +87,10 @@ public class MemoryStore implements OutboxStore {
       }
       Instant now = now();
       Instant due = due(message, now);
+      if (message.dedupKey().isPresent()
+          && !dedupKeys.take(message, lastId + 1, now, rows::containsKey)) {
+        return OptionalLong.empty();
+      }
       row = new MemoryRow(++lastId, message, payload, now, due);
       rows.put(row.id, row);
       queue(message.queue()).put(row.place(), row);

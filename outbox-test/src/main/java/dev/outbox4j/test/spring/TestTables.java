@@ -48,6 +48,7 @@ record TestTables(
     List<String> tables = new ArrayList<>();
     tables.add(Names.qualified(schema, properties.table()));
     tables.add(Names.qualified(deadLetterSchema(), deadLetters()));
+    tables.add(dedupKeys());
     if (!properties.autoStart()) { // one that runs and is forgotten is not notified
       tables.add(Names.qualified(schema, Names.sleepers(properties.table())));
     }
@@ -61,7 +62,11 @@ record TestTables(
     }
   }
 
-  /** A service that deletes what fails for good may have no table of dead letters. */
+  private String dedupKeys() {
+    return Names.qualified(properties.schema(), Names.dedup(properties.table()));
+  }
+
+  /** Tables of what a service does not use may be missing. */
   private boolean exists(String table) {
     return Boolean.TRUE.equals(
         new JdbcTemplate(store.dataSource())
@@ -81,9 +86,19 @@ record TestTables(
 
   /** Moves the instants of all rows back. */
   void advance(Duration time) {
-    new JdbcTemplate(store.dataSource())
-        .update(
-            """
+    JdbcTemplate jdbc = new JdbcTemplate(store.dataSource());
+    if (exists(dedupKeys())) {
+      jdbc.update(
+          """
+          update %s k
+          set published_at = k.published_at - i.passed, kept_until = k.kept_until - i.passed
+          from (select make_interval(secs => ?) as passed) i
+          """
+              .formatted(dedupKeys()),
+          time.toNanos() / 1e9);
+    }
+    jdbc.update(
+        """
             update %s o
             set available_at = o.available_at - i.passed, created_at = o.created_at - i.passed,
               first_attempt_at = o.first_attempt_at - i.passed,
@@ -91,7 +106,7 @@ record TestTables(
               expires_at = o.expires_at - i.passed
             from (select make_interval(secs => ?) as passed) i
             """
-                .formatted(Names.qualified(properties.schema(), properties.table())),
-            time.toNanos() / 1e9);
+            .formatted(Names.qualified(properties.schema(), properties.table())),
+        time.toNanos() / 1e9);
   }
 }

@@ -1,5 +1,6 @@
 package dev.outbox4j.postgres.internal.publish;
 
+import dev.outbox4j.DedupWindow;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.Payload;
 import org.jspecify.annotations.Nullable;
@@ -15,7 +16,10 @@ record EncodedMessage(
     @Nullable Long delayMicros,
     @Nullable String deliverAt,
     @Nullable Long expiryMicros,
-    @Nullable String expiresAt) {
+    @Nullable String expiresAt,
+    @Nullable String dedupKey,
+    @Nullable Long inFlightMicros,
+    @Nullable Long completedMicros) {
 
   static EncodedMessage of(OutboxMessage message, BodyEncoder encoder) {
     BodyEncoder.Encoded encoded = encoder.encode(message);
@@ -29,7 +33,10 @@ record EncodedMessage(
         PublishTimes.delayMicros(message),
         PublishTimes.deliverAt(message),
         PublishTimes.expiryMicros(message),
-        PublishTimes.expiresAt(message));
+        PublishTimes.expiresAt(message),
+        message.dedupKey().orElse(null),
+        PublishTimes.windowMicros(message, DedupWindow::inFlight),
+        PublishTimes.windowMicros(message, DedupWindow::completed));
   }
 
   /** The delay of a message that has none is zero. */

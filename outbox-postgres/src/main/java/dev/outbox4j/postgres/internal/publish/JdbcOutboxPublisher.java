@@ -96,6 +96,11 @@ public final class JdbcOutboxPublisher implements OutboxPublisher {
       statement.setArray(10, connection.createArrayOf("text", batch.deliverAts));
       statement.setArray(11, connection.createArrayOf("int8", batch.expiries));
       statement.setArray(12, connection.createArrayOf("text", batch.expiresAts));
+      if (batch.hasDedupKeys()) {
+        statement.setArray(13, connection.createArrayOf("text", batch.dedupKeys));
+        statement.setArray(14, connection.createArrayOf("int8", batch.inFlight));
+        statement.setArray(15, connection.createArrayOf("int8", batch.completed));
+      }
       if (settings.asksForFirstDue(batch)) {
         PublishBatch.FirstDue firstDue = batch.firstDue();
         statement.setArray(13, connection.createArrayOf("text", firstDue.queues));
@@ -107,7 +112,10 @@ public final class JdbcOutboxPublisher implements OutboxPublisher {
         while (result.next()) {
           rows.add(
               new PublishBatch.Inserted(
-                  result.getLong(1), result.getString(2), result.getString(3)));
+                  result.getLong(1),
+                  result.getString(2),
+                  result.getString(3),
+                  batch.hasDedupKeys() ? result.getInt(4) : 0));
         }
       }
       return rows;

@@ -7,6 +7,7 @@ import java.nio.ByteBuffer;
 import java.time.Instant;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -43,9 +44,16 @@ final class PublishBatch {
   final @Nullable String[] deliverAts;
   final @Nullable Long[] expiries;
   final @Nullable String[] expiresAts;
+  final @Nullable String[] dedupKeys;
+  final @Nullable Long[] inFlight;
+  final @Nullable Long[] completed;
 
-  /** A row that the statement returned; only one that has a timer id tells its queue. */
-  record Inserted(long id, @Nullable String queue, @Nullable String timerId) {}
+  /**
+   * A row that the statement returned; only one that has a timer id tells its queue.
+   *
+   * @param place its place in the arrays, from 1; 0 if the statement does not tell
+   */
+  record Inserted(long id, @Nullable String queue, @Nullable String timerId, int place) {}
 
   PublishBatch(List<OutboxMessage> messages, BodyEncoder encoder) {
     int n = messages.size();
@@ -77,6 +85,9 @@ final class PublishBatch {
     this.deliverAts = texts(rows, EncodedMessage::deliverAt);
     this.expiries = column(rows, EncodedMessage::expiryMicros, new Long[0]);
     this.expiresAts = texts(rows, EncodedMessage::expiresAt);
+    this.dedupKeys = texts(rows, EncodedMessage::dedupKey);
+    this.inFlight = column(rows, EncodedMessage::inFlightMicros, new Long[0]);
+    this.completed = column(rows, EncodedMessage::completedMicros, new Long[0]);
   }
 
   private static @Nullable String[] texts(
@@ -95,6 +106,11 @@ final class PublishBatch {
   /** Whether a message has a timer id. */
   boolean hasTimers() {
     return timerIds.length > 0;
+  }
+
+  /** Whether a message has a dedup key: then its statement tells the places of its rows. */
+  boolean hasDedupKeys() {
+    return dedupKeys.length > 0;
   }
 
   /** Computes when the first message of each queue is due. */
@@ -147,6 +163,27 @@ final class PublishBatch {
 
   /** Says what became of each message, in the order they were given. */
   List<Published> results(List<Inserted> rows) {
+    return hasDedupKeys() ? byPlace(rows) : byTimer(rows);
+  }
+
+  private List<Published> byPlace(List<Inserted> rows) {
+    Published[] results = new Published[messages.size()];
+    Arrays.fill(results, new Published(OptionalLong.empty()));
+    for (Inserted row : rows) {
+      results[order[row.place() - 1]] = new Published(OptionalLong.of(row.id()));
+    }
+    for (int i = 0; i < results.length; i++) {
+      OutboxMessage message = messages.get(i);
+      if (results[i].deduplicated()
+          && message.timerId().isEmpty()
+          && message.dedupKey().isEmpty()) {
+        throw mismatch(messages.size(), rows.size());
+      }
+    }
+    return List.of(results);
+  }
+
+  private List<Published> byTimer(List<Inserted> rows) {
     Map<TimerKey, Long> timers = new HashMap<>();
     List<Long> others = new ArrayList<>(rows.size());
     for (Inserted row : rows) {

@@ -20,6 +20,161 @@ package dev.outbox4j.postgres.internal.publish;
 final class PublishStatements {
   private PublishStatements() {}
 
+  private static final String COLUMNS =
+      "payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at";
+
+  /** The values of {@link #COLUMNS}. */
+  private static final String VALUES =
+      """
+      substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
+        case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
+        case
+          when m.deliver_at is not null then m.deliver_at::timestamptz
+          when m.delay is null then clock_timestamp()
+          else clock_timestamp() + m.delay * interval '1 microsecond'
+        end,
+        case
+          when m.expires_at is not null then m.expires_at::timestamptz
+          when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
+            coalesce(
+              m.deliver_at::timestamptz,
+              clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
+        end\
+      """;
+
+  private static final String ARRAYS =
+      """
+      $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+          $9::bigint[], $10::text[], $11::bigint[], $12::text[]\
+      """;
+
+  private static final String ELEMENTS =
+      """
+      first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
+          expires_in, expires_at\
+      """;
+
+  /** Inserts the rows of several messages; each statement says what happens beside it. */
+  private static final String INSERT =
+      """
+      insert into {table}
+        ({columns})
+      select
+        {values}
+      from unnest(
+          {arrays})
+        with ordinality as m(
+          {elements}, place)
+      order by m.place\
+      """;
+
+  /** Notifies of what was inserted, if a subscriber of its queue sleeps past its instant. */
+  private static final String NOTIFY_AUTO =
+      """
+      due as (
+        select i.queue, min(i.available_at) as available_at from inserted i group by i.queue
+      ), notified as materialized (
+        select pg_notify({channel}, n.queue)
+        from (
+          select due.queue from due
+          where exists (
+            select from {sleepers} s where s.queue = due.queue and s.wake_at > due.available_at)
+          union all
+          select due.queue from due
+          where current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        ) n
+      )\
+      """;
+
+  /** The same, and also if it is due. */
+  private static final String NOTIFY_ALWAYS =
+      """
+      due as (
+        select i.queue, min(i.available_at) as available_at from inserted i group by i.queue
+      ), notified as materialized (
+        select pg_notify({channel}, n.queue)
+        from (
+          select due.queue from due where due.available_at <= clock_timestamp()
+          union
+          select due.queue from due
+          where exists (
+            select from {sleepers} s where s.queue = due.queue and s.wake_at > due.available_at)
+          union all
+          select due.queue from due
+          where current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        ) n
+      )\
+      """;
+
+  /**
+   * Takes the dedup keys of a call, and inserts the messages that have got theirs or need none.
+   * More parameters, one element a row: dedup key, the windows in flight and completed in
+   * microseconds.
+   *
+   * <p>A key whose window is over is deleted and inserted anew, and not updated: an update would
+   * lock the key for a message that is not published, and whoever came next would wait for its
+   * transaction. Both walks are in the order of the keys, so that of two transactions that publish
+   * the same keys in one call each, one waits for the other, and never both. Whether the message of
+   * a key is in flight is asked of the snapshot that shows the key. Ids are taken here, since the
+   * key's row has to name its message.
+   */
+  private static final String TAKE =
+      """
+      input ({columns}, id, dedup_key, in_flight, completed, place) as materialized (
+        select
+          {values},
+          nextval((select pg_get_serial_sequence({name}, 'id')::regclass)),
+          m.dedup_key, m.in_flight * interval '1 microsecond',
+          m.completed * interval '1 microsecond', m.place
+        from unnest(
+            {arrays},
+            $13::text[], $14::bigint[], $15::bigint[])
+          with ordinality as m(
+            {elements},
+            dedup_key, in_flight, completed, place)
+        order by m.place
+      ), over as (
+        delete from {dedup} d
+        using (
+          select k.queue, k.dedup_key
+          from {dedup} k
+          join (
+            select distinct on (i.queue, i.dedup_key)
+              i.queue, i.dedup_key, i.in_flight, i.completed
+            from input i
+            where i.dedup_key is not null
+            order by i.queue, i.dedup_key, i.place) i
+          on k.queue = i.queue and k.dedup_key = i.dedup_key
+          where k.published_at + case
+              when exists (select from {table} o where o.queue = k.queue and o.id = k.message_id)
+              then i.in_flight
+              else i.completed
+            end <= clock_timestamp()
+          order by k.queue, k.dedup_key
+          for update of k) locked
+        where d.queue = locked.queue and d.dedup_key = locked.dedup_key
+        returning d.message_id
+      ), taken as (
+        insert into {dedup} (queue, dedup_key, message_id, published_at, kept_until)
+        select i.queue, i.dedup_key, i.id, clock_timestamp(),
+          clock_timestamp() + greatest(i.in_flight, i.completed)
+        from input i
+        where i.dedup_key is not null and (select count(*) from over) >= 0 -- after it
+        order by i.queue, i.dedup_key, i.place
+        on conflict (queue, dedup_key) do nothing
+        returning message_id
+      ), inserted as (
+        insert into {table} (id, {columns})
+        select i.id, i.payload, i.queue, i.type, i.ordering_key, i.timer_id, i.headers,
+          i.available_at, i.expires_at
+        from input i
+        where i.dedup_key is null or i.id in (select t.message_id from taken t)
+        order by i.place
+        on conflict (queue, timer_id) where timer_id is not null do nothing
+        returning id, queue, timer_id, available_at
+      )\
+      """;
+
   /**
    * One message without timer id and expiry. Parameters: payload, queue, type, ordering key,
    * headers, instant or null, delay in microseconds.
@@ -73,33 +228,11 @@ final class PublishStatements {
    * returns, for one reader of rows.
    */
   static final String PLAIN_NEVER =
-      """
-      insert into {table}
-        (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
-      select
-        substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
-        case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
-        case
-          when m.deliver_at is not null then m.deliver_at::timestamptz
-          when m.delay is null then clock_timestamp()
-          else clock_timestamp() + m.delay * interval '1 microsecond'
-        end,
-        case
-          when m.expires_at is not null then m.expires_at::timestamptz
-          when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
-            coalesce(
-              m.deliver_at::timestamptz,
-              clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
-        end
-      from unnest(
-          $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-          $9::bigint[], $10::text[], $11::bigint[], $12::text[])
-        with ordinality as m(
-          first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
-          expires_in, expires_at, place)
-      order by m.place
-      returning id, null::text, null::text
-      """;
+      inserting(
+          """
+          {insert}
+          returning id, null::text, null::text
+          """);
 
   /**
    * The same, and notifies. More parameters, one element a queue: queue, least delay, least
@@ -108,127 +241,61 @@ final class PublishStatements {
    * took a fifth of a batch's time.
    */
   static final String PLAIN_AUTO =
-      """
-      insert into {table}
-        (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
-      select
-        substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
-        case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
-        case
-          when m.deliver_at is not null then m.deliver_at::timestamptz
-          when m.delay is null then clock_timestamp()
-          else clock_timestamp() + m.delay * interval '1 microsecond'
-        end,
-        case
-          when m.expires_at is not null then m.expires_at::timestamptz
-          when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
-            coalesce(
-              m.deliver_at::timestamptz,
-              clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
-        end
-      from unnest(
-          $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-          $9::bigint[], $10::text[], $11::bigint[], $12::text[])
-        with ordinality as m(
-          first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
-          expires_in, expires_at, place)
-      order by m.place
-      returning id, null::text, null::text, (
-        with due as (
-          select
-            q.queue,
-            least(
-              q.deliver_at::timestamptz,
-              clock_timestamp() + q.delay * interval '1 microsecond') as available_at
-          from unnest($13::text[], $14::bigint[], $15::text[]) as q(queue, delay, deliver_at))
-        select count(pg_notify({channel}, notified.queue))
-        from (
-          select due.queue from due
-          where exists (
-            select from {sleepers} s where s.queue = due.queue and s.wake_at > due.available_at)
-          union all
-          select due.queue from due
-          where current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-        ) notified)
-      """;
+      inserting(
+          """
+          {insert}
+          returning id, null::text, null::text, (
+            with due as (
+              select
+                q.queue,
+                least(
+                  q.deliver_at::timestamptz,
+                  clock_timestamp() + q.delay * interval '1 microsecond') as available_at
+              from unnest($13::text[], $14::bigint[], $15::text[]) as q(queue, delay, deliver_at))
+            select count(pg_notify({channel}, notified.queue))
+            from (
+              select due.queue from due
+              where exists (
+                select from {sleepers} s where s.queue = due.queue and s.wake_at > due.available_at)
+              union all
+              select due.queue from due
+              where current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+            ) notified)
+          """);
 
   static final String PLAIN_ALWAYS =
-      """
-      insert into {table}
-        (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
-      select
-        substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
-        case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
-        case
-          when m.deliver_at is not null then m.deliver_at::timestamptz
-          when m.delay is null then clock_timestamp()
-          else clock_timestamp() + m.delay * interval '1 microsecond'
-        end,
-        case
-          when m.expires_at is not null then m.expires_at::timestamptz
-          when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
-            coalesce(
-              m.deliver_at::timestamptz,
-              clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
-        end
-      from unnest(
-          $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-          $9::bigint[], $10::text[], $11::bigint[], $12::text[])
-        with ordinality as m(
-          first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
-          expires_in, expires_at, place)
-      order by m.place
-      returning id, null::text, null::text, (
-        with due as (
-          select
-            q.queue,
-            least(
-              q.deliver_at::timestamptz,
-              clock_timestamp() + q.delay * interval '1 microsecond') as available_at
-          from unnest($13::text[], $14::bigint[], $15::text[]) as q(queue, delay, deliver_at))
-        select count(pg_notify({channel}, notified.queue))
-        from (
-          select due.queue from due where due.available_at <= clock_timestamp()
-          union
-          select due.queue from due
-          where exists (
-            select from {sleepers} s where s.queue = due.queue and s.wake_at > due.available_at)
-          union all
-          select due.queue from due
-          where current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-        ) notified)
-      """;
+      inserting(
+          """
+          {insert}
+          returning id, null::text, null::text, (
+            with due as (
+              select
+                q.queue,
+                least(
+                  q.deliver_at::timestamptz,
+                  clock_timestamp() + q.delay * interval '1 microsecond') as available_at
+              from unnest($13::text[], $14::bigint[], $15::text[]) as q(queue, delay, deliver_at))
+            select count(pg_notify({channel}, notified.queue))
+            from (
+              select due.queue from due where due.available_at <= clock_timestamp()
+              union
+              select due.queue from due
+              where exists (
+                select from {sleepers} s where s.queue = due.queue and s.wake_at > due.available_at)
+              union all
+              select due.queue from due
+              where current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+            ) notified)
+          """);
 
   /** Messages of which some have timer ids. Parameters: as those of {@link #PLAIN_NEVER}. */
   static final String TIMERS_NEVER =
-      """
-      insert into {table}
-        (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
-      select
-        substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
-        case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
-        case
-          when m.deliver_at is not null then m.deliver_at::timestamptz
-          when m.delay is null then clock_timestamp()
-          else clock_timestamp() + m.delay * interval '1 microsecond'
-        end,
-        case
-          when m.expires_at is not null then m.expires_at::timestamptz
-          when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
-            coalesce(
-              m.deliver_at::timestamptz,
-              clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
-        end
-      from unnest(
-          $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-          $9::bigint[], $10::text[], $11::bigint[], $12::text[])
-        with ordinality as m(
-          first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
-          expires_in, expires_at, place)
-      order by m.place
-      on conflict (queue, timer_id) where timer_id is not null do nothing
-      returning id, queue, timer_id
-      """;
+      inserting(
+          """
+          {insert}
+          on conflict (queue, timer_id) where timer_id is not null do nothing
+          returning id, queue, timer_id
+          """);
 
   /**
    * The same, and notifies for the rows that were inserted, not for those that a live timer id made
@@ -236,96 +303,55 @@ final class PublishStatements {
    * CTE that nothing reads.
    */
   static final String TIMERS_AUTO =
-      """
-      with inserted as (
-        insert into {table}
-          (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
-        select
-          substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
-          case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
-          case
-            when m.deliver_at is not null then m.deliver_at::timestamptz
-            when m.delay is null then clock_timestamp()
-            else clock_timestamp() + m.delay * interval '1 microsecond'
-          end,
-          case
-            when m.expires_at is not null then m.expires_at::timestamptz
-            when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
-              coalesce(
-                m.deliver_at::timestamptz,
-                clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
-          end
-        from unnest(
-            $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-            $9::bigint[], $10::text[], $11::bigint[], $12::text[])
-          with ordinality as m(
-            first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
-            expires_in, expires_at, place)
-        order by m.place
-        on conflict (queue, timer_id) where timer_id is not null do nothing
-        returning id, queue, timer_id, available_at
-      ), due as (
-        select i.queue, min(i.available_at) as available_at from inserted i group by i.queue
-      ), notified as materialized (
-        select pg_notify({channel}, n.queue)
-        from (
-          select due.queue from due
-          where exists (
-            select from {sleepers} s where s.queue = due.queue and s.wake_at > due.available_at)
-          union all
-          select due.queue from due
-          where current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-        ) n
-      )
-      select i.id, i.queue, i.timer_id, (select count(*) from notified) from inserted i
-      """;
+      inserting(
+          """
+          with inserted as (
+            {insert}
+            on conflict (queue, timer_id) where timer_id is not null do nothing
+            returning id, queue, timer_id, available_at
+          ), {notify}
+          select i.id, i.queue, i.timer_id, (select count(*) from notified) from inserted i
+          """,
+          NOTIFY_AUTO);
 
   static final String TIMERS_ALWAYS =
-      """
-      with inserted as (
-        insert into {table}
-          (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
-        select
-          substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
-          case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
-          case
-            when m.deliver_at is not null then m.deliver_at::timestamptz
-            when m.delay is null then clock_timestamp()
-            else clock_timestamp() + m.delay * interval '1 microsecond'
-          end,
-          case
-            when m.expires_at is not null then m.expires_at::timestamptz
-            when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
-              coalesce(
-                m.deliver_at::timestamptz,
-                clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
-          end
-        from unnest(
-            $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-            $9::bigint[], $10::text[], $11::bigint[], $12::text[])
-          with ordinality as m(
-            first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
-            expires_in, expires_at, place)
-        order by m.place
-        on conflict (queue, timer_id) where timer_id is not null do nothing
-        returning id, queue, timer_id, available_at
-      ), due as (
-        select i.queue, min(i.available_at) as available_at from inserted i group by i.queue
-      ), notified as materialized (
-        select pg_notify({channel}, n.queue)
-        from (
-          select due.queue from due where due.available_at <= clock_timestamp()
-          union
-          select due.queue from due
-          where exists (
-            select from {sleepers} s where s.queue = due.queue and s.wake_at > due.available_at)
-          union all
-          select due.queue from due
-          where current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-        ) n
-      )
-      select i.id, i.queue, i.timer_id, (select count(*) from notified) from inserted i
-      """;
+      inserting(
+          """
+          with inserted as (
+            {insert}
+            on conflict (queue, timer_id) where timer_id is not null do nothing
+            returning id, queue, timer_id, available_at
+          ), {notify}
+          select i.id, i.queue, i.timer_id, (select count(*) from notified) from inserted i
+          """,
+          NOTIFY_ALWAYS);
+
+  /** Messages of which some have dedup keys; see {@link #TAKE}. It returns their places, too. */
+  static final String DEDUP_NEVER =
+      inserting(
+          """
+          with {take}
+          select n.id, n.queue, n.timer_id, i.place
+          from inserted n join input i on i.id = n.id
+          """);
+
+  static final String DEDUP_AUTO =
+      inserting(
+          """
+          with {take}, {notify}
+          select n.id, n.queue, n.timer_id, i.place, (select count(*) from notified)
+          from inserted n join input i on i.id = n.id
+          """,
+          NOTIFY_AUTO);
+
+  static final String DEDUP_ALWAYS =
+      inserting(
+          """
+          with {take}, {notify}
+          select n.id, n.queue, n.timer_id, i.place, (select count(*) from notified)
+          from inserted n join input i on i.id = n.id
+          """,
+          NOTIFY_ALWAYS);
 
   /**
    * Parameters: queue, timer id. It reads the clock and not the transaction's start, since when a
@@ -336,4 +362,18 @@ final class PublishStatements {
       delete from {table}
       where queue = $1 and timer_id = $2 and (lease_until is null or lease_until < clock_timestamp())
       """;
+
+  private static String inserting(String statement, String notify) {
+    return inserting(statement.replace("{notify}", notify));
+  }
+
+  private static String inserting(String statement) {
+    return statement
+        .replace("{insert}", INSERT)
+        .replace("{take}", TAKE)
+        .replace("{columns}", COLUMNS)
+        .replace("{values}", VALUES)
+        .replace("{arrays}", ARRAYS)
+        .replace("{elements}", ELEMENTS);
+  }
 }

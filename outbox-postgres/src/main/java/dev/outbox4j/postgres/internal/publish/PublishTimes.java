@@ -1,5 +1,6 @@
 package dev.outbox4j.postgres.internal.publish;
 
+import dev.outbox4j.DedupWindow;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxMessage;
 import java.time.Duration;
@@ -12,6 +13,7 @@ import java.time.format.SignStyle;
 import java.time.temporal.ChronoField;
 import java.time.temporal.ChronoUnit;
 import java.util.Locale;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -44,6 +46,10 @@ final class PublishTimes {
 
   static @Nullable Long expiryMicros(OutboxMessage message) {
     return micros("expiresIn", message.expiresIn().orElse(null), message);
+  }
+
+  static @Nullable Long windowMicros(OutboxMessage message, Function<DedupWindow, Duration> part) {
+    return micros("dedupKey", message.dedupWindow().map(part).orElse(null), message);
   }
 
   private static @Nullable Long micros(

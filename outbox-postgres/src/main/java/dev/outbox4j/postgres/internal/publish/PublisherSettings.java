@@ -22,9 +22,7 @@ public record PublisherSettings(
     @Nullable PayloadCodec codec,
     boolean autoCommitAllowed) {
 
-  /**
-   * Whether a call is one message without timer id and expiry, which has a statement of its own.
-   */
+  /** Whether a call is one plain message, which has a statement of its own. */
   static boolean isSingle(List<OutboxMessage> messages) {
     return messages.size() == 1 && isSingle(messages.get(0));
   }
@@ -32,12 +30,13 @@ public record PublisherSettings(
   private static boolean isSingle(OutboxMessage message) {
     return message.timerId().isEmpty()
         && message.expiresIn().isEmpty()
-        && message.expiresAt().isEmpty();
+        && message.expiresAt().isEmpty()
+        && message.dedupKey().isEmpty();
   }
 
   /** Whether the batch's statement wants to know what is due first. */
   boolean asksForFirstDue(PublishBatch batch) {
-    return notifyMode != NotifyMode.NEVER && !batch.hasTimers();
+    return notifyMode != NotifyMode.NEVER && !batch.hasTimers() && !batch.hasDedupKeys();
   }
 
   OutboxException autoCommitRefused(String operation) {

@@ -115,21 +115,25 @@ public final class R2dbcOutboxPublisher implements ReactiveOutboxPublisher {
             .bind(9, batch.deliverAts)
             .bind(10, batch.expiries)
             .bind(11, batch.expiresAts);
+    if (batch.hasDedupKeys()) {
+      statement.bind(12, batch.dedupKeys).bind(13, batch.inFlight).bind(14, batch.completed);
+    }
     if (settings.asksForFirstDue(batch)) {
       PublishBatch.FirstDue firstDue = batch.firstDue();
       statement.bind(12, firstDue.queues).bind(13, firstDue.delays).bind(14, firstDue.deliverAts);
     }
     return Flux.from(statement.execute())
-        .concatMap(result -> result.map(R2dbcOutboxPublisher::row))
+        .concatMap(result -> result.map(row -> row(row, batch.hasDedupKeys())))
         .collectList()
         .flatMapIterable(batch::results);
   }
 
-  private static PublishBatch.Inserted row(Readable row) {
+  private static PublishBatch.Inserted row(Readable row, boolean placed) {
     return new PublishBatch.Inserted(
         Objects.requireNonNull(row.get(0, Long.class)),
         row.get(1, String.class),
-        row.get(2, String.class));
+        row.get(2, String.class),
+        placed ? Objects.requireNonNull(row.get(3, Integer.class)) : 0);
   }
 
   private void requireTransaction(Connection connection, String operation) {

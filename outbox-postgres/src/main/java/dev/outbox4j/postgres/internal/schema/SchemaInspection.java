@@ -66,6 +66,9 @@ public final class SchemaInspection {
     if (question.pauses()) {
       names.put(Place.PAUSES, question.beside(Names.pauses(question.table().name())));
     }
+    if (question.dedup()) {
+      names.put(Place.DEDUP, question.beside(Names.dedup(question.table().name())));
+    }
     Relations relations =
         catalog.relations(names.values().stream().map(TableName::name).distinct().toList());
     Live.Session session = relations.session();
@@ -103,7 +106,10 @@ public final class SchemaInspection {
 
   private Stream<Grant> grantsOf(OutboxRole role) {
     return switch (role) {
-      case PUBLISHER -> Grant.of(Grant.Role.PUBLISHER).stream();
+      case PUBLISHER ->
+          Stream.concat(
+              Grant.of(Grant.Role.PUBLISHER).stream(),
+              question.dedup() ? Grant.ofDedupPublisher().stream() : Stream.empty());
       case SUBSCRIBER ->
           Stream.of(
                   Grant.of(Grant.Role.SUBSCRIBER), // on tables that were found

@@ -12,6 +12,7 @@ public record SchemaQuestion(
     @Nullable TableName deadLetters,
     Set<String> orderedQueues,
     boolean pauses,
+    boolean dedup,
     boolean storage,
     boolean function,
     Set<OutboxRole> roles,
@@ -28,7 +29,7 @@ public record SchemaQuestion(
   /** Asks for the table and its sleepers only. */
   public static SchemaQuestion about(OutboxTable table, Duration timeout) {
     return new SchemaQuestion(
-        table, null, Set.of(), false, false, false, Set.of(), Set.of(), timeout);
+        table, null, Set.of(), false, false, false, false, Set.of(), Set.of(), timeout);
   }
 
   /** Adds the dead letters. */
@@ -38,6 +39,7 @@ public record SchemaQuestion(
         new TableName(schema, name),
         orderedQueues,
         pauses,
+        dedup,
         storage,
         function,
         roles,
@@ -48,43 +50,94 @@ public record SchemaQuestion(
   /** Sets the queues that are to be ordered. */
   public SchemaQuestion withOrderedQueues(Set<String> queues) {
     return new SchemaQuestion(
-        table, deadLetters, queues, pauses, storage, function, roles, accepted, timeout);
+        table, deadLetters, queues, pauses, dedup, storage, function, roles, accepted, timeout);
   }
 
   /** Adds the pauses. */
   public SchemaQuestion withPauses() {
     return new SchemaQuestion(
-        table, deadLetters, orderedQueues, true, storage, function, roles, accepted, timeout);
+        table,
+        deadLetters,
+        orderedQueues,
+        true,
+        dedup,
+        storage,
+        function,
+        roles,
+        accepted,
+        timeout);
+  }
+
+  /** Adds the dedup keys. */
+  public SchemaQuestion withDedup() {
+    return new SchemaQuestion(
+        table,
+        deadLetters,
+        orderedQueues,
+        pauses,
+        true,
+        storage,
+        function,
+        roles,
+        accepted,
+        timeout);
   }
 
   /** Adds the storage settings. */
   public SchemaQuestion withStorage() {
     return new SchemaQuestion(
-        table, deadLetters, orderedQueues, pauses, true, function, roles, accepted, timeout);
+        table, deadLetters, orderedQueues, pauses, dedup, true, function, roles, accepted, timeout);
   }
 
   /** Adds the publishing function. */
   public SchemaQuestion withFunction() {
     return new SchemaQuestion(
-        table, deadLetters, orderedQueues, pauses, storage, true, roles, accepted, timeout);
+        table, deadLetters, orderedQueues, pauses, dedup, storage, true, roles, accepted, timeout);
   }
 
   /** Sets the roles whose grants are wanted. */
   public SchemaQuestion withRoles(Set<OutboxRole> roles) {
     return new SchemaQuestion(
-        table, deadLetters, orderedQueues, pauses, storage, function, roles, accepted, timeout);
+        table,
+        deadLetters,
+        orderedQueues,
+        pauses,
+        dedup,
+        storage,
+        function,
+        roles,
+        accepted,
+        timeout);
   }
 
   /** Sets the names of triggers, rules and constraints that are meant to be there. */
   public SchemaQuestion withAccepted(Set<String> accepted) {
     return new SchemaQuestion(
-        table, deadLetters, orderedQueues, pauses, storage, function, roles, accepted, timeout);
+        table,
+        deadLetters,
+        orderedQueues,
+        pauses,
+        dedup,
+        storage,
+        function,
+        roles,
+        accepted,
+        timeout);
   }
 
   /** Sets the wait for one statement. */
   public SchemaQuestion withTimeout(Duration timeout) {
     return new SchemaQuestion(
-        table, deadLetters, orderedQueues, pauses, storage, function, roles, accepted, timeout);
+        table,
+        deadLetters,
+        orderedQueues,
+        pauses,
+        dedup,
+        storage,
+        function,
+        roles,
+        accepted,
+        timeout);
   }
 
   TableName outbox() {

@@ -51,10 +51,10 @@ class PublishBatchTest {
     assertThat(
             batch.results(
                 List.of(
-                    new Inserted(5, "q", null),
-                    new Inserted(3, "r", "a"),
-                    new Inserted(4, "q", null),
-                    new Inserted(1, "q", "a"))))
+                    new Inserted(5, "q", null, 0),
+                    new Inserted(3, "r", "a", 0),
+                    new Inserted(4, "q", null, 0),
+                    new Inserted(1, "q", "a", 0))))
         .containsExactly(row(4), row(3), NONE, row(5), row(1));
   }
 
@@ -62,7 +62,7 @@ class PublishBatchTest {
   void givesTheRowToTheFirstOfTheSameTimerId() {
     assertThat(
             batch(timer("q", "a"), timer("q", "a"), timer("r", "a"))
-                .results(List.of(new Inserted(7, "q", "a"), new Inserted(9, "r", "a"))))
+                .results(List.of(new Inserted(7, "q", "a", 0), new Inserted(9, "r", "a", 0))))
         .containsExactly(row(7), NONE, row(9));
   }
 
@@ -115,9 +115,9 @@ class PublishBatchTest {
     for (List<Inserted> rows :
         List.of(
             List.<Inserted>of(),
-            List.of(new Inserted(1, "q", "t")),
+            List.of(new Inserted(1, "q", "t", 0)),
             rows(1, 2),
-            List.of(new Inserted(1, "q", null), new Inserted(2, "other", "t")))) {
+            List.of(new Inserted(1, "q", null, 0), new Inserted(2, "other", "t", 0)))) {
       assertThatThrownBy(() -> batch.results(rows))
           .isInstanceOf(OutboxException.class)
           .hasMessageContaining("publishing 2 messages gave " + rows.size() + " rows")
@@ -140,6 +140,6 @@ class PublishBatchTest {
   }
 
   private static List<Inserted> rows(long... ids) {
-    return Arrays.stream(ids).mapToObj(id -> new Inserted(id, "q", null)).toList();
+    return Arrays.stream(ids).mapToObj(id -> new Inserted(id, "q", null, 0)).toList();
   }
 }

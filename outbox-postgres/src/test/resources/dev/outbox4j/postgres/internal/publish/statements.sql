@@ -154,29 +154,29 @@ returning id, null::text, null::text;
 -- publish with timer ids, ALWAYS
 with inserted as (
   insert into "Sales"."out box"
-    (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
-  select
-    substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
-    case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
-    case
-      when m.deliver_at is not null then m.deliver_at::timestamptz
-      when m.delay is null then clock_timestamp()
-      else clock_timestamp() + m.delay * interval '1 microsecond'
-    end,
-    case
-      when m.expires_at is not null then m.expires_at::timestamptz
-      when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
-        coalesce(
-          m.deliver_at::timestamptz,
-          clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
-    end
-  from unnest(
-      $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-      $9::bigint[], $10::text[], $11::bigint[], $12::text[])
-    with ordinality as m(
-      first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
-      expires_in, expires_at, place)
-  order by m.place
+  (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
+select
+  substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
+  case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
+  case
+    when m.deliver_at is not null then m.deliver_at::timestamptz
+    when m.delay is null then clock_timestamp()
+    else clock_timestamp() + m.delay * interval '1 microsecond'
+  end,
+  case
+    when m.expires_at is not null then m.expires_at::timestamptz
+    when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
+      coalesce(
+        m.deliver_at::timestamptz,
+        clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
+  end
+from unnest(
+    $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+    $9::bigint[], $10::text[], $11::bigint[], $12::text[])
+  with ordinality as m(
+    first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
+    expires_in, expires_at, place)
+order by m.place
   on conflict (queue, timer_id) where timer_id is not null do nothing
   returning id, queue, timer_id, available_at
 ), due as (
@@ -199,29 +199,29 @@ select i.id, i.queue, i.timer_id, (select count(*) from notified) from inserted 
 -- publish with timer ids, AUTO
 with inserted as (
   insert into "Sales"."out box"
-    (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
-  select
-    substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
-    case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
-    case
-      when m.deliver_at is not null then m.deliver_at::timestamptz
-      when m.delay is null then clock_timestamp()
-      else clock_timestamp() + m.delay * interval '1 microsecond'
-    end,
-    case
-      when m.expires_at is not null then m.expires_at::timestamptz
-      when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
-        coalesce(
-          m.deliver_at::timestamptz,
-          clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
-    end
-  from unnest(
-      $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-      $9::bigint[], $10::text[], $11::bigint[], $12::text[])
-    with ordinality as m(
-      first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
-      expires_in, expires_at, place)
-  order by m.place
+  (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
+select
+  substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
+  case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
+  case
+    when m.deliver_at is not null then m.deliver_at::timestamptz
+    when m.delay is null then clock_timestamp()
+    else clock_timestamp() + m.delay * interval '1 microsecond'
+  end,
+  case
+    when m.expires_at is not null then m.expires_at::timestamptz
+    when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
+      coalesce(
+        m.deliver_at::timestamptz,
+        clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
+  end
+from unnest(
+    $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+    $9::bigint[], $10::text[], $11::bigint[], $12::text[])
+  with ordinality as m(
+    first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
+    expires_in, expires_at, place)
+order by m.place
   on conflict (queue, timer_id) where timer_id is not null do nothing
   returning id, queue, timer_id, available_at
 ), due as (
