@@ -34,6 +34,6 @@ public final class DedupKeys {
                     sql,
                     Map.of("limit", (long) limit),
                     null,
-                    (start, results) -> (int) results.next().updated()));
+                    (start, results) -> results.next().updated()));
   }
 }
