@@ -203,7 +203,7 @@ class ExpiryIT {
                         .build()))
             .get(0);
     assertThat(engine.column(Boolean.class, "expires_at - available_at >= '1 min'", id)).isTrue();
-    assertThat(engine.column(Boolean.class, "expires_at - available_at < '1 min 0.01 s'", id))
+    assertThat(engine.column(Boolean.class, "expires_at - available_at < '1 min 1 s'", id))
         .isTrue();
     engine.start(subscriber(Kind.ROW_BY_ROW));
     await().atMost(SOON).until(() -> handled.equals(List.of("delayed")));
