@@ -151,6 +151,248 @@ from unnest(
 order by m.place
 returning id, null::text, null::text;
 
+-- publish with dedup keys, ALWAYS
+with input (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at, id, dedup_key, in_flight, completed, place) as materialized (
+  select
+    substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
+  case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
+  case
+    when m.deliver_at is not null then m.deliver_at::timestamptz
+    when m.delay is null then clock_timestamp()
+    else clock_timestamp() + m.delay * interval '1 microsecond'
+  end,
+  case
+    when m.expires_at is not null then m.expires_at::timestamptz
+    when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
+      coalesce(
+        m.deliver_at::timestamptz,
+        clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
+  end,
+    nextval((select pg_get_serial_sequence('"Sales"."out box"', 'id')::regclass)),
+    m.dedup_key, m.in_flight * interval '1 microsecond',
+    m.completed * interval '1 microsecond', m.place
+  from unnest(
+      $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+    $9::bigint[], $10::text[], $11::bigint[], $12::text[],
+      $13::text[], $14::bigint[], $15::bigint[])
+    with ordinality as m(
+      first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
+    expires_in, expires_at,
+      dedup_key, in_flight, completed, place)
+  order by m.place
+), over as (
+  delete from "Sales"."out box_dedup" d
+  using (
+    select k.queue, k.dedup_key
+    from "Sales"."out box_dedup" k
+    join (
+      select distinct on (i.queue, i.dedup_key)
+        i.queue, i.dedup_key, i.in_flight, i.completed
+      from input i
+      where i.dedup_key is not null
+      order by i.queue, i.dedup_key, i.place) i
+    on k.queue = i.queue and k.dedup_key = i.dedup_key
+    where k.published_at + case
+        when exists (select from "Sales"."out box" o where o.queue = k.queue and o.id = k.message_id)
+        then i.in_flight
+        else i.completed
+      end <= clock_timestamp()
+    order by k.queue, k.dedup_key
+    for update of k) locked
+  where d.queue = locked.queue and d.dedup_key = locked.dedup_key
+  returning d.message_id
+), taken as (
+  insert into "Sales"."out box_dedup" (queue, dedup_key, message_id, published_at, kept_until)
+  select i.queue, i.dedup_key, i.id, clock_timestamp(),
+    clock_timestamp() + greatest(i.in_flight, i.completed)
+  from input i
+  where i.dedup_key is not null and (select count(*) from over) >= 0 -- after it
+  order by i.queue, i.dedup_key, i.place
+  on conflict (queue, dedup_key) do nothing
+  returning message_id
+), inserted as (
+  insert into "Sales"."out box" (id, payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
+  select i.id, i.payload, i.queue, i.type, i.ordering_key, i.timer_id, i.headers,
+    i.available_at, i.expires_at
+  from input i
+  where i.dedup_key is null or i.id in (select t.message_id from taken t)
+  order by i.place
+  on conflict (queue, timer_id) where timer_id is not null do nothing
+  returning id, queue, timer_id, available_at
+), due as (
+  select i.queue, min(i.available_at) as available_at from inserted i group by i.queue
+), notified as materialized (
+  select pg_notify('outbox_out box', n.queue)
+  from (
+    select due.queue from due where due.available_at <= clock_timestamp()
+    union
+    select due.queue from due
+    where exists (
+      select from "Sales"."out box_sleepers" s where s.queue = due.queue and s.wake_at > due.available_at)
+    union all
+    select due.queue from due
+    where current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+  ) n
+)
+select n.id, n.queue, n.timer_id, i.place, (select count(*) from notified)
+from inserted n join input i on i.id = n.id;
+
+-- publish with dedup keys, AUTO
+with input (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at, id, dedup_key, in_flight, completed, place) as materialized (
+  select
+    substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
+  case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
+  case
+    when m.deliver_at is not null then m.deliver_at::timestamptz
+    when m.delay is null then clock_timestamp()
+    else clock_timestamp() + m.delay * interval '1 microsecond'
+  end,
+  case
+    when m.expires_at is not null then m.expires_at::timestamptz
+    when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
+      coalesce(
+        m.deliver_at::timestamptz,
+        clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
+  end,
+    nextval((select pg_get_serial_sequence('"Sales"."out box"', 'id')::regclass)),
+    m.dedup_key, m.in_flight * interval '1 microsecond',
+    m.completed * interval '1 microsecond', m.place
+  from unnest(
+      $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+    $9::bigint[], $10::text[], $11::bigint[], $12::text[],
+      $13::text[], $14::bigint[], $15::bigint[])
+    with ordinality as m(
+      first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
+    expires_in, expires_at,
+      dedup_key, in_flight, completed, place)
+  order by m.place
+), over as (
+  delete from "Sales"."out box_dedup" d
+  using (
+    select k.queue, k.dedup_key
+    from "Sales"."out box_dedup" k
+    join (
+      select distinct on (i.queue, i.dedup_key)
+        i.queue, i.dedup_key, i.in_flight, i.completed
+      from input i
+      where i.dedup_key is not null
+      order by i.queue, i.dedup_key, i.place) i
+    on k.queue = i.queue and k.dedup_key = i.dedup_key
+    where k.published_at + case
+        when exists (select from "Sales"."out box" o where o.queue = k.queue and o.id = k.message_id)
+        then i.in_flight
+        else i.completed
+      end <= clock_timestamp()
+    order by k.queue, k.dedup_key
+    for update of k) locked
+  where d.queue = locked.queue and d.dedup_key = locked.dedup_key
+  returning d.message_id
+), taken as (
+  insert into "Sales"."out box_dedup" (queue, dedup_key, message_id, published_at, kept_until)
+  select i.queue, i.dedup_key, i.id, clock_timestamp(),
+    clock_timestamp() + greatest(i.in_flight, i.completed)
+  from input i
+  where i.dedup_key is not null and (select count(*) from over) >= 0 -- after it
+  order by i.queue, i.dedup_key, i.place
+  on conflict (queue, dedup_key) do nothing
+  returning message_id
+), inserted as (
+  insert into "Sales"."out box" (id, payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
+  select i.id, i.payload, i.queue, i.type, i.ordering_key, i.timer_id, i.headers,
+    i.available_at, i.expires_at
+  from input i
+  where i.dedup_key is null or i.id in (select t.message_id from taken t)
+  order by i.place
+  on conflict (queue, timer_id) where timer_id is not null do nothing
+  returning id, queue, timer_id, available_at
+), due as (
+  select i.queue, min(i.available_at) as available_at from inserted i group by i.queue
+), notified as materialized (
+  select pg_notify('outbox_out box', n.queue)
+  from (
+    select due.queue from due
+    where exists (
+      select from "Sales"."out box_sleepers" s where s.queue = due.queue and s.wake_at > due.available_at)
+    union all
+    select due.queue from due
+    where current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+  ) n
+)
+select n.id, n.queue, n.timer_id, i.place, (select count(*) from notified)
+from inserted n join input i on i.id = n.id;
+
+-- publish with dedup keys, NEVER
+with input (payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at, id, dedup_key, in_flight, completed, place) as materialized (
+  select
+    substr($1::bytea, m.first_byte, m.bytes), m.queue, m.type, m.ordering_key, m.timer_id,
+  case when m.headers is null then jsonb '{}' else jsonb_object(m.headers::text[]) end,
+  case
+    when m.deliver_at is not null then m.deliver_at::timestamptz
+    when m.delay is null then clock_timestamp()
+    else clock_timestamp() + m.delay * interval '1 microsecond'
+  end,
+  case
+    when m.expires_at is not null then m.expires_at::timestamptz
+    when m.expires_in is not null then m.expires_in * interval '1 microsecond' +
+      coalesce(
+        m.deliver_at::timestamptz,
+        clock_timestamp() + coalesce(m.delay, 0) * interval '1 microsecond')
+  end,
+    nextval((select pg_get_serial_sequence('"Sales"."out box"', 'id')::regclass)),
+    m.dedup_key, m.in_flight * interval '1 microsecond',
+    m.completed * interval '1 microsecond', m.place
+  from unnest(
+      $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+    $9::bigint[], $10::text[], $11::bigint[], $12::text[],
+      $13::text[], $14::bigint[], $15::bigint[])
+    with ordinality as m(
+      first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
+    expires_in, expires_at,
+      dedup_key, in_flight, completed, place)
+  order by m.place
+), over as (
+  delete from "Sales"."out box_dedup" d
+  using (
+    select k.queue, k.dedup_key
+    from "Sales"."out box_dedup" k
+    join (
+      select distinct on (i.queue, i.dedup_key)
+        i.queue, i.dedup_key, i.in_flight, i.completed
+      from input i
+      where i.dedup_key is not null
+      order by i.queue, i.dedup_key, i.place) i
+    on k.queue = i.queue and k.dedup_key = i.dedup_key
+    where k.published_at + case
+        when exists (select from "Sales"."out box" o where o.queue = k.queue and o.id = k.message_id)
+        then i.in_flight
+        else i.completed
+      end <= clock_timestamp()
+    order by k.queue, k.dedup_key
+    for update of k) locked
+  where d.queue = locked.queue and d.dedup_key = locked.dedup_key
+  returning d.message_id
+), taken as (
+  insert into "Sales"."out box_dedup" (queue, dedup_key, message_id, published_at, kept_until)
+  select i.queue, i.dedup_key, i.id, clock_timestamp(),
+    clock_timestamp() + greatest(i.in_flight, i.completed)
+  from input i
+  where i.dedup_key is not null and (select count(*) from over) >= 0 -- after it
+  order by i.queue, i.dedup_key, i.place
+  on conflict (queue, dedup_key) do nothing
+  returning message_id
+), inserted as (
+  insert into "Sales"."out box" (id, payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
+  select i.id, i.payload, i.queue, i.type, i.ordering_key, i.timer_id, i.headers,
+    i.available_at, i.expires_at
+  from input i
+  where i.dedup_key is null or i.id in (select t.message_id from taken t)
+  order by i.place
+  on conflict (queue, timer_id) where timer_id is not null do nothing
+  returning id, queue, timer_id, available_at
+)
+select n.id, n.queue, n.timer_id, i.place
+from inserted n join input i on i.id = n.id;
+
 -- publish with timer ids, ALWAYS
 with inserted as (
   insert into "Sales"."out box"
