@@ -212,9 +212,9 @@ class ClaimsTest extends EngineFixture {
                   assertThat(subscriber.health().lastFailure())
                       .hasValue("claim: the server refuses to lease " + told.formatted(":")));
       assertThat(subscriber.health().failing()).isFalse();
+      logs.awaitLine(line -> line.startsWith("ERROR"));
       assertThat(logs.lines())
           .filteredOn(line -> line.startsWith("ERROR"))
-          .isNotEmpty()
           .allMatch(line -> line.contains(told.formatted("; they are left alone:")));
     }
     assertThat(handled).hasValue(0);

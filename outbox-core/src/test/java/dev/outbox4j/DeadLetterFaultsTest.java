@@ -166,8 +166,7 @@ class DeadLetterFaultsTest extends EngineFixture {
                           }));
       broken.set(false);
       await().untilAsserted(() -> assertThat(store.deadRows()).hasSize(1_000));
-      assertThat(logs.lines())
-          .anyMatch(line -> line.contains("cannot be dead-lettered now; postponed by PT30S"));
+      logs.awaitLine(line -> line.contains("cannot be dead-lettered now; postponed by PT30S"));
     }
     assertThat(store.deadRows()).extracting("attempts").contains(0, 1);
   }
@@ -308,8 +307,7 @@ class DeadLetterFaultsTest extends EngineFixture {
               () -> assertThat(told).containsExactlyInAnyOrder("one " + moved, "two " + moved));
       String end = moved ? "is in the dead letters" : "was DELETED";
       for (String type : List.of("one", "two")) {
-        assertThat(logs.lines())
-            .anyMatch(line -> line.contains("type " + type + ", failed for good and " + end));
+        logs.awaitLine(line -> line.contains("type " + type + ", failed for good and " + end));
       }
     }
   }

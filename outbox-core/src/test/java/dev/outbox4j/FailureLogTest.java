@@ -258,6 +258,7 @@ class FailureLogTest extends EngineFixture {
                   }));
       publish("t", 100);
       await().until(() -> store.rows().stream().allMatch(row -> row.attempts() > 0));
+      stop();
       assertThat(told(logs)).hasSizeBetween(10, 20); // a minute may end meanwhile
     }
   }

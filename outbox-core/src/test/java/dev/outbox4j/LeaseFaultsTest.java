@@ -144,9 +144,10 @@ class LeaseFaultsTest extends EngineFixture {
     release.countDown();
     await().untilAsserted(() -> assertThat(subscriber.health().inFlight()).isZero());
     assertThat(store.rows()).isEmpty();
-    assertThat(acked).hasValue(1);
     assertThat(firstKnows).isTrue();
-    assertThat(lost.get()).isPositive();
+    await().untilAsserted(() -> assertThat(lost.get()).isPositive());
+    stop();
+    assertThat(acked).hasValue(1);
   }
 
   @Test

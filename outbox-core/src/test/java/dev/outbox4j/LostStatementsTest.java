@@ -27,9 +27,9 @@ class LostStatementsTest {
       assertThat(claiming.health().failing()).isTrue();
       assertThat(renewing.health().failing()).isTrue();
       for (String name : new String[] {"claim", "renew"}) {
-        assertThat(logs.lines())
-            .filteredOn(line -> line.contains("[" + name + "] statement: one has not come back"))
-            .hasSize(1);
+        String told = "[" + name + "] statement: one has not come back";
+        logs.awaitLine(line -> line.contains(told));
+        assertThat(logs.lines()).filteredOn(line -> line.contains(told)).hasSize(1);
       }
       driver.countDown();
       handler.countDown();

@@ -1,5 +1,8 @@
 package dev.outbox4j.testing;
 
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
 import ch.qos.logback.classic.Level;
 import ch.qos.logback.classic.Logger;
 import ch.qos.logback.classic.spi.ILoggingEvent;
@@ -9,6 +12,7 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Predicate;
 import org.slf4j.LoggerFactory;
 
 /**
@@ -33,6 +37,14 @@ public final class CapturedLogs implements AutoCloseable {
   /** Returns the events so far, each with its stack trace. */
   public List<String> lines() {
     return List.copyOf(lines);
+  }
+
+  /**
+   * Waits for such an event: what a thread logs of a change comes after the change, so a test that
+   * has seen the one may not yet see the other.
+   */
+  public void awaitLine(Predicate<String> wanted) {
+    await().untilAsserted(() -> assertThat(lines()).anyMatch(wanted));
   }
 
   /** Returns what is printed of a failure: all causes, and what was suppressed. */

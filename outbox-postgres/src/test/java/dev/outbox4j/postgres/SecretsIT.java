@@ -169,8 +169,7 @@ class SecretsIT {
       await().untilAsserted(() -> assertThat(causes).isNotEmpty());
     }
     assertThat(CapturedLogs.printed(causes.get(0))).doesNotContain(SECRET);
-    assertThat(logs.lines())
-        .anyMatch(line -> line.contains("LISTEN on channel c by pgjdbc is out"));
+    logs.awaitLine(line -> line.contains("LISTEN on channel c by pgjdbc is out"));
   }
 
   @Test

@@ -158,8 +158,10 @@ class LockedRowIT {
     try (CapturedLogs logs = new CapturedLogs()) {
       OutboxSubscriber subscriber = engine.start(counting());
       String told = "row " + dropped + " of queue '" + queue + "' was not there to be written";
-      await().until(() -> logs.lines().stream().anyMatch(line -> line.contains(told)));
-      assertThat(subscriber.health().lastFailure()).get().asString().contains(told);
+      logs.awaitLine(line -> line.contains(told));
+      await()
+          .untilAsserted(
+              () -> assertThat(subscriber.health().lastFailure()).get().asString().contains(told));
       await().until(() -> engine.rows(queue) == 1);
       assertThat(logs.lines().stream().filter(line -> line.contains("was not there")))
           .as("of the others nothing is said")
