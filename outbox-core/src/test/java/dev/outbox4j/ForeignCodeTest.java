@@ -324,7 +324,7 @@ class ForeignCodeTest extends EngineFixture {
     await()
         .untilAsserted(
             () -> assertThat(store.rows()).singleElement().extracting("attempts").isEqualTo(1));
-    assertThat(subscriber.health().inFlight()).isZero();
+    await().untilAsserted(() -> assertThat(subscriber.health().inFlight()).isZero());
   }
 
   @Test

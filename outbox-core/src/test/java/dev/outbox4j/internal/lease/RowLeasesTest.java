@@ -102,7 +102,11 @@ class RowLeasesTest {
                 assertThat(store.rows())
                     .hasSize(2)
                     .allSatisfy(row -> assertThat(row.leaseUntil()).isNull()));
-    assertThat(rows).allSatisfy(row -> assertThat(row.state()).isEqualTo(State.SETTLED));
+    await()
+        .untilAsserted(
+            () ->
+                assertThat(rows)
+                    .allSatisfy(row -> assertThat(row.state()).isEqualTo(State.SETTLED)));
     assertThat(store.calls("renew")).isZero();
   }
 
