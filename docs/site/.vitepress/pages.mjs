@@ -23,6 +23,7 @@ export const PAGES = [
       { file: 'docs/ordering.md', text: 'Order' },
       { file: 'docs/dead-letters.md', text: 'Dead letters' },
       { file: 'docs/pausing.md', text: 'Pausing' },
+      { file: 'docs/limits.md', text: 'Limits' },
       { file: 'docs/deduplication.md', text: 'Deduplication' },
       { file: 'docs/testing.md', text: 'Testing your service' },
       { file: 'docs/schema-and-validation.md', text: 'Schema and validation' },

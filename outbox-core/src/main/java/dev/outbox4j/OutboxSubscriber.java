@@ -115,7 +115,12 @@ public interface OutboxSubscriber extends AutoCloseable {
     /** The size of a rendered exception in the dead-letter table: {@value} bytes in UTF-8. */
     public static final int DEFAULT_MAX_EXCEPTION_BYTES = 8 * 1024;
 
+    /** The largest {@link #concurrencyLimit}: {@value}. */
+    public static final int MAX_CONCURRENCY_LIMIT = 1_000;
+
     private final Set<String> queues = new LinkedHashSet<>();
+    private final Map<String, Integer> concurrencyLimits = new LinkedHashMap<>();
+    private final Map<String, Integer> processLimits = new LinkedHashMap<>();
     private final HandlerTable.Builder handlers = new HandlerTable.Builder();
     private final List<SubscriberEvents> observers = new ArrayList<>();
     private String name;
@@ -543,6 +548,44 @@ public interface OutboxSubscriber extends AutoCloseable {
     }
 
     /**
+     * Bounds how many messages of one queue are handled at once, by all processes together: what
+     * such messages call may bear no more. Every process that reads the queue should set the same
+     * limit; where they differ, the largest holds. Messages above it wait in the table. One whose
+     * process dies counts until its lease ends. See {@code docs/limits.md}.
+     *
+     * <p>Needs the table that {@code SlotMigrations} makes. Not with {@link #ordered()}. Each
+     * message of a {@linkplain Batch batch} counts.
+     *
+     * @param queue a queue that this subscriber reads
+     * @param most 1 to {@value #MAX_CONCURRENCY_LIMIT}; default: no limit but the workers of each
+     *     process
+     * @return this builder
+     */
+    public Builder concurrencyLimit(String queue, int most) {
+      concurrencyLimits.put(
+          OutboxMessage.requireName("queue", queue),
+          Check.range("concurrencyLimit", most, 1, MAX_CONCURRENCY_LIMIT));
+      return this;
+    }
+
+    /**
+     * Bounds how many messages of one queue this subscriber handles at once: so that a slow queue
+     * leaves workers to its other queues. It may be set together with {@link #concurrencyLimit},
+     * and needs no table. Not with {@link #ordered()}. Each message of a {@linkplain Batch batch}
+     * counts. See {@code docs/limits.md}.
+     *
+     * @param queue a queue that this subscriber reads
+     * @param most 1 to {@value #MAX_CONCURRENCY_LIMIT}; default: no limit but {@link #workers}
+     * @return this builder
+     */
+    public Builder concurrencyLimitPerProcess(String queue, int most) {
+      processLimits.put(
+          OutboxMessage.requireName("queue", queue),
+          Check.range("concurrencyLimitPerProcess", most, 1, MAX_CONCURRENCY_LIMIT));
+      return this;
+    }
+
+    /**
      * Heeds pauses: while one of its queues is paused, no message of it begins, in any process that
      * runs such a subscriber; handlers that run end as ever. A pause is noticed within a second,
      * and its end at once where the subscriber listens. Until it is known whether a queue is
@@ -827,6 +870,7 @@ public interface OutboxSubscriber extends AutoCloseable {
       if (pausable && store != null && store.pauses().isEmpty()) {
         faults.add("pausable() is set and the queues of the store " + store + " cannot be paused");
       }
+      faults.addAll(limitFaults());
       DeadLetterWriter writer =
           deadLetters == null || store == null ? null : deadLetters.bind(store);
       if (holdsKeys && !ordered) {
@@ -861,7 +905,14 @@ public interface OutboxSubscriber extends AutoCloseable {
               new SubscriberSettings.Work(
                   workers, executor, virtualThreads, unlimitedHandlerTime ? null : handlerLimit()),
               new SubscriberSettings.Claiming(
-                  batchSize, lease, minPoll, maxPoll, maxPollUnheard, ordered, pausable),
+                  batchSize,
+                  lease,
+                  minPoll,
+                  maxPoll,
+                  maxPollUnheard,
+                  ordered,
+                  pausable,
+                  new SubscriberSettings.Limits(concurrencyLimits, processLimits)),
               new SubscriberSettings.Failing(
                   retry == null ? RetryPolicy.standard() : retry,
                   retryOfTypes,
@@ -875,6 +926,35 @@ public interface OutboxSubscriber extends AutoCloseable {
                   logsMessages,
                   holdsKeys),
               new SubscriberSettings.Stopping(gracefulTimeout, stopOnShutdown)));
+    }
+
+    private List<String> limitFaults() {
+      List<String> faults = new ArrayList<>();
+      limitFaults("concurrencyLimit", concurrencyLimits.keySet(), faults);
+      limitFaults("concurrencyLimitPerProcess", processLimits.keySet(), faults);
+      if (!concurrencyLimits.isEmpty() && store != null && store.slots().isEmpty()) {
+        faults.add("concurrencyLimit(...) is set and the store " + store + " has no slots");
+      }
+      return faults;
+    }
+
+    private void limitFaults(String knob, Set<String> limited, List<String> faults) {
+      limited.stream()
+          .filter(queue -> !queues.contains(queue))
+          .map(
+              queue ->
+                  knob
+                      + "(...) is set for queue '"
+                      + Utf8.bounded(queue, 100)
+                      + "', which this subscriber does not read; correct the name, or add it to"
+                      + " queues(...)")
+          .forEach(faults::add);
+      if (ordered && !limited.isEmpty()) {
+        faults.add(
+            knob
+                + "(...) and ordered() are both set; set one of them, since ordered queues lease no"
+                + " rows that could be counted");
+      }
     }
 
     private Duration handlerLimit() {

@@ -68,6 +68,12 @@ final class Grants {
     return this;
   }
 
+  /** Beyond what a subscriber needs. */
+  Grants limitedSubscriber(String role) {
+    write("subscribes to limited queues", Grant.ofLimitedSubscriber(), to("subscriber role", role));
+    return this;
+  }
+
   /** Beyond what an operator needs. */
   Grants pausingOperator(String role) {
     write("pauses and resumes queues", Grant.ofPausingOperator(), to("operator role", role));
@@ -106,6 +112,7 @@ final class Grants {
       case BUCKETS -> qualified(schema, Names.buckets(table));
       case PAUSES -> qualified(schema, Names.pauses(table));
       case DEDUP -> qualified(schema, Names.dedup(table));
+      case SLOTS -> qualified(schema, Names.slots(table));
       case BUCKET_OWNERS -> qualified(schema, Names.bucketOwners(table));
     };
   }

@@ -35,6 +35,8 @@ record Scripts(String folder, List<String> files) {
 
   static final Scripts DEDUP = new Scripts("dedup", List.of("V1__dedup.sql"));
 
+  static final Scripts SLOTS = new Scripts("slots", List.of("V1__slots.sql"));
+
   private static final Pattern PLACEHOLDER = Pattern.compile("\\$\\{([^}]*)}");
 
   int latest() {

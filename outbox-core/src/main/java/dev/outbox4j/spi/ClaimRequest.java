@@ -17,6 +17,8 @@ import org.jspecify.annotations.Nullable;
  * @param idle what to say to publishers along with the claim, and what to learn
  * @param timeLimit after which time the server is to end the statement; null is the store's own
  *     limit
+ * @param slots how many rows of the queue may be leased at once under this limit, by all claimers
+ *     together; 0 is no limit, and then the rows count for nobody's
  */
 public record ClaimRequest(
     String queue,
@@ -26,7 +28,8 @@ public record ClaimRequest(
     Duration lease,
     String owner,
     Idle idle,
-    @Nullable Duration timeLimit) {
+    @Nullable Duration timeLimit,
+    int slots) {
 
   /** Checks the numbers. */
   public ClaimRequest {
@@ -34,6 +37,33 @@ public record ClaimRequest(
       throw new IllegalArgumentException(
           "limit is " + limit + " and maxBytes is " + maxBytes + "; both must be 1 or more");
     }
+    if (slots < 0) {
+      throw new IllegalArgumentException("slots is " + slots + "; it must be 0 or more");
+    }
+  }
+
+  /**
+   * A claim without a limit on how many rows are leased at once.
+   *
+   * @param queue see the components
+   * @param range see the components
+   * @param limit see the components
+   * @param maxBytes see the components
+   * @param lease see the components
+   * @param owner see the components
+   * @param idle see the components
+   * @param timeLimit see the components
+   */
+  public ClaimRequest(
+      String queue,
+      Range range,
+      int limit,
+      long maxBytes,
+      Duration lease,
+      String owner,
+      Idle idle,
+      @Nullable Duration timeLimit) {
+    this(queue, range, limit, maxBytes, lease, owner, idle, timeLimit, 0);
   }
 
   /**

@@ -16,6 +16,8 @@ import org.jspecify.annotations.Nullable;
  *     raises; they are left alone
  * @param refusedUpTo the highest place of them, so that the next claim goes on behind it; null if
  *     there is none
+ * @param outOfSlots true if it ended where all {@link ClaimRequest#slots()} were taken, so that
+ *     more may be due; it is {@code full} then, too
  */
 public record ClaimResult(
     List<ClaimedRow> rows,
@@ -23,7 +25,8 @@ public record ClaimResult(
     @Nullable LookAhead lookAhead,
     Instant at,
     Set<Long> refused,
-    @Nullable ScanBound refusedUpTo) {
+    @Nullable ScanBound refusedUpTo,
+    boolean outOfSlots) {
 
   /** Copies the collections. */
   public ClaimResult {
@@ -41,6 +44,6 @@ public record ClaimResult(
    */
   public ClaimResult(
       List<ClaimedRow> rows, boolean full, @Nullable LookAhead lookAhead, Instant at) {
-    this(rows, full, lookAhead, at, Set.of(), null);
+    this(rows, full, lookAhead, at, Set.of(), null, false);
   }
 }

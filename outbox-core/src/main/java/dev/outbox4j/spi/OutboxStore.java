@@ -94,6 +94,11 @@ public interface OutboxStore {
     return Optional.empty();
   }
 
+  /** {@return the slots of the table's queues, if the store can limit how many rows are leased} */
+  default Optional<SlotStore> slots() {
+    return Optional.empty();
+  }
+
   /** {@return how long an operation may take until its connection is given up} */
   Duration networkTimeout();
 

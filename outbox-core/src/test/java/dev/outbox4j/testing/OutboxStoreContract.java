@@ -20,6 +20,7 @@ import dev.outbox4j.spi.OutboxStore;
 import dev.outbox4j.spi.RescheduleUpdate;
 import dev.outbox4j.spi.RetryUpdate;
 import dev.outbox4j.spi.ScanBound;
+import dev.outbox4j.spi.SlotStore;
 import dev.outbox4j.spi.Written;
 import java.time.Duration;
 import java.time.Instant;
@@ -866,6 +867,155 @@ public abstract class OutboxStoreContract {
 
   protected static OutboxMessage.Builder message(String queue) {
     return OutboxMessage.to(queue).body("x");
+  }
+
+  @Test
+  void makesSlotsThatAreMissing() {
+    assertThat(slots().open("orders", 2)).isEqualTo(2);
+    assertThat(slots().open("orders", 2)).isZero();
+    assertThat(slots().open("orders", 5)).isEqualTo(3);
+    assertThat(slots().open("orders", 1)).isZero();
+    assertThat(slots().open("mails", 2)).isEqualTo(2);
+  }
+
+  @Test
+  void leasesAsManyRowsAtOnceAsThereAreSlots() {
+    slots().open("orders", 2);
+    for (int i = 0; i < 4; i++) {
+      publish(message("orders").build());
+    }
+
+    ClaimResult one = claimInSlots(1);
+    assertThat(one.rows()).hasSize(1);
+    assertThat(one.outOfSlots()).isFalse();
+    ClaimResult other = claimInSlots(10);
+    assertThat(other.rows()).hasSize(1);
+    assertThat(other.outOfSlots()).isTrue();
+    assertThat(other.full()).isTrue();
+    ClaimResult none = claimInSlots(10);
+    assertThat(none.rows()).isEmpty();
+    assertThat(none.outOfSlots()).isTrue();
+
+    store().ack(leases(one));
+    assertThat(claimInSlots(10).rows()).hasSize(1);
+    assertThat(claimInSlots(10).rows()).isEmpty();
+  }
+
+  @Test
+  void anEmptyQueueIsNotOutOfSlots() {
+    slots().open("orders", 2);
+
+    ClaimResult result = claimInSlots(2);
+
+    assertThat(result.rows()).isEmpty();
+    assertThat(result.full()).isFalse();
+    assertThat(result.outOfSlots()).isFalse();
+  }
+
+  @Test
+  void leasesNothingInSlotsThatNobodyHasMade() {
+    publish(message("orders").build());
+
+    ClaimResult result = claimInSlots(10);
+
+    assertThat(result.rows()).isEmpty();
+    assertThat(result.outOfSlots()).isTrue();
+  }
+
+  @Test
+  void slotsAreOfOneQueueAndOfClaimsThatAskForThem() {
+    slots().open("orders", 2);
+    slots().open("mails", 2);
+    publish(message("mails").build());
+    for (int i = 0; i < 5; i++) {
+      publish(message("orders").build());
+    }
+    assertThat(claimInSlots(10).rows()).hasSize(2);
+
+    assertThat(claimInSlots("mails", 10).rows()).hasSize(1);
+    assertThat(claim(2, "orders").rows()).as("without slots").hasSize(2);
+    assertThat(claimInSlots(10).rows()).isEmpty();
+  }
+
+  /** What ends a lease, and with it frees its slot. */
+  private enum End {
+    ACK,
+    RETRY,
+    RESCHEDULE,
+    RELEASE,
+    RUN_OUT
+  }
+
+  @ParameterizedTest
+  @EnumSource(End.class)
+  void aSlotIsFreeOnceTheRowIsNoLongerLeased(End end) {
+    slots().open("orders", 2);
+    publish(message("orders").build());
+    publish(message("orders").build());
+    List<LeaseRef> held = leases(claimInSlots(10));
+    publish(message("orders").build());
+    publish(message("orders").build());
+    assertThat(claimInSlots(10).rows()).isEmpty();
+
+    switch (end) {
+      case ACK -> store().ack(held);
+      case RETRY ->
+          store()
+              .retry(
+                  held.stream()
+                      .map(lease -> new RetryUpdate(lease, Duration.ofHours(1), "failed"))
+                      .toList());
+      case RESCHEDULE ->
+          store()
+              .reschedule(
+                  held.stream()
+                      .map(lease -> new RescheduleUpdate(lease, Duration.ofHours(1)))
+                      .toList());
+      case RELEASE -> store().release(held);
+      case RUN_OUT -> pass(PAST_LEASE);
+      default -> throw new AssertionError(end);
+    }
+
+    assertThat(claimInSlots(10).rows()).hasSize(2);
+    assertThat(claimInSlots(10).rows()).isEmpty();
+  }
+
+  @Test
+  void aSlotStaysTakenWhileTheLeaseIsRenewed() {
+    slots().open("orders", 1);
+    publish(message("orders").build());
+    publish(message("orders").build());
+    List<LeaseRef> held = leases(claimInSlots(10));
+
+    pass(LEASE.minusSeconds(5));
+    store().renew(held, LEASE);
+    pass(LEASE.minusSeconds(5));
+
+    assertThat(claimInSlots(10).rows()).isEmpty();
+  }
+
+  @Test
+  void slotsAboveALowerLimitAreNotUsed() {
+    slots().open("orders", 5);
+    for (int i = 0; i < 5; i++) {
+      publish(message("orders").build());
+    }
+
+    assertThat(claimInSlots(10).rows()).hasSize(2);
+  }
+
+  private SlotStore slots() {
+    return store().slots().orElseThrow();
+  }
+
+  private ClaimResult claimInSlots(int limit) {
+    return claimInSlots("orders", limit);
+  }
+
+  /** Claims where two rows may be leased at once. */
+  private ClaimResult claimInSlots(String queue, int limit) {
+    return claim(
+        new ClaimRequest(queue, Range.ALL, limit, BYTES, LEASE, "me", Idle.UNCHANGED, null, 2));
   }
 
   protected final ClaimResult claim(int limit, String queue) {

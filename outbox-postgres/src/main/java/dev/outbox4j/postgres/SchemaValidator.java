@@ -1,6 +1,7 @@
 package dev.outbox4j.postgres;
 
 import dev.outbox4j.internal.schema.Names;
+import dev.outbox4j.internal.schema.Place;
 import dev.outbox4j.postgres.internal.schema.SchemaInspection;
 import dev.outbox4j.postgres.internal.schema.SchemaQuestion;
 import java.time.Duration;
@@ -97,7 +98,7 @@ public final class SchemaValidator {
    * @return the validator
    */
   public SchemaValidator pauses() {
-    return new SchemaValidator(dataSource, question.withPauses());
+    return new SchemaValidator(dataSource, question.with(Place.PAUSES));
   }
 
   /**
@@ -107,7 +108,17 @@ public final class SchemaValidator {
    * @return the validator
    */
   public SchemaValidator dedup() {
-    return new SchemaValidator(dataSource, question.withDedup());
+    return new SchemaValidator(dataSource, question.with(Place.DEDUP));
+  }
+
+  /**
+   * Includes the table of slots, which subscribers with {@code concurrencyLimit(...)} need. With
+   * {@link #checkGrants} the grants on it are included, too.
+   *
+   * @return the validator
+   */
+  public SchemaValidator slots() {
+    return new SchemaValidator(dataSource, question.with(Place.SLOTS));
   }
 
   /**

@@ -16,6 +16,7 @@ import dev.outbox4j.migrations.DedupMigrations;
 import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.migrations.PauseMigrations;
+import dev.outbox4j.migrations.SlotMigrations;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.io.IOException;
@@ -76,6 +77,7 @@ class MigrationsIT {
     OrderedMigrations.of("public", "outbox", "columns").migrate(database.plain());
     PauseMigrations.of("public", "outbox").migrate(database.plain());
     DedupMigrations.of("public", "outbox").migrate(database.plain());
+    SlotMigrations.of("public", "outbox").migrate(database.plain());
     for (Place place : Place.values()) {
       String table =
           switch (place) {
@@ -86,6 +88,7 @@ class MigrationsIT {
             case BUCKET_OWNERS -> "outbox_bucket_owners";
             case PAUSES -> "outbox_pauses";
             case DEDUP -> "outbox_dedup";
+            case SLOTS -> "outbox_slots";
           };
       assertThat(
               database.list(

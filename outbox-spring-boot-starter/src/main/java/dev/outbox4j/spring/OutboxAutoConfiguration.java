@@ -103,6 +103,9 @@ public final class OutboxAutoConfiguration {
     if (properties.dedupKeys()) {
       validator = validator.dedup();
     }
+    if (properties.limitsConcurrency()) {
+      validator = validator.slots();
+    }
     if (properties.deleteTerminalFailures()) {
       return validator;
     }

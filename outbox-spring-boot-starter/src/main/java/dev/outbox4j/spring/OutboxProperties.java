@@ -5,6 +5,7 @@ import dev.outbox4j.postgres.NotifyMode;
 import java.time.Duration;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.ConfigurationProperties;
 import org.springframework.boot.context.properties.bind.DefaultValue;
@@ -66,6 +67,12 @@ public record OutboxProperties(
     @DefaultValue Subscriber subscriber,
     @DefaultValue Map<String, Subscriber> queues) {
 
+  /** {@return whether the concurrency of any queue is limited} */
+  boolean limitsConcurrency() {
+    return Stream.concat(Stream.of(subscriber), queues.values().stream())
+        .anyMatch(each -> each.concurrencyLimit() != null);
+  }
+
   /**
    * What wakes subscribers.
    *
@@ -108,6 +115,8 @@ public record OutboxProperties(
    * @param virtualThreads whether handlers run on virtual threads, which need Java 21; default: as
    *     spring.threads.virtual.enabled says
    * @param batchSize the most rows one claim takes; default 1000
+   * @param concurrencyLimit the most messages of a queue that are handled at once, by all processes
+   *     together; the migrations make the table that it needs; default: no limit
    * @param lease how long a row is promised to its claimer; default 60s
    * @param pollMin the first wait of an idle subscriber; default 10ms
    * @param pollMax the longest wait of an idle subscriber whose listener is up; default 10s
@@ -129,6 +138,7 @@ public record OutboxProperties(
       @Nullable Integer workers,
       @Nullable Boolean virtualThreads,
       @Nullable Integer batchSize,
+      @Nullable Integer concurrencyLimit,
       @Nullable Duration lease,
       @Nullable Duration pollMin,
       @Nullable Duration pollMax,

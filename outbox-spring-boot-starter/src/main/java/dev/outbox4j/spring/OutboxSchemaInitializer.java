@@ -45,6 +45,9 @@ final class OutboxSchemaInitializer implements InitializingBean {
       if (properties.dedupKeys()) {
         applied += Tables.dedupMigrations(properties).migrate(of);
       }
+      if (properties.limitsConcurrency()) {
+        applied += Tables.slotMigrations(properties).migrate(of);
+      }
       if (applied > 0) {
         log.info(
             "Applied {} migration(s) to the outbox {} and its dead letters",

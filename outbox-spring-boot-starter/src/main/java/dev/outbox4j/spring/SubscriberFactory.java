@@ -132,6 +132,7 @@ final class SubscriberFactory {
 
   private SubscriberSettings settings(String queue) {
     return new SubscriberSettings(
+        queue,
         properties.queues().get(queue),
         properties.subscriber(),
         properties.orderedQueues().contains(queue),

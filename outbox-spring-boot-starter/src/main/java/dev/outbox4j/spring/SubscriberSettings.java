@@ -13,6 +13,7 @@ import org.jspecify.annotations.Nullable;
 
 /** The properties of one queue's subscriber: its own where they are set, else those of all. */
 final class SubscriberSettings {
+  private final String queue;
   private final @Nullable Subscriber own;
   private final Subscriber all;
   private final boolean ordered;
@@ -21,13 +22,19 @@ final class SubscriberSettings {
   /**
    * Takes the properties.
    *
+   * @param queue the queue
    * @param own those of the queue, if there are any
    * @param all those of all queues
    * @param ordered whether the queue is
    * @param virtualByDefault whether handlers run on virtual threads if no property says
    */
   SubscriberSettings(
-      @Nullable Subscriber own, Subscriber all, boolean ordered, boolean virtualByDefault) {
+      String queue,
+      @Nullable Subscriber own,
+      Subscriber all,
+      boolean ordered,
+      boolean virtualByDefault) {
+    this.queue = queue;
     this.own = own;
     this.all = all;
     this.ordered = ordered;
@@ -53,6 +60,7 @@ final class SubscriberSettings {
     setBounds(builder);
     setRetry(builder);
     setOrder(builder);
+    setLimit(builder);
     if (is(Subscriber::logExceptionMessages, false)) {
       builder.logExceptionMessages();
     }
@@ -66,6 +74,14 @@ final class SubscriberSettings {
     boolean ofThisQueue = own != null && own.holdKeyOnDeadLetter() != null;
     if ((ordered || ofThisQueue) && is(Subscriber::holdKeyOnDeadLetter, false)) {
       builder.holdKeyOnDeadLetter();
+    }
+  }
+
+  /** What is set for all queues is meant for those that are not ordered. */
+  private void setLimit(OutboxSubscriber.Builder builder) {
+    boolean ofThisQueue = own != null && own.concurrencyLimit() != null;
+    if (!ordered || ofThisQueue) {
+      set(Subscriber::concurrencyLimit, builder, (of, most) -> of.concurrencyLimit(queue, most));
     }
   }
 

@@ -6,6 +6,7 @@ import dev.outbox4j.migrations.DedupMigrations;
 import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.migrations.PauseMigrations;
+import dev.outbox4j.migrations.SlotMigrations;
 import dev.outbox4j.postgres.OutboxTable;
 import java.util.Objects;
 
@@ -65,6 +66,12 @@ final class Tables {
   static DedupMigrations dedupMigrations(OutboxProperties properties) {
     standard(properties);
     return DedupMigrations.of(properties.schema(), properties.table());
+  }
+
+  /** Returns the migrations of the slots. */
+  static SlotMigrations slotMigrations(OutboxProperties properties) {
+    standard(properties);
+    return SlotMigrations.of(properties.schema(), properties.table());
   }
 
   /**

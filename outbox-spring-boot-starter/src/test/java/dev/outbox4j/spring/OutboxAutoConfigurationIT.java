@@ -292,6 +292,24 @@ class OutboxAutoConfigurationIT extends StarterFixture {
   }
 
   @Test
+  void aLimitOfAQueueMakesItsSlotsAndNoOthers() {
+    shop()
+        .withPropertyValues("outbox4j.queues.orders.concurrency-limit=2")
+        .run(
+            context -> {
+              assertThat(context.getBean(SchemaValidator.class).validateSchema())
+                  .hasToString("valid");
+              publish(context, placed(new Placed("limited", Instant.EPOCH)));
+              publish(context, OutboxMessage.to("mail").type("fails").body("x"));
+              assertThat(context.getBean(Shop.class).next())
+                  .isEqualTo(new Placed("limited", Instant.EPOCH));
+              await().until(() -> rows("outbox where queue = 'mail' and attempts_count > 0") == 1);
+              assertThat(rows("outbox_slots where queue = 'orders'")).isEqualTo(2);
+              assertThat(rows("outbox_slots")).isEqualTo(2);
+            });
+  }
+
+  @Test
   void publishesOncePerDedupKeyIfThereMayBeSuch() {
     shop()
         .withPropertyValues("outbox4j.dedup-keys=true")

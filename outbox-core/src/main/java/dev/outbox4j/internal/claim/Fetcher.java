@@ -19,6 +19,7 @@ import dev.outbox4j.spi.ClaimRequest.Idle;
 import dev.outbox4j.spi.ClaimResult;
 import dev.outbox4j.spi.ClaimedRow;
 import dev.outbox4j.spi.OutboxStore;
+import dev.outbox4j.spi.SlotStore;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -43,6 +44,8 @@ public final class Fetcher implements RowSource {
 
   private final String owner;
   private final OutboxStore store;
+  private final @Nullable SlotStore slots;
+  private final boolean limited;
   private final Shared shared;
   private final SubscriberSettings.Claiming settings;
   private final Buffer buffer;
@@ -80,6 +83,8 @@ public final class Fetcher implements RowSource {
       LongSupplier clock) {
     this.owner = owner;
     this.store = settings.store();
+    this.slots = settings.slots();
+    this.limited = !settings.claiming().limits().queues().isEmpty();
     this.shared = shared;
     this.settings = settings.claiming();
     this.buffer = rows.buffer();
@@ -154,6 +159,9 @@ public final class Fetcher implements RowSource {
     if (listen.takeCalled()) {
       lanes.forEach(lane -> lane.watch().called());
     }
+    if (shared.room().takeSettled()) {
+      lanes.forEach(lane -> lane.limits().settled());
+    }
     if (lanes.isEmpty()) {
       pool.kick(buffer.size());
       return WHILE_PAUSED;
@@ -194,7 +202,9 @@ public final class Fetcher implements RowSource {
     boolean tried = false;
     int succeeded = 0;
     boolean full = false;
+    boolean waited = false;
     RuntimeException failure = null;
+    shared.room().awaitSettled(limited); // what is settled from now on may be missed below
     for (int i = 0; i < lanes.size() && !loop.stopping(); i++) {
       int limit = shared.room().rows();
       if (limit <= 0) {
@@ -205,12 +215,20 @@ public final class Fetcher implements RowSource {
       if (lanes.size() > 1 && !lane.mayClaim(begunAt)) {
         continue;
       }
+      int room = lane.limits().isLimited() ? roomOf(lane, limit, begunAt) : limit;
+      if (room <= 0) {
+        waited = true;
+        if (lane.limits().isFullForLong(begunAt)) {
+          handOver.pass(lane.queue(), lane.watch());
+        }
+        continue;
+      }
       tried = true;
       try {
-        ClaimResult result = claim(lane, limit);
+        ClaimResult result = claim(lane, room);
         if (result != null) {
           rows += result.rows().size();
-          full |= result.full();
+          full |= result.full() && !result.outOfSlots();
         }
         succeeded++;
       } catch (RuntimeException | Error thrown) {
@@ -222,6 +240,7 @@ public final class Fetcher implements RowSource {
       }
     }
     first = (first + 1) % lanes.size();
+    shared.room().awaitSettled(limited && lanes.stream().anyMatch(this::hasReachedItsLimit));
     if (failure != null) {
       if (succeeded == 0) {
         throw failure;
@@ -230,7 +249,7 @@ public final class Fetcher implements RowSource {
     }
     if (succeeded > 0) {
       shared.health().claimed(lanes.stream().noneMatch(QueueLane::isFailing));
-    } else if (!tried) {
+    } else if (!tried && !waited) {
       loop.pause(LINGER); // all have failed only just now
     }
     long handled = claimedTotal - buffer.size() - pool.running();
@@ -238,6 +257,27 @@ public final class Fetcher implements RowSource {
     idlePlan.round(rows);
     lastFull = full;
     return full ? 0 : rest(rows);
+  }
+
+  private boolean hasReachedItsLimit(QueueLane lane) {
+    return lane.limits().waits(clock.getAsLong());
+  }
+
+  /** Returns how many rows of a limited queue may be claimed. */
+  private int roomOf(QueueLane lane, int limit, long now) {
+    return Math.min(limit, lane.limits().room(shared.registry().rowsOf(lane.queue()), now));
+  }
+
+  /** Makes slots that are missing; they are there after the first time. */
+  private void openSlots(QueueLane lane) {
+    SlotStore store = slots;
+    if (store != null && lane.limits().mayBeMissing(clock.getAsLong())) {
+      int wanted = lane.limits().slots();
+      int opened = shared.connections().spendOnClaim(() -> store.open(lane.queue(), wanted));
+      if (opened > 0) {
+        lane.limits().settled();
+      }
+    }
   }
 
   /** Claims from one queue; null if the server ended a sweep for its time limit. */
@@ -258,7 +298,8 @@ public final class Fetcher implements RowSource {
             settings.lease(),
             owner,
             idle,
-            plan.timeLimit());
+            plan.timeLimit(),
+            lane.limits().slots());
     // from before its commit on: a notification may come before the answer
     listen.watch(lane.queue(), idle.mode() == Idle.Mode.SLEEP || lane.watch().asleep());
     long[] sentAt = {now};
@@ -295,6 +336,7 @@ public final class Fetcher implements RowSource {
     if (!result.refused().isEmpty()) {
       refused(lane, result);
     }
+    openSlots(lane);
     return result;
   }
 

@@ -39,6 +39,10 @@ final class IdlePlan {
         retry = Math.min(retry, lane.untilRetry(now));
         continue;
       }
+      if (lane.limits().waits(now)) {
+        retry = Math.min(retry, lane.limits().untilLook(now));
+        continue;
+      }
       ceiling = Math.min(ceiling, lane.watch().longestWait(listening, now));
       if (lane.watch().inReserve()) {
         continue; // who is on watch looks after what falls due and what lies below the bound
@@ -48,7 +52,7 @@ final class IdlePlan {
         sweep = Math.min(sweep, lane.scan().untilSweep(now)); // empty there is not empty
       }
     }
-    if (ceiling == Long.MAX_VALUE) { // all fail
+    if (ceiling == Long.MAX_VALUE) { // all fail, or have reached their limits
       return retry;
     }
     long wait = inReserve() ? ceiling : Math.min(ceiling, doubled(ceiling));

@@ -14,6 +14,7 @@ final class QueueLane {
   private final String queue;
   private final QueueScan scan;
   private final QueueWatch watch;
+  private final QueueLimit limits;
   private final Backoff backoff = new Backoff();
   private long dueAt;
   private boolean dueKnown;
@@ -26,6 +27,7 @@ final class QueueLane {
     this.queue = queue;
     this.scan = new QueueScan(settings.store().networkTimeout());
     this.watch = new QueueWatch(settings.claiming());
+    this.limits = QueueLimit.of(queue, settings.claiming().limits(), settings.work().workers());
   }
 
   String queue() {
@@ -38,6 +40,10 @@ final class QueueLane {
 
   QueueWatch watch() {
     return watch;
+  }
+
+  QueueLimit limits() {
+    return limits;
   }
 
   /** The last claim failed; the next are smaller, if it may be by its size. */
@@ -81,7 +87,10 @@ final class QueueLane {
     if (limit < Integer.MAX_VALUE / 2) {
       limit += Math.max(1, limit / 8); // slowly: what was too large most likely still is
     }
-    scan.claimed(result, sentAt, now);
+    limits.claimed(result.outOfSlots(), now);
+    if (!result.outOfSlots() || !result.rows().isEmpty()) { // else it has not looked
+      scan.claimed(result, sentAt, now);
+    }
     LookAhead ahead = result.lookAhead();
     if (!quiet || !result.rows().isEmpty()) {
       watch.claimed(result.rows().size(), ahead, now);

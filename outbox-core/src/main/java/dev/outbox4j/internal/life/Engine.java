@@ -72,7 +72,7 @@ public final class Engine implements Lifecycle.Run {
     String name = settings.name();
     int batchSize = settings.claiming().batchSize();
     Permits permits = new Permits(settings.work().workers());
-    HeldRows registry = new HeldRows();
+    HeldRows registry = new HeldRows(settings.claiming().limits().queues());
     this.buffer = new Buffer();
     Prefetch prefetch =
         new Prefetch(permits.total(), batchSize, settings.handlers().largestBatch());

@@ -48,7 +48,9 @@ public record Column(
     /** A publisher of dedup keys inserts it, beyond what others do. */
     DEDUP_INSERTS,
     /** A publisher of dedup keys updates it. */
-    DEDUP_UPDATES
+    DEDUP_UPDATES,
+    /** A subscriber of a limited queue updates it. */
+    SLOT_UPDATES
   }
 
   /** Copies the collections. */

@@ -98,6 +98,14 @@ public record Grant(Place place, String privilege, List<String> columns) {
         whole(Place.DEDUP, "delete"));
   }
 
+  /** Returns what a subscriber of limited queues needs beyond what each subscriber does. */
+  public static List<Grant> ofLimitedSubscriber() {
+    return List.of(
+        whole(Place.SLOTS, "select"),
+        whole(Place.SLOTS, "insert"),
+        on(Place.SLOTS, "update", Use.SLOT_UPDATES));
+  }
+
   private static Grant whole(Place place, String privilege) {
     return new Grant(place, privilege, List.of());
   }

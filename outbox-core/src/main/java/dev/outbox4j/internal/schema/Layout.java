@@ -8,6 +8,7 @@ import static dev.outbox4j.internal.schema.Column.Use.OPERATOR_INSERTS;
 import static dev.outbox4j.internal.schema.Column.Use.OPERATOR_UPDATES;
 import static dev.outbox4j.internal.schema.Column.Use.PUBLISHER_INSERTS;
 import static dev.outbox4j.internal.schema.Column.Use.PUBLISHER_READS;
+import static dev.outbox4j.internal.schema.Column.Use.SLOT_UPDATES;
 import static dev.outbox4j.internal.schema.Column.Use.SUBSCRIBER_INSERTS;
 import static dev.outbox4j.internal.schema.Column.Use.SUBSCRIBER_READS;
 import static dev.outbox4j.internal.schema.Column.Use.SUBSCRIBER_UPDATES;
@@ -222,6 +223,27 @@ public record Layout(
               new Setting("autovacuum_vacuum_scale_factor", "0"),
               new Setting("autovacuum_vacuum_threshold", "1000")));
 
+  private static final Layout SLOTS =
+      new Layout(
+          "table of slots",
+          1,
+          List.of(
+              Column.required("queue", "text").inByteOrder(),
+              Column.required("slot", "integer"),
+              Column.required("message_id", "bigint")
+                  .defaulting("0")
+                  .used(OFTEN_WRITTEN, SLOT_UPDATES),
+              Column.required("lease_token", "bigint")
+                  .defaulting("0")
+                  .used(OFTEN_WRITTEN, SLOT_UPDATES)),
+          List.of(Index.primaryKey("queue", "slot")),
+          "",
+          true,
+          List.of(
+              new Setting("fillfactor", "50"),
+              new Setting("autovacuum_vacuum_scale_factor", "0"),
+              new Setting("autovacuum_vacuum_threshold", "1000")));
+
   /** Copies the lists. */
   public Layout {
     columns = List.copyOf(columns);
@@ -239,6 +261,7 @@ public record Layout(
       case BUCKET_OWNERS -> BUCKET_OWNERS;
       case PAUSES -> PAUSES;
       case DEDUP -> DEDUP;
+      case SLOTS -> SLOTS;
     };
   }
 

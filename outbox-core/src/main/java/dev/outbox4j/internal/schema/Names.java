@@ -141,6 +141,16 @@ public final class Names {
     return dedup(outbox) + "_kept_idx";
   }
 
+  /** The table of the slots of queues whose concurrency is limited. */
+  public static String slots(String outbox) {
+    return outbox + "_slots";
+  }
+
+  /** The history of the migrations of slots. */
+  public static String slotsHistory(String outbox) {
+    return outbox + "_slots_history";
+  }
+
   /** The index by which buckets of an ordered queue are read. */
   public static String bucketIndex(String outbox, String queue) {
     return outbox + "_b_" + shortHash(queue);
@@ -222,6 +232,11 @@ public final class Names {
         dedupHistory(outbox),
         dedupHistory(outbox) + "_pk",
         dedupHistory(outbox) + "_s_idx",
+        slots(outbox),
+        slots(outbox) + "_pkey",
+        slotsHistory(outbox),
+        slotsHistory(outbox) + "_pk",
+        slotsHistory(outbox) + "_s_idx",
         history(outbox),
         // what Flyway derives for its history
         history(outbox) + "_pk",

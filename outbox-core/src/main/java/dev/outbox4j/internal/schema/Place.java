@@ -15,5 +15,7 @@ public enum Place {
   /** The pauses of queues. */
   PAUSES,
   /** The dedup keys that were published. */
-  DEDUP
+  DEDUP,
+  /** The slots of queues whose concurrency is limited. */
+  SLOTS
 }

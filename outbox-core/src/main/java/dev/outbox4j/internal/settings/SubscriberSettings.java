@@ -10,9 +10,12 @@ import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.OpenDeadLetters;
 import dev.outbox4j.spi.OutboxStore;
 import dev.outbox4j.spi.PauseStore;
+import dev.outbox4j.spi.SlotStore;
 import java.time.Duration;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.Executor;
 import org.jspecify.annotations.Nullable;
 
@@ -38,6 +41,11 @@ public record SubscriberSettings(
   /** {@return where it is said which queues are paused; null if none can be} */
   public @Nullable PauseStore pauses() {
     return claiming.pausable() ? store.pauses().orElseThrow() : null;
+  }
+
+  /** {@return what bounds how many rows are leased at once; null if nothing does} */
+  public @Nullable SlotStore slots() {
+    return claiming.limits().ofAll().isEmpty() ? null : store.slots().orElseThrow();
   }
 
   /** {@return the dead letters that ordering keys wait for; null if they wait for none} */
@@ -86,7 +94,8 @@ public record SubscriberSettings(
       Duration maxPoll,
       Duration maxPollUnheard,
       boolean ordered,
-      boolean pausable) {
+      boolean pausable,
+      Limits limits) {
 
     /** Rows that are claimed one by one. */
     public Claiming(
@@ -95,7 +104,31 @@ public record SubscriberSettings(
         Duration minPoll,
         Duration maxPoll,
         Duration maxPollUnheard) {
-      this(batchSize, lease, minPoll, maxPoll, maxPollUnheard, false, false);
+      this(batchSize, lease, minPoll, maxPoll, maxPollUnheard, false, false, Limits.NONE);
+    }
+  }
+
+  /**
+   * How many messages of a queue are handled at once.
+   *
+   * @param ofAll by all processes together
+   * @param ofProcess by this subscriber
+   */
+  public record Limits(Map<String, Integer> ofAll, Map<String, Integer> ofProcess) {
+    /** No queue is limited. */
+    public static final Limits NONE = new Limits(Map.of(), Map.of());
+
+    /** Copies what may change. */
+    public Limits {
+      ofAll = Map.copyOf(ofAll);
+      ofProcess = Map.copyOf(ofProcess);
+    }
+
+    /** {@return the queues that are limited} */
+    public Set<String> queues() {
+      Set<String> all = new HashSet<>(ofAll.keySet());
+      all.addAll(ofProcess.keySet());
+      return all;
     }
   }
 

@@ -134,21 +134,21 @@ public final class Completer {
     } else {
       shared.events().acked(List.of(row));
     }
-    shared.room().mayBeFree();
+    shared.room().settled();
   }
 
   /** Lets go of a row that its handler's transaction did not find; from any thread. */
   public void missed(HeldRow row, Phase phase) {
     shared.registry().settle(row);
     Fence.reportMissing(shared, row, phase);
-    shared.room().mayBeFree();
+    shared.room().settled();
   }
 
   /** Lets go of a row that was withdrawn because its lease is over; from any thread. */
   public void abandon(HeldRow row, Phase phase) {
     shared.registry().settle(row);
     shared.events().leaseLost(row, phase);
-    shared.room().mayBeFree();
+    shared.room().settled();
   }
 
   /**

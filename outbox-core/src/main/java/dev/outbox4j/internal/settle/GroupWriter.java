@@ -394,7 +394,7 @@ final class GroupWriter {
     }
     missing.forEach(row -> Fence.reportMissing(shared, row, kind.phase()));
     kind.written(done);
-    shared.room().mayBeFree();
+    shared.room().settled();
     return true;
   }
 
@@ -516,7 +516,7 @@ final class GroupWriter {
     parked++;
     heldBytes += row.bytes();
     registry.parked(row);
-    shared.room().mayBeFree();
+    shared.room().settled();
     return true;
   }
 

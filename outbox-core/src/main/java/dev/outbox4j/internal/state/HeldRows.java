@@ -1,21 +1,36 @@
 package dev.outbox4j.internal.state;
 
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.Collectors;
 
 /** The rows this subscriber holds leases on. Thread-safe. */
 public final class HeldRows {
   private final Set<ClaimedBatch> batches = ConcurrentHashMap.newKeySet();
   private final AtomicInteger rows = new AtomicInteger();
   private final AtomicLong bytes = new AtomicLong();
+  private final Map<String, AtomicInteger> byQueue;
 
   private volatile boolean stopping;
 
+  public HeldRows() {
+    this(Set.of());
+  }
+
+  /** Counts the rows of these queues each by itself, too. */
+  public HeldRows(Set<String> limitedQueues) {
+    this.byQueue =
+        limitedQueues.stream()
+            .collect(Collectors.toUnmodifiableMap(queue -> queue, queue -> new AtomicInteger()));
+  }
+
   public void add(ClaimedBatch batch) {
     batch.heldBy(this);
+    count(batch.queue(), batch.size());
     batches.add(batch);
     rows.addAndGet(batch.size());
     bytes.addAndGet(batch.bytes());
@@ -55,6 +70,7 @@ public final class HeldRows {
     for (HeldRow row : settled) {
       if (row.settle()) {
         rowsLess++;
+        count(row.queue(), -1);
         bytesLess += row.bytes();
         if (row.batch().settled()) {
           batches.remove(row.batch());
@@ -69,12 +85,27 @@ public final class HeldRows {
   public void parked(HeldRow row) {
     rows.decrementAndGet();
     bytes.addAndGet(-row.bytes());
+    count(row.queue(), -1);
   }
 
   /** Counts a parked row again. */
   public void unparked(HeldRow row) {
     rows.incrementAndGet();
     bytes.addAndGet(row.bytes());
+    count(row.queue(), 1);
+  }
+
+  private void count(String queue, int more) {
+    AtomicInteger held = byQueue.isEmpty() ? null : byQueue.get(queue);
+    if (held != null) {
+      held.addAndGet(more);
+    }
+  }
+
+  /** Returns how many rows of a limited queue are held; 0 for other queues. */
+  public int rowsOf(String queue) {
+    AtomicInteger held = byQueue.get(queue);
+    return held == null ? 0 : held.get();
   }
 
   public Iterable<ClaimedBatch> batches() {

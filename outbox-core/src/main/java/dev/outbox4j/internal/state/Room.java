@@ -18,6 +18,8 @@ public final class Room {
   private final long mostBytes;
   private final AtomicLong dueAgainAt = new AtomicLong(NOTHING_DUE);
   private volatile boolean awaited;
+  private volatile boolean settledAwaited;
+  private volatile boolean settled;
   private volatile Runnable signal = () -> {};
 
   public Room(
@@ -74,14 +76,34 @@ public final class Room {
     return true;
   }
 
-  /**
-   * A worker took a row, or rows were settled: there may be room. Called per row, so it is cheap.
-   */
+  /** Says whether somebody waits until rows are settled, since a queue has reached its limit. */
+  public void awaitSettled(boolean awaited) {
+    settledAwaited = awaited;
+  }
+
+  /** Tells, once, whether rows were settled while somebody waited for it. */
+  public boolean takeSettled() {
+    boolean since = settled;
+    settled = false;
+    return since;
+  }
+
+  /** A worker took a row, or is free: there may be room. Called per row, so it is cheap. */
   public void mayBeFree() {
     if (awaited && rows() > 0) {
       awaited = false;
       signal.run();
     }
+  }
+
+  /** Rows were settled: there may be room, also for a queue that has reached its limit. */
+  public void settled() {
+    if (settledAwaited) {
+      settledAwaited = false;
+      settled = true;
+      signal.run();
+    }
+    mayBeFree();
   }
 
   /** Tells whether rows wait for a worker. */

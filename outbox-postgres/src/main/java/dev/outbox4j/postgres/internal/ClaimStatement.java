@@ -20,6 +20,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -33,12 +34,12 @@ final class ClaimStatement {
   /**
    * A form of the text.
    *
-   * @param measured true if payloads are measured
+   * @param kind how rows are leased
    * @param whole true if the whole queue is looked at
    */
-  private record Form(Mode mode, boolean measured, boolean whole) {
+  private record Form(Mode mode, Kind kind, boolean whole) {
     String template() {
-      String claim = measured ? StoreSql.CLAIM_MEASURED : StoreSql.CLAIM;
+      String claim = kind.text;
       // what a bound is there to spare is not to be walked after all
       String lookAhead = whole ? StoreSql.LOOK_AHEAD_WHOLE_QUEUE : StoreSql.LOOK_AHEAD;
       return switch (mode) {
@@ -50,6 +51,21 @@ final class ClaimStatement {
     }
   }
 
+  /** How rows are leased. */
+  private enum Kind {
+    PLAIN(StoreSql.CLAIM),
+    /** Payloads are measured. */
+    MEASURED(StoreSql.CLAIM_MEASURED),
+    /** Payloads are measured, and each row takes a slot. */
+    IN_SLOTS(StoreSql.CLAIM_IN_SLOTS);
+
+    private final String text;
+
+    Kind(String text) {
+      this.text = text;
+    }
+  }
+
   private final Preamble preamble;
   private final PayloadSizes sizes = new PayloadSizes();
   private final Map<Form, Sql> texts = new HashMap<>();
@@ -58,9 +74,9 @@ final class ClaimStatement {
   ClaimStatement(Preamble preamble, OutboxTable table) {
     this.preamble = preamble;
     for (Mode mode : Mode.values()) {
-      for (boolean measured : new boolean[] {false, true}) {
+      for (Kind kind : Kind.values()) {
         for (boolean whole : new boolean[] {false, true}) {
-          Form form = new Form(mode, measured, whole);
+          Form form = new Form(mode, kind, whole);
           texts.put(form, Preamble.before(form.template(), table));
         }
       }
@@ -76,8 +92,8 @@ final class ClaimStatement {
     values.put("max_bytes", request.maxBytes());
     values.put("wake_in", ServerTime.seconds(idle.wakeIn()));
     values.put("new_mark", isNewMark(idle));
-    boolean measured = sizes.mayExceed(request);
-    Form form = new Form(idle.mode(), measured, request.range().equals(Range.ALL));
+    values.put("slots", request.slots());
+    Form form = new Form(idle.mode(), kind(request), request.range().equals(Range.ALL));
     return preamble.run(
         connection,
         Objects.requireNonNull(texts.get(form)),
@@ -86,13 +102,35 @@ final class ClaimStatement {
         (start, results) -> {
           RowReader.Rows rows;
           try (ResultSet claimed = results.next().rows()) {
-            rows = RowReader.read(claimed, request.queue(), start.now(), measured);
+            rows = read(claimed, request.queue(), start.now(), form.kind());
           }
           sizes.saw(request.queue(), rows.rows());
-          boolean full = rows.picked() >= request.limit() || rows.picked() > rows.rows().size();
+          boolean outOfSlots = rows.outOfSlots(request.limit());
+          boolean full =
+              outOfSlots || rows.picked() >= request.limit() || rows.picked() > rows.rows().size();
           return new ClaimResult(
-              rows.rows(), full, lookAhead(results, idle, start.oldest()), start.now());
+              rows.rows(),
+              full,
+              lookAhead(results, idle, start.oldest()),
+              start.now(),
+              Set.of(),
+              null,
+              outOfSlots);
         });
+  }
+
+  private Kind kind(ClaimRequest request) {
+    if (request.slots() > 0) {
+      return Kind.IN_SLOTS;
+    }
+    return sizes.mayExceed(request) ? Kind.MEASURED : Kind.PLAIN;
+  }
+
+  private static RowReader.Rows read(ResultSet rows, String queue, Instant now, Kind kind)
+      throws SQLException {
+    return kind == Kind.IN_SLOTS
+        ? RowReader.readInSlots(rows, queue, now)
+        : RowReader.read(rows, queue, now, kind == Kind.MEASURED);
   }
 
   /** Returns the places of rows that a claim would lease, in their order. */

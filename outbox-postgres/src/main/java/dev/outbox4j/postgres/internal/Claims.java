@@ -132,6 +132,7 @@ final class Claims {
     private long bytes;
     private @Nullable ScanBound refusedUpTo;
     private boolean full;
+    private boolean outOfSlots;
     private boolean allOfRows = true;
     private Instant at = Instant.EPOCH;
 
@@ -166,7 +167,7 @@ final class Claims {
         refusedBefore.addAll(refused);
       }
       LookAhead ahead = idle();
-      return new ClaimResult(rows, isOver(), ahead, at, refused, refusedUpTo);
+      return new ClaimResult(rows, isOver(), ahead, at, refused, refusedUpTo, outOfSlots);
     }
 
     private boolean isOver() {
@@ -214,6 +215,7 @@ final class Claims {
       at = result.at();
       rows.addAll(result.rows());
       result.rows().forEach(row -> bytes += row.message().payload().size());
+      outOfSlots = outOfSlots || result.outOfSlots();
       full = full || result.full(); // it may have left out a row that is too large for the rest
     }
 
@@ -226,7 +228,8 @@ final class Claims {
           request.lease(),
           request.owner(),
           Idle.UNCHANGED,
-          request.timeLimit());
+          request.timeLimit(),
+          request.slots());
     }
 
     /** Says and learns what the request asked for, along with a claim of nothing. */

@@ -9,6 +9,7 @@ import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.PauseStore;
 import dev.outbox4j.spi.RescheduleUpdate;
 import dev.outbox4j.spi.RetryUpdate;
+import dev.outbox4j.spi.SlotStore;
 import dev.outbox4j.spi.Written;
 import java.time.Duration;
 import java.util.List;
@@ -33,6 +34,7 @@ public final class JdbcStore implements PostgresStore {
   private final FencedStatement<LeaseRef> release;
   private final BucketStore buckets;
   private final PauseStore pauses;
+  private final SlotStore slots;
   private final Sql pass;
   private final Sql forget;
 
@@ -62,6 +64,7 @@ public final class JdbcStore implements PostgresStore {
     this.release = fenced("release", FencedSql.RELEASE, Function.identity(), locked);
     this.buckets = new JdbcBuckets(jdbc, table, locked);
     this.pauses = new JdbcPauses(jdbc);
+    this.slots = new JdbcSlots(jdbc);
     this.pass = Preamble.before(StoreSql.PASS, table);
     this.forget = Preamble.before(StoreSql.FORGET, table);
   }
@@ -133,6 +136,11 @@ public final class JdbcStore implements PostgresStore {
   @Override
   public Optional<PauseStore> pauses() {
     return Optional.of(pauses);
+  }
+
+  @Override
+  public Optional<SlotStore> slots() {
+    return Optional.of(slots);
   }
 
   private void run(String operation, Sql sql, Map<String, Object> values) {

@@ -37,8 +37,14 @@ final class RowReader {
    *
    * @param rows in the order of due instant and id
    * @param picked how many were found, also those that were not leased after all
+   * @param slots how many slots were free, of as many as were asked for; negative if none is needed
    */
-  record Rows(List<ClaimedRow> rows, int picked) {}
+  record Rows(List<ClaimedRow> rows, int picked, int slots) {
+    /** Tells whether more rows might have been leased, had more slots been free. */
+    boolean outOfSlots(int asked) {
+      return slots >= 0 && slots < asked && picked >= slots;
+    }
+  }
 
   /** Reads all rows of a queue; those of a measured claim say how many were picked. */
   static Rows read(ResultSet rows, String queue, Instant now, boolean measured)
@@ -51,7 +57,24 @@ final class RowReader {
       picked = measured ? rows.getInt(14) : claimed.size();
     }
     claimed.sort(DUE); // returning has no order of its own
-    return new Rows(claimed, picked);
+    return new Rows(claimed, picked, -1);
+  }
+
+  /** Reads the rows of a claim in slots, which gives one row without values if it leased none. */
+  static Rows readInSlots(ResultSet rows, String queue, Instant now) throws SQLException {
+    RowReader reader = new RowReader(queue, now);
+    List<ClaimedRow> claimed = new ArrayList<>();
+    int picked = 0;
+    int slots = 0;
+    while (rows.next()) {
+      picked = rows.getInt(14);
+      slots = rows.getInt(15);
+      if (rows.getObject(1) != null) {
+        claimed.add(reader.row(rows));
+      }
+    }
+    claimed.sort(DUE);
+    return new Rows(claimed, picked, slots);
   }
 
   private ClaimedRow row(ResultSet row) throws SQLException {

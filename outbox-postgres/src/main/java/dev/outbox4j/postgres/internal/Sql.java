@@ -24,7 +24,8 @@ public record Sql(String text, List<String> parameters, int statements) {
    * Renders a template for a table.
    *
    * @param template with {@code :name} for parameters, {@code {outbox}}, {@code {sleepers}}, {@code
-   *     {buckets}}, {@code {owners}}, {@code {pauses}} and {@code {dedup}} for the tables
+   *     {buckets}}, {@code {owners}}, {@code {pauses}} {@code {dedup}} and {@code {slots}} for the
+   *     tables
    * @param table the outbox
    * @return the text
    */
@@ -35,6 +36,7 @@ public record Sql(String text, List<String> parameters, int statements) {
             .replace("{sleepers}", table.qualifiedSleepers())
             .replace("{buckets}", qualified(table, Names.buckets(table.name())))
             .replace("{pauses}", qualified(table, Names.pauses(table.name())))
+            .replace("{slots}", qualified(table, Names.slots(table.name())))
             .replace("{dedup}", qualified(table, Names.dedup(table.name())))
             .replace("{owners}", qualified(table, Names.bucketOwners(table.name()))));
   }

@@ -68,6 +68,66 @@ final class StoreSql {
       """
           .replace("{one_transaction}", Refusal.ONE_TRANSACTION);
 
+  /**
+   * As {@link #CLAIM_MEASURED}, of as many rows as there are free slots, and how many those are;
+   * also if there are none. Each row takes a slot. A slot is free unless the row that it names is
+   * still leased as it was then, so nothing is written to free one. A slot that another claim has
+   * taken since this one began to look is locked, or no longer names what was seen.
+   */
+  static final String CLAIM_IN_SLOTS =
+      """
+      with seen as materialized (
+        select s.slot, s.message_id, s.lease_token
+        from {slots} s
+        where s.queue = :queue and s.slot <= :slots and not exists (
+          select from {outbox} o
+          where o.queue = :queue and o.id = any (array[s.message_id])
+            and o.lease_token = s.lease_token and o.lease_until >= now())),
+      free as materialized (
+        select s.slot
+        from seen cross join {slots} s
+        where s.queue = :queue and s.slot = any (array[seen.slot])
+          and s.message_id = seen.message_id and s.lease_token = seen.lease_token
+        limit :limit for update of s skip locked),
+      picked as materialized (
+        select ctid, id, octet_length(payload) as size
+        from {outbox}
+        where queue = :queue and available_at <= least(now(), :up_to_at)
+          and (available_at, id) > (:above_at, :above_id)
+          and (available_at, id) <= (:up_to_at, :up_to_id)
+          and (lease_until is null or lease_until < now())
+        order by available_at, id limit (select count(*) from free) for update skip locked),
+      fitting as (
+        select ctid, id, size, sum(size) over (rows unbounded preceding) as total from picked),
+      leased as (
+        update {outbox} o
+        set lease_until = now() + make_interval(secs => :lease), leased_at = now(),
+          lease_token = o.lease_token + 1, leased_by = :owner,
+          deliveries_count = o.deliveries_count + 1
+        from fitting f
+        where o.queue = :queue and o.ctid = f.ctid and (o.id = f.id) is true
+          and (f.total <= :max_bytes or f.total = f.size)
+          and {one_transaction}
+        returning o.id, o.lease_token, o.type, o.ordering_key, o.timer_id, o.payload, o.headers,
+          o.created_at, o.available_at, o.deliveries_count, o.attempts_count, o.first_attempt_at,
+          o.expires_at),
+      taken as (
+        update {slots} s set message_id = l.id, lease_token = l.lease_token
+        from (select id, lease_token, row_number() over () as place from leased) l
+        where s.queue = :queue
+          and s.slot = any (array[(select array_agg(free.slot) from free)[l.place]]))
+      select leased.*, (select count(*) from picked), (select count(*) from free)
+      from (select) once left join leased on true
+      """
+          .replace("{one_transaction}", Refusal.ONE_TRANSACTION);
+
+  static final String OPEN_SLOTS =
+      """
+      insert into {slots} (queue, slot)
+      select :queue, n from generate_series(1, :slots) n
+      on conflict (queue, slot) do nothing
+      """;
+
   /** The places of rows that a claim would lease. */
   static final String PEEK =
       """

@@ -2,6 +2,7 @@ package dev.outbox4j.postgres.internal;
 
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.migrations.SlotMigrations;
 import dev.outbox4j.postgres.NotifyMode;
 import dev.outbox4j.postgres.OutboxPublisher;
 import dev.outbox4j.postgres.PostgresOutbox;
@@ -37,6 +38,7 @@ class PostgresStoreContractIT extends OutboxStoreContract {
     this.pool = database.pool(2);
     this.publisher = PostgresOutbox.publisher(database.table()).notify(NotifyMode.AUTO).build();
     this.ears = new Ears(database);
+    SlotMigrations.of("public", "outbox").migrate(database.plain());
     database.update("create table refused (id bigint)");
     database.update("create table cost (seconds float8)");
     database.update(
@@ -58,7 +60,7 @@ class PostgresStoreContractIT extends OutboxStoreContract {
 
   @BeforeEach
   void empty() throws SQLException {
-    database.update("truncate outbox, outbox_sleepers, refused, cost");
+    database.update("truncate outbox, outbox_sleepers, outbox_slots, refused, cost");
     store = PostgresOutbox.on(pool, database.table()).store();
     ears.heard();
   }

@@ -16,6 +16,7 @@ import dev.outbox4j.spi.OutboxStore;
 import dev.outbox4j.spi.RescheduleUpdate;
 import dev.outbox4j.spi.RetryUpdate;
 import dev.outbox4j.spi.ScanBound;
+import dev.outbox4j.spi.SlotStore;
 import dev.outbox4j.spi.Written;
 import java.time.Clock;
 import java.time.Duration;
@@ -60,6 +61,7 @@ public class MemoryStore implements OutboxStore {
   private final Watches watches = new Watches();
   private final List<DeadRow> dead = new ArrayList<>();
   private final DedupKeys dedupKeys = new DedupKeys();
+  private final Slots slots = new Slots();
   private final List<NotificationSource.Listener> listeners = new CopyOnWriteArrayList<>();
   private long lastId;
   private long lastTransaction;
@@ -253,7 +255,8 @@ public class MemoryStore implements OutboxStore {
               idle(request, now, mark),
               result.at(),
               result.refused(),
-              result.refusedUpTo());
+              result.refusedUpTo(),
+              result.outOfSlots());
     }
     after("claim");
     return result;
@@ -265,12 +268,19 @@ public class MemoryStore implements OutboxStore {
     ScanBound refusedUpTo = null;
     long bytes = 0;
     boolean full = false;
+    boolean outOfSlots = false;
+    List<Integer> free = freeSlots(request, now);
     for (MemoryRow row : List.copyOf(within(request).values())) {
       if (row.place().availableAt().isAfter(now)) {
         break;
       }
       if (!row.claimable(now) || isLocked(row.id)) {
         continue;
+      }
+      if (request.slots() > 0 && claimed.size() == free.size()) {
+        outOfSlots = true;
+        full = true;
+        break;
       }
       if (refusesLease(row.id)) {
         refusals.add(row.id);
@@ -287,12 +297,26 @@ public class MemoryStore implements OutboxStore {
         break;
       }
       claimed.add(row.claim(now, request.lease(), request.owner()));
+      if (request.slots() > 0) {
+        int slot = free.get(claimed.size() - 1);
+        slots.take(request.queue(), slot, claimed.get(claimed.size() - 1).lease());
+      }
       if (claimed.size() == request.limit()) {
         full = true;
         break;
       }
     }
-    return new ClaimResult(claimed, full, null, now, refusals, refusedUpTo);
+    return new ClaimResult(claimed, full, null, now, refusals, refusedUpTo, outOfSlots);
+  }
+
+  private List<Integer> freeSlots(ClaimRequest request, Instant now) {
+    return slots.free(
+        request.queue(),
+        request.slots(),
+        lease -> {
+          MemoryRow row = rows.get(lease.id());
+          return row != null && row.isHeldBy(lease) && row.isHeld(now);
+        });
   }
 
   private NavigableMap<ScanBound, MemoryRow> within(ClaimRequest request) {
@@ -416,6 +440,16 @@ public class MemoryStore implements OutboxStore {
     }
     woken.ifPresent(this::wake);
     after("pass");
+  }
+
+  @Override
+  public Optional<SlotStore> slots() {
+    return Optional.of(
+        (queue, most) -> {
+          synchronized (this) {
+            return slots.open(queue, most);
+          }
+        });
   }
 
   @Override

@@ -63,11 +63,8 @@ public final class SchemaInspection {
       names.put(Place.BUCKETS, question.beside(Names.buckets(outbox)));
       names.put(Place.BUCKET_OWNERS, question.beside(Names.bucketOwners(outbox)));
     }
-    if (question.pauses()) {
-      names.put(Place.PAUSES, question.beside(Names.pauses(question.table().name())));
-    }
-    if (question.dedup()) {
-      names.put(Place.DEDUP, question.beside(Names.dedup(question.table().name())));
+    for (Place place : question.optional()) {
+      names.put(place, question.beside(optional(place, question.table().name())));
     }
     Relations relations =
         catalog.relations(names.values().stream().map(TableName::name).distinct().toList());
@@ -100,6 +97,15 @@ public final class SchemaInspection {
     }
   }
 
+  private static String optional(Place place, String outbox) {
+    return switch (place) {
+      case PAUSES -> Names.pauses(outbox);
+      case DEDUP -> Names.dedup(outbox);
+      case SLOTS -> Names.slots(outbox);
+      default -> throw new IllegalArgumentException(place + " is asked for otherwise");
+    };
+  }
+
   private List<Grant> grants() {
     return question.roles().stream().sorted().flatMap(this::grantsOf).distinct().toList();
   }
@@ -109,12 +115,15 @@ public final class SchemaInspection {
       case PUBLISHER ->
           Stream.concat(
               Grant.of(Grant.Role.PUBLISHER).stream(),
-              question.dedup() ? Grant.ofDedupPublisher().stream() : Stream.empty());
+              question.optional().contains(Place.DEDUP)
+                  ? Grant.ofDedupPublisher().stream()
+                  : Stream.empty());
       case SUBSCRIBER ->
           Stream.of(
                   Grant.of(Grant.Role.SUBSCRIBER), // on tables that were found
                   Grant.ofOrderedSubscriber(),
-                  Grant.ofPausableSubscriber())
+                  Grant.ofPausableSubscriber(),
+                  Grant.ofLimitedSubscriber())
               .flatMap(List::stream);
       case OPERATOR ->
           Stream.concat(Grant.of(Grant.Role.OPERATOR).stream(), Grant.ofPausingOperator().stream());

@@ -1,18 +1,23 @@
 package dev.outbox4j.postgres.internal.schema;
 
+import dev.outbox4j.internal.schema.Place;
 import dev.outbox4j.postgres.OutboxRole;
 import dev.outbox4j.postgres.OutboxTable;
 import java.time.Duration;
+import java.util.HashSet;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/** What is to be compared. */
+/**
+ * What is to be compared.
+ *
+ * @param optional tables that not every outbox has, beside those of ordered queues
+ */
 public record SchemaQuestion(
     OutboxTable table,
     @Nullable TableName deadLetters,
     Set<String> orderedQueues,
-    boolean pauses,
-    boolean dedup,
+    Set<Place> optional,
     boolean storage,
     boolean function,
     Set<OutboxRole> roles,
@@ -22,6 +27,7 @@ public record SchemaQuestion(
   /** Copies the sets. */
   public SchemaQuestion {
     orderedQueues = Set.copyOf(orderedQueues);
+    optional = Set.copyOf(optional);
     roles = Set.copyOf(roles);
     accepted = Set.copyOf(accepted);
   }
@@ -29,7 +35,7 @@ public record SchemaQuestion(
   /** Asks for the table and its sleepers only. */
   public static SchemaQuestion about(OutboxTable table, Duration timeout) {
     return new SchemaQuestion(
-        table, null, Set.of(), false, false, false, false, Set.of(), Set.of(), timeout);
+        table, null, Set.of(), Set.of(), false, false, Set.of(), Set.of(), timeout);
   }
 
   /** Adds the dead letters. */
@@ -38,8 +44,7 @@ public record SchemaQuestion(
         table,
         new TableName(schema, name),
         orderedQueues,
-        pauses,
-        dedup,
+        optional,
         storage,
         function,
         roles,
@@ -50,94 +55,45 @@ public record SchemaQuestion(
   /** Sets the queues that are to be ordered. */
   public SchemaQuestion withOrderedQueues(Set<String> queues) {
     return new SchemaQuestion(
-        table, deadLetters, queues, pauses, dedup, storage, function, roles, accepted, timeout);
+        table, deadLetters, queues, optional, storage, function, roles, accepted, timeout);
   }
 
-  /** Adds the pauses. */
-  public SchemaQuestion withPauses() {
+  /** Adds an optional table. */
+  public SchemaQuestion with(Place place) {
+    Set<Place> more = new HashSet<>(optional);
+    more.add(place);
     return new SchemaQuestion(
-        table,
-        deadLetters,
-        orderedQueues,
-        true,
-        dedup,
-        storage,
-        function,
-        roles,
-        accepted,
-        timeout);
-  }
-
-  /** Adds the dedup keys. */
-  public SchemaQuestion withDedup() {
-    return new SchemaQuestion(
-        table,
-        deadLetters,
-        orderedQueues,
-        pauses,
-        true,
-        storage,
-        function,
-        roles,
-        accepted,
-        timeout);
+        table, deadLetters, orderedQueues, more, storage, function, roles, accepted, timeout);
   }
 
   /** Adds the storage settings. */
   public SchemaQuestion withStorage() {
     return new SchemaQuestion(
-        table, deadLetters, orderedQueues, pauses, dedup, true, function, roles, accepted, timeout);
+        table, deadLetters, orderedQueues, optional, true, function, roles, accepted, timeout);
   }
 
   /** Adds the publishing function. */
   public SchemaQuestion withFunction() {
     return new SchemaQuestion(
-        table, deadLetters, orderedQueues, pauses, dedup, storage, true, roles, accepted, timeout);
+        table, deadLetters, orderedQueues, optional, storage, true, roles, accepted, timeout);
   }
 
   /** Sets the roles whose grants are wanted. */
   public SchemaQuestion withRoles(Set<OutboxRole> roles) {
     return new SchemaQuestion(
-        table,
-        deadLetters,
-        orderedQueues,
-        pauses,
-        dedup,
-        storage,
-        function,
-        roles,
-        accepted,
-        timeout);
+        table, deadLetters, orderedQueues, optional, storage, function, roles, accepted, timeout);
   }
 
   /** Sets the names of triggers, rules and constraints that are meant to be there. */
   public SchemaQuestion withAccepted(Set<String> accepted) {
     return new SchemaQuestion(
-        table,
-        deadLetters,
-        orderedQueues,
-        pauses,
-        dedup,
-        storage,
-        function,
-        roles,
-        accepted,
-        timeout);
+        table, deadLetters, orderedQueues, optional, storage, function, roles, accepted, timeout);
   }
 
   /** Sets the wait for one statement. */
   public SchemaQuestion withTimeout(Duration timeout) {
     return new SchemaQuestion(
-        table,
-        deadLetters,
-        orderedQueues,
-        pauses,
-        dedup,
-        storage,
-        function,
-        roles,
-        accepted,
-        timeout);
+        table, deadLetters, orderedQueues, optional, storage, function, roles, accepted, timeout);
   }
 
   TableName outbox() {

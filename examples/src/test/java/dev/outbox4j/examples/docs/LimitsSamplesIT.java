@@ -1,0 +1,136 @@
+package dev.outbox4j.examples.docs;
+
+import static dev.outbox4j.test.OutboxAssertions.assertThatOutbox;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.Delivery;
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.dlq.DeadLetterQueue;
+import dev.outbox4j.migrations.SlotMigrations;
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.OutboxStore;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+@ExtendWith(PostgresExtension.class)
+class LimitsSamplesIT {
+  private final TestDatabase database;
+  private final HikariDataSource dataSource;
+  private final OutboxTable table = OutboxTable.named("outbox");
+  private final AtomicInteger printing = new AtomicInteger();
+  private final AtomicInteger most = new AtomicInteger();
+  private final AtomicInteger printed = new AtomicInteger();
+  private final AtomicInteger mails = new AtomicInteger();
+
+  LimitsSamplesIT(TestDatabase database) {
+    this.database = database;
+    this.dataSource = database.pool(8);
+  }
+
+  private void print(String label, Delivery delivery) throws InterruptedException {
+    most.accumulateAndGet(printing.incrementAndGet(), Math::max);
+    Thread.sleep(20);
+    printing.decrementAndGet();
+    printed.incrementAndGet();
+  }
+
+  private void mail(String mail, Delivery delivery) {
+    mails.incrementAndGet();
+  }
+
+  private void publish(List<OutboxMessage> messages) throws SQLException {
+    try (Connection tx = database.plain().getConnection()) {
+      tx.setAutoCommit(false);
+      PostgresOutbox.publisher(table).build().publish(tx, messages);
+      tx.commit();
+    }
+  }
+
+  private OutboxSubscriber subscriber(OutboxStore store) {
+    // tag::subscriber
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("labels")
+            .workers(16)
+            .concurrencyLimit("labels", 5)
+            .store(store)
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .on("label.wanted", String.class, this::print)
+            .build();
+    // end::subscriber
+    return subscriber;
+  }
+
+  @Test
+  void noMoreThanTheLimitAreHandledAtOnceByTwoSubscribers() throws SQLException {
+    // tag::migrate
+    SlotMigrations.of("public", "outbox").migrate(dataSource);
+    // end::migrate
+    OutboxStore store = PostgresOutbox.on(dataSource, table).store();
+    try (OutboxSubscriber one = subscriber(store);
+        OutboxSubscriber other = subscriber(store)) {
+      one.start();
+      other.start();
+      List<OutboxMessage> messages = new ArrayList<>();
+      for (int i = 0; i < 100; i++) {
+        messages.add(OutboxMessage.to("labels").type("label.wanted").body("l" + i).build());
+      }
+      publish(messages);
+      assertThatOutbox(dataSource, table).awaitDrained("labels", Duration.ofSeconds(30));
+    }
+    assertThat(printed).hasValue(100);
+    assertThat(most).hasValue(5);
+  }
+
+  private OutboxSubscriber ofTwoQueues(OutboxStore store) {
+    // tag::process
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("labels")
+            .queues("mails")
+            .workers(16)
+            .concurrencyLimitPerProcess("labels", 12)
+            .store(store)
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .on("label.wanted", String.class, this::print)
+            .on("mail.wanted", String.class, this::mail)
+            .build();
+    // end::process
+    return subscriber;
+  }
+
+  @Test
+  void aQueueLeavesWorkersToTheOthersOfItsSubscriber() throws SQLException {
+    OutboxStore store = PostgresOutbox.on(dataSource, table).store();
+    try (OutboxSubscriber subscriber = ofTwoQueues(store)) {
+      subscriber.start();
+      List<OutboxMessage> messages = new ArrayList<>();
+      for (int i = 0; i < 100; i++) {
+        messages.add(OutboxMessage.to("labels").type("label.wanted").body("l" + i).build());
+      }
+      messages.add(OutboxMessage.to("mails").type("mail.wanted").body("m").build());
+      publish(messages);
+      assertThatOutbox(dataSource, table).awaitDrained("labels", Duration.ofSeconds(30));
+      assertThatOutbox(dataSource, table).awaitDrained("mails", Duration.ofSeconds(30));
+    }
+    assertThat(mails).hasValue(1);
+    assertThat(most.get()).isBetween(2, 12);
+  }
+
+  @Test
+  void itsGrantsAreForTheSubscriber() {
+    // tag::grants
+    String sql = SlotMigrations.of("public", "outbox").grantsSql("shop_subscriber");
+    // end::grants
+    assertThat(sql).contains("on \"public\".\"outbox_slots\" to \"shop_subscriber\"");
+  }
+}

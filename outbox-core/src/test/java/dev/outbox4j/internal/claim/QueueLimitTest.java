@@ -1,0 +1,73 @@
+package dev.outbox4j.internal.claim;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.outbox4j.internal.settings.SubscriberSettings.Limits;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+/** How many rows of a limited queue may be claimed, and when it is looked again. */
+class QueueLimitTest {
+  private static final long MILLI = 1_000_000;
+  private static final long NOW = 1_000_000 * MILLI;
+
+  private static QueueLimit limit(Limits limits) {
+    return QueueLimit.of("orders", limits, 4);
+  }
+
+  @Test
+  void aQueueWithoutALimitHasNone() {
+    QueueLimit limit = limit(new Limits(Map.of("mails", 2), Map.of("labels", 2)));
+    assertThat(limit.isLimited()).isFalse();
+    assertThat(limit.slots()).isZero();
+    assertThat(limit.waits(NOW)).isFalse();
+  }
+
+  @Test
+  void noMoreAreHeldThanTheProcessMayOrHasWorkers() {
+    QueueLimit ofProcess = limit(new Limits(Map.of("orders", 9), Map.of("orders", 3)));
+    assertThat(ofProcess.isLimited()).isTrue();
+    assertThat(ofProcess.slots()).isEqualTo(9);
+    assertThat(ofProcess.room(0, NOW)).isEqualTo(3);
+    assertThat(ofProcess.room(2, NOW)).isEqualTo(1);
+    assertThat(ofProcess.waits(NOW)).isFalse();
+    assertThat(ofProcess.room(3, NOW)).isZero();
+    assertThat(ofProcess.waits(NOW)).isTrue();
+    ofProcess.settled();
+    assertThat(ofProcess.waits(NOW)).isFalse();
+    assertThat(limit(new Limits(Map.of("orders", 9), Map.of())).room(1, NOW)).isEqualTo(3);
+  }
+
+  @Test
+  void oneThatIsFullForLongWaitsForItsOwnRowsAndLetsOthersWatch() {
+    QueueLimit limit = limit(new Limits(Map.of(), Map.of("orders", 1)));
+    assertThat(limit.room(1, NOW)).isZero();
+    assertThat(limit.isFullForLong(NOW + 4 * MILLI)).isFalse();
+    assertThat(limit.untilLook(NOW + 4 * MILLI)).isEqualTo(MILLI);
+    assertThat(limit.room(1, NOW + 5 * MILLI)).isZero();
+    assertThat(limit.isFullForLong(NOW + 5 * MILLI)).isTrue();
+    assertThat(limit.untilLook(NOW + 5 * MILLI)).isEqualTo(RoomWait.LONGEST);
+  }
+
+  @Test
+  void slotsThatAreAllTakenAreLookedAtAgainAfterAWhileOrWhenRowsAreSettled() {
+    QueueLimit limit = limit(new Limits(Map.of("orders", 2), Map.of()));
+    limit.claimed(true, NOW);
+    assertThat(limit.room(0, NOW + 10 * MILLI)).isZero();
+    assertThat(limit.untilLook(NOW + 10 * MILLI)).isEqualTo(240 * MILLI);
+    assertThat(limit.room(0, NOW + 250 * MILLI)).isEqualTo(4);
+    limit.claimed(true, NOW);
+    limit.settled();
+    assertThat(limit.room(0, NOW + 10 * MILLI)).isEqualTo(4);
+  }
+
+  @Test
+  void missingSlotsAreLookedForOnceInAWhile() {
+    QueueLimit limit = limit(new Limits(Map.of("orders", 2), Map.of()));
+    assertThat(limit.mayBeMissing(NOW)).isFalse();
+    limit.claimed(true, NOW);
+    assertThat(limit.mayBeMissing(NOW)).isTrue();
+    assertThat(limit.mayBeMissing(NOW + 9_000 * MILLI)).isFalse();
+    assertThat(limit.mayBeMissing(NOW + 10_000 * MILLI)).isTrue();
+  }
+}
