@@ -121,6 +121,7 @@ public interface OutboxSubscriber extends AutoCloseable {
     private final Set<String> queues = new LinkedHashSet<>();
     private final Map<String, Integer> concurrencyLimits = new LinkedHashMap<>();
     private final Map<String, Integer> processLimits = new LinkedHashMap<>();
+    private final Map<String, RateLimit> rateLimits = new LinkedHashMap<>();
     private final HandlerTable.Builder handlers = new HandlerTable.Builder();
     private final List<SubscriberEvents> observers = new ArrayList<>();
     private String name;
@@ -586,6 +587,23 @@ public interface OutboxSubscriber extends AutoCloseable {
     }
 
     /**
+     * Bounds how many messages of one queue this subscriber begins over time, such as ten a second.
+     * Each run counts: a message that is retried counts again. Messages above the limit wait in the
+     * table. Every process has a limit of its own. Not with {@link #ordered()}. See {@code
+     * docs/limits.md}.
+     *
+     * @param queue a queue that this subscriber reads
+     * @param limit how many may begin, such as {@code Resilience4jRateLimit.of(limiter)}; default:
+     *     no limit
+     * @return this builder
+     */
+    public Builder rateLimit(String queue, RateLimit limit) {
+      rateLimits.put(
+          OutboxMessage.requireName("queue", queue), Objects.requireNonNull(limit, "limit"));
+      return this;
+    }
+
+    /**
      * Heeds pauses: while one of its queues is paused, no message of it begins, in any process that
      * runs such a subscriber; handlers that run end as ever. A pause is noticed within a second,
      * and its end at once where the subscriber listens. Until it is known whether a queue is
@@ -912,7 +930,7 @@ public interface OutboxSubscriber extends AutoCloseable {
                   maxPollUnheard,
                   ordered,
                   pausable,
-                  new SubscriberSettings.Limits(concurrencyLimits, processLimits)),
+                  new SubscriberSettings.Limits(concurrencyLimits, processLimits, rateLimits)),
               new SubscriberSettings.Failing(
                   retry == null ? RetryPolicy.standard() : retry,
                   retryOfTypes,
@@ -932,6 +950,7 @@ public interface OutboxSubscriber extends AutoCloseable {
       List<String> faults = new ArrayList<>();
       limitFaults("concurrencyLimit", concurrencyLimits.keySet(), faults);
       limitFaults("concurrencyLimitPerProcess", processLimits.keySet(), faults);
+      limitFaults("rateLimit", rateLimits.keySet(), faults);
       if (!concurrencyLimits.isEmpty() && store != null && store.slots().isEmpty()) {
         faults.add("concurrencyLimit(...) is set and the store " + store + " has no slots");
       }

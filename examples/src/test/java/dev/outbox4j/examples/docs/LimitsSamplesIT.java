@@ -13,7 +13,10 @@ import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.resilience4j.Resilience4jRateLimit;
 import dev.outbox4j.spi.OutboxStore;
+import io.github.resilience4j.ratelimiter.RateLimiter;
+import io.github.resilience4j.ratelimiter.RateLimiterConfig;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -81,11 +84,7 @@ class LimitsSamplesIT {
         OutboxSubscriber other = subscriber(store)) {
       one.start();
       other.start();
-      List<OutboxMessage> messages = new ArrayList<>();
-      for (int i = 0; i < 100; i++) {
-        messages.add(OutboxMessage.to("labels").type("label.wanted").body("l" + i).build());
-      }
-      publish(messages);
+      publish(labels(100));
       assertThatOutbox(dataSource, table).awaitDrained("labels", Duration.ofSeconds(30));
     }
     assertThat(printed).hasValue(100);
@@ -113,10 +112,7 @@ class LimitsSamplesIT {
     OutboxStore store = PostgresOutbox.on(dataSource, table).store();
     try (OutboxSubscriber subscriber = ofTwoQueues(store)) {
       subscriber.start();
-      List<OutboxMessage> messages = new ArrayList<>();
-      for (int i = 0; i < 100; i++) {
-        messages.add(OutboxMessage.to("labels").type("label.wanted").body("l" + i).build());
-      }
+      List<OutboxMessage> messages = labels(100);
       messages.add(OutboxMessage.to("mails").type("mail.wanted").body("m").build());
       publish(messages);
       assertThatOutbox(dataSource, table).awaitDrained("labels", Duration.ofSeconds(30));
@@ -124,6 +120,50 @@ class LimitsSamplesIT {
     }
     assertThat(mails).hasValue(1);
     assertThat(most.get()).isBetween(2, 12);
+  }
+
+  private OutboxSubscriber ofARate(OutboxStore store) {
+    // tag::rate
+    RateLimiter limiter =
+        RateLimiter.of(
+            "labels",
+            RateLimiterConfig.custom()
+                .limitForPeriod(10)
+                .limitRefreshPeriod(Duration.ofMillis(500))
+                .build());
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("labels")
+            .rateLimit("labels", Resilience4jRateLimit.of(limiter))
+            .store(store)
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .on("label.wanted", String.class, this::print)
+            .build();
+    // end::rate
+    return subscriber;
+  }
+
+  @Test
+  void aRateHoldsOverTime() throws SQLException {
+    OutboxStore store = PostgresOutbox.on(dataSource, table).store();
+    publish(labels(50));
+    long begunAt = System.nanoTime();
+    try (OutboxSubscriber subscriber = ofARate(store)) {
+      subscriber.start();
+      assertThatOutbox(dataSource, table).awaitDrained("labels", Duration.ofSeconds(30));
+    }
+    assertThat(printed).hasValue(50);
+    assertThat(Duration.ofNanos(System.nanoTime() - begunAt))
+        .as(
+            "ten at once, and four times ten more, each after half a second; the first may be short")
+        .isGreaterThan(Duration.ofMillis(1_500));
+  }
+
+  private static List<OutboxMessage> labels(int count) {
+    List<OutboxMessage> messages = new ArrayList<>();
+    for (int i = 0; i < count; i++) {
+      messages.add(OutboxMessage.to("labels").type("label.wanted").body("l" + i).build());
+    }
+    return messages;
   }
 
   @Test

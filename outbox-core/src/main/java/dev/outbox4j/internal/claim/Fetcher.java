@@ -215,16 +215,16 @@ public final class Fetcher implements RowSource {
       if (lanes.size() > 1 && !lane.mayClaim(begunAt)) {
         continue;
       }
-      int room = lane.limits().isLimited() ? roomOf(lane, limit, begunAt) : limit;
-      if (room <= 0) {
-        waited = true;
-        if (lane.limits().isFullForLong(begunAt)) {
-          handOver.pass(lane.queue(), lane.watch());
-        }
-        continue;
-      }
-      tried = true;
       try {
+        int room = lane.limits().isLimited() ? roomOf(lane, limit, begunAt) : limit;
+        if (room <= 0) {
+          waited = true;
+          if (lane.limits().isFullForLong(begunAt)) {
+            handOver.pass(lane.queue(), lane.watch());
+          }
+          continue;
+        }
+        tried = true;
         ClaimResult result = claim(lane, room);
         if (result != null) {
           rows += result.rows().size();

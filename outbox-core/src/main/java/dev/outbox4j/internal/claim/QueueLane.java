@@ -87,7 +87,7 @@ final class QueueLane {
     if (limit < Integer.MAX_VALUE / 2) {
       limit += Math.max(1, limit / 8); // slowly: what was too large most likely still is
     }
-    limits.claimed(result.outOfSlots(), now);
+    limits.claimed(result.rows().size(), result.outOfSlots(), now);
     if (!result.outOfSlots() || !result.rows().isEmpty()) { // else it has not looked
       scan.claimed(result, sentAt, now);
     }

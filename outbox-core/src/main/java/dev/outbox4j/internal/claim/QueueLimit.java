@@ -1,16 +1,22 @@
 package dev.outbox4j.internal.claim;
 
+import dev.outbox4j.RateLimit;
+import dev.outbox4j.internal.Durations;
 import dev.outbox4j.internal.settings.SubscriberSettings.Limits;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 
 /**
- * What bounds how many rows of one queue are held at once: the limit of this process, and slots
- * that all processes share. Of a limited queue never more rows are held than there are workers,
- * since one that only waits would keep a slot from other processes. Confined to the fetcher.
+ * What bounds how many rows of one queue are claimed: the limit of this process, its rate, and
+ * slots that all processes share. Of a limited queue never more rows are held than there are
+ * workers, since one that only waits would keep a slot from other processes. Confined to the
+ * fetcher.
  */
 final class QueueLimit {
   /** Until it is looked again for slots that other processes have freed. */
   static final long LOOK_AGAIN = TimeUnit.MILLISECONDS.toNanos(250);
+
+  private static final long SHORTEST_LOOK = TimeUnit.MILLISECONDS.toNanos(1);
 
   /** How long it may take to notice slots that somebody has deleted. */
   private static final long OPEN_AGAIN = TimeUnit.SECONDS.toNanos(10);
@@ -18,24 +24,28 @@ final class QueueLimit {
   private final boolean limited;
   private final int most;
   private final int slots;
+  private final @Nullable RateLimit rate;
   private boolean full;
   private long fullSince;
+  private long lookIn;
   private boolean outOfSlots;
   private boolean opened;
   private long openedAt;
   private long until;
 
-  private QueueLimit(boolean limited, int most, int slots) {
+  private QueueLimit(boolean limited, int most, int slots, @Nullable RateLimit rate) {
     this.limited = limited;
     this.most = most;
     this.slots = slots;
+    this.rate = rate;
   }
 
   static QueueLimit of(String queue, Limits limits, int workers) {
     return new QueueLimit(
         limits.queues().contains(queue),
         Math.min(workers, limits.ofProcess().getOrDefault(queue, workers)),
-        limits.ofAll().getOrDefault(queue, 0));
+        limits.ofAll().getOrDefault(queue, 0),
+        limits.rates().get(queue));
   }
 
   boolean isLimited() {
@@ -47,13 +57,21 @@ final class QueueLimit {
     return slots;
   }
 
-  /** Returns how many rows may be claimed if so many are held. */
+  /** Returns how many rows may be claimed if so many are held. The rate is foreign code. */
   int room(int held, long now) {
-    if (held >= most && !full) {
+    int room = most - held;
+    lookIn = RoomWait.LONGEST;
+    if (rate != null && room > 0) {
+      room = Math.min(room, rate.available());
+      if (room <= 0) {
+        lookIn = Math.max(SHORTEST_LOOK, Durations.saturatedNanos(rate.untilNext()));
+      }
+    }
+    if (room <= 0 && !full) {
       fullSince = now;
     }
-    full = held >= most;
-    return full || isOutOfSlots(now) ? 0 : most - held;
+    full = room <= 0;
+    return full || isOutOfSlots(now) ? 0 : room;
   }
 
   /** Tells whether nothing is claimed now, but if a row was settled since. */
@@ -65,7 +83,7 @@ final class QueueLimit {
     return outOfSlots && now - until < 0;
   }
 
-  /** Tells whether this process has held all it may for so long that others should be on watch. */
+  /** Tells whether this process may claim nothing for so long that others should be on watch. */
   boolean isFullForLong(long now) {
     return full && now - fullSince >= RoomWait.PASS_AFTER;
   }
@@ -75,13 +93,20 @@ final class QueueLimit {
     if (!full) {
       return Math.max(0, until - now);
     }
-    return isFullForLong(now) ? RoomWait.LONGEST : fullSince + RoomWait.PASS_AFTER - now;
+    return isFullForLong(now) ? lookIn : Math.min(lookIn, fullSince + RoomWait.PASS_AFTER - now);
   }
 
-  /** Learns whether a claim found all slots taken. */
-  void claimed(boolean none, long now) {
+  /**
+   * Learns what a claim has brought.
+   *
+   * @param none it found all slots taken
+   */
+  void claimed(int rows, boolean none, long now) {
     outOfSlots = none;
     until = now + LOOK_AGAIN;
+    if (rate != null && rows > 0) {
+      rate.take(rows);
+    }
   }
 
   /** Rows were settled. */

@@ -2,6 +2,7 @@ package dev.outbox4j.internal.settings;
 
 import dev.outbox4j.AckMode;
 import dev.outbox4j.ExceptionRenderer;
+import dev.outbox4j.RateLimit;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.SubscriberEvents;
 import dev.outbox4j.spi.BucketStore;
@@ -109,25 +110,29 @@ public record SubscriberSettings(
   }
 
   /**
-   * How many messages of a queue are handled at once.
+   * How many messages of a queue are handled.
    *
-   * @param ofAll by all processes together
-   * @param ofProcess by this subscriber
+   * @param ofAll at once, by all processes together
+   * @param ofProcess at once, by this subscriber
+   * @param rates over time, by this subscriber
    */
-  public record Limits(Map<String, Integer> ofAll, Map<String, Integer> ofProcess) {
+  public record Limits(
+      Map<String, Integer> ofAll, Map<String, Integer> ofProcess, Map<String, RateLimit> rates) {
     /** No queue is limited. */
-    public static final Limits NONE = new Limits(Map.of(), Map.of());
+    public static final Limits NONE = new Limits(Map.of(), Map.of(), Map.of());
 
     /** Copies what may change. */
     public Limits {
       ofAll = Map.copyOf(ofAll);
       ofProcess = Map.copyOf(ofProcess);
+      rates = Map.copyOf(rates);
     }
 
     /** {@return the queues that are limited} */
     public Set<String> queues() {
       Set<String> all = new HashSet<>(ofAll.keySet());
       all.addAll(ofProcess.keySet());
+      all.addAll(rates.keySet());
       return all;
     }
   }
