@@ -388,6 +388,22 @@ class PublishDedupIT {
   }
 
   @Test
+  void noMoreArePurgedThanTheLimitWhateverTheStatisticsSay() {
+    database.update("alter table outbox_dedup set (autovacuum_enabled = off)");
+    commit(message("one"));
+    database.update("vacuum analyze outbox_dedup");
+    for (int i = 0; i < 50; i++) {
+      commit(message("k" + i));
+    }
+    database.update("update outbox_dedup set kept_until = now() - interval '1 hour'");
+
+    assertThat(PostgresOutbox.on(database.plain(), database.table()).purgeDedupKeys(7))
+        .isEqualTo(7);
+    assertThat(database.count("outbox_dedup")).isEqualTo(44);
+    database.update("alter table outbox_dedup reset (autovacuum_enabled)");
+  }
+
+  @Test
   void purgingWaitsForNobody() throws Exception {
     commit(message("a"), message("b"));
     passes(HOUR.plusSeconds(1));

@@ -90,6 +90,10 @@ final class TransactionalTask {
       return Decision.rollBack();
     }
     HeldRow row = run.row();
+    handled.settlement = outcomes.withoutHandler(row, System.nanoTime()); // asked again: it waited
+    if (handled.settlement != null) {
+      return Decision.rollBack();
+    }
     run.begins(System.nanoTime());
     handled.called = true;
     Object result;

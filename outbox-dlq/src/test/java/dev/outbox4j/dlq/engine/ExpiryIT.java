@@ -3,6 +3,7 @@ package dev.outbox4j.dlq.engine;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.Batch;
 import dev.outbox4j.BatchMessage;
 import dev.outbox4j.OutboxMessage;
@@ -13,6 +14,7 @@ import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import java.sql.Connection;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
@@ -247,5 +249,47 @@ class ExpiryIT {
         List.of(message(queue, "a").expiresAt(at).build(), message(queue, "b").build()));
     await().atMost(SOON).until(() -> engine.rows(queue) == 0);
     assertThat(seen).containsExactlyInAnyOrder(at, Instant.EPOCH);
+  }
+
+  @Test
+  void whatExpiresWhileItsTransactionWaitsForAConnectionIsNotHandled() throws Exception {
+    AtomicInteger handled = new AtomicInteger();
+    HikariDataSource one = database.pool(1);
+    try (Connection held = one.getConnection()) {
+      assertThat(held.isClosed()).isFalse();
+      engine.start(
+          engine
+              .subscriber(queue)
+              .workers(1)
+              .on(
+                  "t",
+                  String.class,
+                  PostgresOutbox.on(one, database.table())
+                      .transactional(
+                          (text, delivery, connection) -> {
+                            handled.incrementAndGet();
+                          })));
+      long id =
+          engine
+              .inTransaction(
+                  List.of(message(queue, "code").expiresIn(Duration.ofSeconds(2)).build()))
+              .get(0);
+      await().atMost(SOON).until(() -> engine.column(Integer.class, "deliveries_count", id) == 1);
+      await()
+          .atMost(SOON)
+          .until(
+              () ->
+                  database.one(
+                      Boolean.class,
+                      "select clock_timestamp() > expires_at + interval '100 ms' from outbox where id = ?",
+                      id));
+    }
+
+    await().atMost(SOON).until(() -> engine.deadLetters(queue) == 1);
+    assertThat(
+            database.one(
+                String.class, "select failure_reason from outbox_dlq where queue = ?", queue))
+        .isEqualTo("expired");
+    assertThat(handled).hasValue(0);
   }
 }

@@ -9,12 +9,13 @@ public final class DedupKeys {
   /** Never waits for a row: who publishes a key anew may hold it. */
   private static final String PURGE =
       """
-      delete from {dedup} d
-      using (
-        select k.queue, k.dedup_key from {dedup} k
+      with over as materialized (
+        select k.ctid, k.queue, k.dedup_key from {dedup} k
         where k.kept_until <= now() order by k.kept_until limit :limit
-        for update skip locked) over
-      where d.queue = over.queue and d.dedup_key = over.dedup_key
+        for update skip locked)
+      delete from {dedup} d
+      using over
+      where d.ctid = over.ctid and d.queue = over.queue and d.dedup_key = over.dedup_key
       """;
 
   private DedupKeys() {}

@@ -29,9 +29,12 @@ public final class InboxSql {
             .replace("{inbox}", table);
     this.purge =
         """
-        delete from {inbox} where (queue, message_key) in (
-          select queue, message_key from {inbox}
+        with over as materialized (
+          select ctid, queue, message_key from {inbox}
           where expires_at <= now() order by expires_at limit ? for update skip locked)
+        delete from {inbox} i
+        using over
+        where i.ctid = over.ctid and i.queue = over.queue and i.message_key = over.message_key
         """
             .replace("{inbox}", table);
   }

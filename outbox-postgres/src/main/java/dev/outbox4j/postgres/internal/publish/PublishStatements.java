@@ -114,9 +114,10 @@ final class PublishStatements {
    * <p>A key whose window is over is deleted and inserted anew, and not updated: an update would
    * lock the key for a message that is not published, and whoever came next would wait for its
    * transaction. Both walks are in the order of the keys, so that of two transactions that publish
-   * the same keys in one call each, one waits for the other, and never both. Whether the message of
-   * a key is in flight is asked of the snapshot that shows the key. Ids are taken here, since the
-   * key's row has to name its message.
+   * the same keys in one call each, one waits for the other, and not both, unless a window ends
+   * between their looks. What ended is locked in a step that runs once, whatever the planner
+   * believes of the table. Whether the message of a key is in flight is asked of the snapshot that
+   * shows the key. Ids are taken here, since the key's row has to name its message.
    */
   private static final String TAKE =
       """
@@ -133,26 +134,29 @@ final class PublishStatements {
             {elements},
             dedup_key, in_flight, completed, place)
         order by m.place
+      ), ended as materialized (
+        select k.ctid, k.queue, k.dedup_key
+        from {dedup} k
+        join (
+          select distinct on (i.queue, i.dedup_key)
+            i.queue, i.dedup_key, i.in_flight, i.completed
+          from input i
+          where i.dedup_key is not null
+          order by i.queue, i.dedup_key, i.place) i
+        on k.queue = i.queue and k.dedup_key = i.dedup_key
+        where k.published_at + case
+            when exists (
+              select from {table} o
+              where o.queue = k.queue and o.id = any (array[k.message_id]))
+            then i.in_flight
+            else i.completed
+          end <= clock_timestamp()
+        order by k.queue, k.dedup_key
+        for update of k
       ), over as (
         delete from {dedup} d
-        using (
-          select k.queue, k.dedup_key
-          from {dedup} k
-          join (
-            select distinct on (i.queue, i.dedup_key)
-              i.queue, i.dedup_key, i.in_flight, i.completed
-            from input i
-            where i.dedup_key is not null
-            order by i.queue, i.dedup_key, i.place) i
-          on k.queue = i.queue and k.dedup_key = i.dedup_key
-          where k.published_at + case
-              when exists (select from {table} o where o.queue = k.queue and o.id = k.message_id)
-              then i.in_flight
-              else i.completed
-            end <= clock_timestamp()
-          order by k.queue, k.dedup_key
-          for update of k) locked
-        where d.queue = locked.queue and d.dedup_key = locked.dedup_key
+        using ended e
+        where d.ctid = e.ctid and d.queue = e.queue and d.dedup_key = e.dedup_key
         returning d.message_id
       ), taken as (
         insert into {dedup} (queue, dedup_key, message_id, published_at, kept_until)

@@ -180,26 +180,29 @@ with input (payload, queue, type, ordering_key, timer_id, headers, available_at,
     expires_in, expires_at,
       dedup_key, in_flight, completed, place)
   order by m.place
+), ended as materialized (
+  select k.ctid, k.queue, k.dedup_key
+  from "Sales"."out box_dedup" k
+  join (
+    select distinct on (i.queue, i.dedup_key)
+      i.queue, i.dedup_key, i.in_flight, i.completed
+    from input i
+    where i.dedup_key is not null
+    order by i.queue, i.dedup_key, i.place) i
+  on k.queue = i.queue and k.dedup_key = i.dedup_key
+  where k.published_at + case
+      when exists (
+        select from "Sales"."out box" o
+        where o.queue = k.queue and o.id = any (array[k.message_id]))
+      then i.in_flight
+      else i.completed
+    end <= clock_timestamp()
+  order by k.queue, k.dedup_key
+  for update of k
 ), over as (
   delete from "Sales"."out box_dedup" d
-  using (
-    select k.queue, k.dedup_key
-    from "Sales"."out box_dedup" k
-    join (
-      select distinct on (i.queue, i.dedup_key)
-        i.queue, i.dedup_key, i.in_flight, i.completed
-      from input i
-      where i.dedup_key is not null
-      order by i.queue, i.dedup_key, i.place) i
-    on k.queue = i.queue and k.dedup_key = i.dedup_key
-    where k.published_at + case
-        when exists (select from "Sales"."out box" o where o.queue = k.queue and o.id = k.message_id)
-        then i.in_flight
-        else i.completed
-      end <= clock_timestamp()
-    order by k.queue, k.dedup_key
-    for update of k) locked
-  where d.queue = locked.queue and d.dedup_key = locked.dedup_key
+  using ended e
+  where d.ctid = e.ctid and d.queue = e.queue and d.dedup_key = e.dedup_key
   returning d.message_id
 ), taken as (
   insert into "Sales"."out box_dedup" (queue, dedup_key, message_id, published_at, kept_until)
@@ -266,26 +269,29 @@ with input (payload, queue, type, ordering_key, timer_id, headers, available_at,
     expires_in, expires_at,
       dedup_key, in_flight, completed, place)
   order by m.place
+), ended as materialized (
+  select k.ctid, k.queue, k.dedup_key
+  from "Sales"."out box_dedup" k
+  join (
+    select distinct on (i.queue, i.dedup_key)
+      i.queue, i.dedup_key, i.in_flight, i.completed
+    from input i
+    where i.dedup_key is not null
+    order by i.queue, i.dedup_key, i.place) i
+  on k.queue = i.queue and k.dedup_key = i.dedup_key
+  where k.published_at + case
+      when exists (
+        select from "Sales"."out box" o
+        where o.queue = k.queue and o.id = any (array[k.message_id]))
+      then i.in_flight
+      else i.completed
+    end <= clock_timestamp()
+  order by k.queue, k.dedup_key
+  for update of k
 ), over as (
   delete from "Sales"."out box_dedup" d
-  using (
-    select k.queue, k.dedup_key
-    from "Sales"."out box_dedup" k
-    join (
-      select distinct on (i.queue, i.dedup_key)
-        i.queue, i.dedup_key, i.in_flight, i.completed
-      from input i
-      where i.dedup_key is not null
-      order by i.queue, i.dedup_key, i.place) i
-    on k.queue = i.queue and k.dedup_key = i.dedup_key
-    where k.published_at + case
-        when exists (select from "Sales"."out box" o where o.queue = k.queue and o.id = k.message_id)
-        then i.in_flight
-        else i.completed
-      end <= clock_timestamp()
-    order by k.queue, k.dedup_key
-    for update of k) locked
-  where d.queue = locked.queue and d.dedup_key = locked.dedup_key
+  using ended e
+  where d.ctid = e.ctid and d.queue = e.queue and d.dedup_key = e.dedup_key
   returning d.message_id
 ), taken as (
   insert into "Sales"."out box_dedup" (queue, dedup_key, message_id, published_at, kept_until)
@@ -350,26 +356,29 @@ with input (payload, queue, type, ordering_key, timer_id, headers, available_at,
     expires_in, expires_at,
       dedup_key, in_flight, completed, place)
   order by m.place
+), ended as materialized (
+  select k.ctid, k.queue, k.dedup_key
+  from "Sales"."out box_dedup" k
+  join (
+    select distinct on (i.queue, i.dedup_key)
+      i.queue, i.dedup_key, i.in_flight, i.completed
+    from input i
+    where i.dedup_key is not null
+    order by i.queue, i.dedup_key, i.place) i
+  on k.queue = i.queue and k.dedup_key = i.dedup_key
+  where k.published_at + case
+      when exists (
+        select from "Sales"."out box" o
+        where o.queue = k.queue and o.id = any (array[k.message_id]))
+      then i.in_flight
+      else i.completed
+    end <= clock_timestamp()
+  order by k.queue, k.dedup_key
+  for update of k
 ), over as (
   delete from "Sales"."out box_dedup" d
-  using (
-    select k.queue, k.dedup_key
-    from "Sales"."out box_dedup" k
-    join (
-      select distinct on (i.queue, i.dedup_key)
-        i.queue, i.dedup_key, i.in_flight, i.completed
-      from input i
-      where i.dedup_key is not null
-      order by i.queue, i.dedup_key, i.place) i
-    on k.queue = i.queue and k.dedup_key = i.dedup_key
-    where k.published_at + case
-        when exists (select from "Sales"."out box" o where o.queue = k.queue and o.id = k.message_id)
-        then i.in_flight
-        else i.completed
-      end <= clock_timestamp()
-    order by k.queue, k.dedup_key
-    for update of k) locked
-  where d.queue = locked.queue and d.dedup_key = locked.dedup_key
+  using ended e
+  where d.ctid = e.ctid and d.queue = e.queue and d.dedup_key = e.dedup_key
   returning d.message_id
 ), taken as (
   insert into "Sales"."out box_dedup" (queue, dedup_key, message_id, published_at, kept_until)
