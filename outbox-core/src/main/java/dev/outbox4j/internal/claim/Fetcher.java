@@ -260,7 +260,7 @@ public final class Fetcher implements RowSource {
   }
 
   private boolean hasReachedItsLimit(QueueLane lane) {
-    return lane.limits().waits(clock.getAsLong());
+    return lane.limits().waits();
   }
 
   /** Returns how many rows of a limited queue may be claimed. */
@@ -274,6 +274,7 @@ public final class Fetcher implements RowSource {
     if (store != null && lane.limits().mayBeMissing(clock.getAsLong())) {
       int wanted = lane.limits().slots();
       int opened = shared.connections().spendOnClaim(() -> store.open(lane.queue(), wanted));
+      lane.limits().opened(clock.getAsLong());
       if (opened > 0) {
         lane.limits().settled();
       }

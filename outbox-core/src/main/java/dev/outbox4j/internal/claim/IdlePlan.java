@@ -36,10 +36,14 @@ final class IdlePlan {
     long retry = Long.MAX_VALUE;
     for (QueueLane lane : lanes) {
       if (lane.isFailing()) { // it wants its next try, and says nothing of the others
-        retry = Math.min(retry, lane.untilRetry(now));
+        long tried = lane.untilRetry(now);
+        retry =
+            Math.min(
+                retry,
+                lane.limits().waits() ? Math.max(tried, lane.limits().untilLook(now)) : tried);
         continue;
       }
-      if (lane.limits().waits(now)) {
+      if (lane.limits().waits()) {
         retry = Math.min(retry, lane.limits().untilLook(now));
         continue;
       }

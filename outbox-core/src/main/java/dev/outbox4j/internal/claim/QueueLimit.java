@@ -74,9 +74,9 @@ final class QueueLimit {
     return full || isOutOfSlots(now) ? 0 : room;
   }
 
-  /** Tells whether nothing is claimed now, but if a row was settled since. */
-  boolean waits(long now) {
-    return full || isOutOfSlots(now);
+  /** Tells whether the last look found nothing to be claimed; the next one is awaited. */
+  boolean waits() {
+    return full || outOfSlots;
   }
 
   private boolean isOutOfSlots(long now) {
@@ -117,11 +117,12 @@ final class QueueLimit {
 
   /** Tells, once in a while, whether slots may be missing, of a queue that has run out of them. */
   boolean mayBeMissing(long now) {
-    if (!outOfSlots || (opened && now - openedAt < OPEN_AGAIN)) {
-      return false;
-    }
+    return outOfSlots && !(opened && now - openedAt < OPEN_AGAIN);
+  }
+
+  /** All slots are there now. */
+  void opened(long now) {
     opened = true;
     openedAt = now;
-    return true;
   }
 }

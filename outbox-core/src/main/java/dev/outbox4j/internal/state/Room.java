@@ -1,5 +1,6 @@
 package dev.outbox4j.internal.state;
 
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
@@ -19,7 +20,7 @@ public final class Room {
   private final AtomicLong dueAgainAt = new AtomicLong(NOTHING_DUE);
   private volatile boolean awaited;
   private volatile boolean settledAwaited;
-  private volatile boolean settled;
+  private final AtomicBoolean settled = new AtomicBoolean();
   private volatile Runnable signal = () -> {};
 
   public Room(
@@ -83,9 +84,7 @@ public final class Room {
 
   /** Tells, once, whether rows were settled while somebody waited for it. */
   public boolean takeSettled() {
-    boolean since = settled;
-    settled = false;
-    return since;
+    return settled.getAndSet(false);
   }
 
   /** A worker took a row, or is free: there may be room. Called per row, so it is cheap. */
@@ -100,7 +99,7 @@ public final class Room {
   public void settled() {
     if (settledAwaited) {
       settledAwaited = false;
-      settled = true;
+      settled.set(true);
       signal.run();
     }
     mayBeFree();

@@ -22,7 +22,7 @@ class QueueLimitTest {
     QueueLimit limit = limit(new Limits(Map.of("mails", 2), Map.of("labels", 2), Map.of()));
     assertThat(limit.isLimited()).isFalse();
     assertThat(limit.slots()).isZero();
-    assertThat(limit.waits(NOW)).isFalse();
+    assertThat(limit.waits()).isFalse();
   }
 
   @Test
@@ -32,11 +32,11 @@ class QueueLimitTest {
     assertThat(ofProcess.slots()).isEqualTo(9);
     assertThat(ofProcess.room(0, NOW)).isEqualTo(3);
     assertThat(ofProcess.room(2, NOW)).isEqualTo(1);
-    assertThat(ofProcess.waits(NOW)).isFalse();
+    assertThat(ofProcess.waits()).isFalse();
     assertThat(ofProcess.room(3, NOW)).isZero();
-    assertThat(ofProcess.waits(NOW)).isTrue();
+    assertThat(ofProcess.waits()).isTrue();
     ofProcess.settled();
-    assertThat(ofProcess.waits(NOW)).isFalse();
+    assertThat(ofProcess.waits()).isFalse();
     assertThat(limit(new Limits(Map.of("orders", 9), Map.of(), Map.of())).room(1, NOW))
         .isEqualTo(3);
   }
@@ -58,6 +58,8 @@ class QueueLimitTest {
     limit.claimed(0, true, NOW);
     assertThat(limit.room(0, NOW + 10 * MILLI)).isZero();
     assertThat(limit.untilLook(NOW + 10 * MILLI)).isEqualTo(240 * MILLI);
+    assertThat(limit.waits()).as("until it has looked, however late that is").isTrue();
+    assertThat(limit.untilLook(NOW + 300 * MILLI)).isZero();
     assertThat(limit.room(0, NOW + 250 * MILLI)).isEqualTo(4);
     limit.claimed(0, true, NOW);
     limit.settled();
@@ -70,6 +72,8 @@ class QueueLimitTest {
     assertThat(limit.mayBeMissing(NOW)).isFalse();
     limit.claimed(0, true, NOW);
     assertThat(limit.mayBeMissing(NOW)).isTrue();
+    assertThat(limit.mayBeMissing(NOW)).as("it failed").isTrue();
+    limit.opened(NOW);
     assertThat(limit.mayBeMissing(NOW + 9_000 * MILLI)).isFalse();
     assertThat(limit.mayBeMissing(NOW + 10_000 * MILLI)).isTrue();
   }
@@ -86,7 +90,7 @@ class QueueLimitTest {
     assertThat(limit.room(2, NOW)).isEqualTo(1);
     permits.left = -5;
     assertThat(limit.room(0, NOW)).isZero();
-    assertThat(limit.waits(NOW)).isTrue();
+    assertThat(limit.waits()).isTrue();
     assertThat(limit.untilLook(NOW)).as("asked again when the rate says").isEqualTo(3 * MILLI);
     assertThat(limit.untilLook(NOW + 4 * MILLI)).as("watch is passed").isEqualTo(MILLI);
     permits.untilNext = Duration.ZERO;
