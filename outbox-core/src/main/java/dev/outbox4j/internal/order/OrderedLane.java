@@ -529,6 +529,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     private final Map<Integer, Integer> dueCounts = new TreeMap<>();
     private final Set<Integer> ended = new HashSet<>();
     private final Set<Long> missing = new HashSet<>();
+    private int inRanges;
 
     Taking(ReadRequest request, Read read, Map<Long, Long> held, long sentAt) {
       this.request = request;
@@ -605,6 +606,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
             }
           }
           case RANGE -> {
+            inRanges++; // whose bucket it is now does not change what the answer had room for
             if (mine) {
               range(Objects.requireNonNull(scan), row);
             }
@@ -666,8 +668,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     }
 
     private void endParts(Map<Integer, Owned> readable) {
-      boolean truncated =
-          counts.values().stream().mapToInt(Integer::intValue).sum() >= request.scanLimit();
+      boolean truncated = inRanges >= request.scanLimit();
       answer.more |= truncated;
       for (Range range : request.ranges()) {
         BucketScan scan = scans.get(range.bucket());
@@ -952,6 +953,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
   public void withdraw(Set<Integer> buckets) {
     forgotten.addAll(buckets);
     forget(buckets);
+    forgotten.addAll(buckets); // what was read anew in between has been forgotten as well
     signal.run();
   }
 

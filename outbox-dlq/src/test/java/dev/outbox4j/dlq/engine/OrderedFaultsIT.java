@@ -280,6 +280,66 @@ class OrderedFaultsIT {
   }
 
   @Test
+  void aBucketThatIsGivenUpDuringAReadLetsNothingOfOthersBeOvertaken() {
+    String given = key(0, 8);
+    String kept = key(50, 64);
+    int most = 400;
+    for (int i = 0; i < most; i++) {
+      publish(given, i, i + 1);
+      publish(kept, i, i + 1);
+    }
+    long seenUpTo = lastId;
+    publish(kept, most, most + 20);
+    killedOwner(); // so that few rows are read at once, and these in parts up to what it has seen
+    database.update(
+        "update outbox_bucket_owners set read_up_to = ?, seen_up_to = ? where queue = ?",
+        seenUpTo,
+        seenUpTo,
+        queue);
+    AtomicInteger joins = new AtomicInteger();
+    AtomicInteger sinceLookBack = new AtomicInteger();
+    AtomicBoolean shared = new AtomicBoolean();
+    engine.start(
+        subscriber("s")
+            .store(
+                store(
+                    (method, argument, real) -> {
+                      Object result = real.call();
+                      if (method.equals("join")) {
+                        joins.incrementAndGet();
+                      }
+                      if (argument instanceof BucketStore.ReadRequest request
+                          && !request.sweep().isEmpty()
+                          && request.timeLimit() == null) { // which would find what is left out
+                        sinceLookBack.set(0);
+                      }
+                      if (result instanceof BucketStore.Read read
+                          && read.rows().stream().anyMatch(BucketStore.Row::loaded)
+                          && sinceLookBack.incrementAndGet() > 3
+                          && shared.compareAndSet(false, true)) {
+                        anotherOwner();
+                        int before = joins.get();
+                        await().atMost(SOON).until(() -> joins.get() >= before + 3);
+                      }
+                      return result;
+                    })));
+
+    await().atMost(SOON).until(() -> begun.contains(kept + ":" + (most + 19)));
+    assertThat(shared).as("half of the buckets were given up during a read").isTrue();
+    await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+    assertThat(begunOf(kept)).isEqualTo(names(kept, most + 20));
+    assertThat(begunOf(given)).isEqualTo(names(given, most));
+  }
+
+  /** One that takes nothing, but to which half of the buckets are left for a while. */
+  private void anotherOwner() {
+    database.update(
+        "insert into outbox_bucket_owners (queue, owner, lease_until, read_up_to, seen_up_to)"
+            + " values (?, 'other', now() + interval '3 seconds', 0, 0)",
+        queue);
+  }
+
+  @Test
   void anErrorWhileRowsAreTakenLosesNoneOfThem() {
     AtomicInteger failing = new AtomicInteger(3);
     startAndOwnAll(
