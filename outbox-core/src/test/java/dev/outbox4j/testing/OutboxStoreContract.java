@@ -902,6 +902,22 @@ public abstract class OutboxStoreContract {
   }
 
   @Test
+  void aClaimThatEndsForItsSizeIsNotOutOfSlots() {
+    slots().open("orders", 2);
+    for (int i = 0; i < 3; i++) {
+      publish(message("orders").body("x".repeat(1_000)).build());
+    }
+
+    ClaimResult result =
+        claim(
+            new ClaimRequest("orders", Range.ALL, 10, 1_500, LEASE, "me", Idle.UNCHANGED, null, 2));
+
+    assertThat(result.rows()).hasSize(1);
+    assertThat(result.full()).isTrue();
+    assertThat(result.outOfSlots()).isFalse();
+  }
+
+  @Test
   void anEmptyQueueIsNotOutOfSlots() {
     slots().open("orders", 2);
 

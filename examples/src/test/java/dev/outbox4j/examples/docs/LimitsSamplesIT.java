@@ -22,6 +22,8 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -35,15 +37,16 @@ class LimitsSamplesIT {
   private final AtomicInteger most = new AtomicInteger();
   private final AtomicInteger printed = new AtomicInteger();
   private final AtomicInteger mails = new AtomicInteger();
+  private CyclicBarrier together = new CyclicBarrier(1);
 
   LimitsSamplesIT(TestDatabase database) {
     this.database = database;
     this.dataSource = database.pool(8);
   }
 
-  private void print(String label, Delivery delivery) throws InterruptedException {
+  private void print(String label, Delivery delivery) throws Exception {
     most.accumulateAndGet(printing.incrementAndGet(), Math::max);
-    Thread.sleep(20);
+    together.await(30, TimeUnit.SECONDS);
     printing.decrementAndGet();
     printed.incrementAndGet();
   }
@@ -76,6 +79,7 @@ class LimitsSamplesIT {
 
   @Test
   void noMoreThanTheLimitAreHandledAtOnceByTwoSubscribers() throws SQLException {
+    together = new CyclicBarrier(5);
     // tag::migrate
     SlotMigrations.of("public", "outbox").migrate(dataSource);
     // end::migrate
@@ -109,6 +113,7 @@ class LimitsSamplesIT {
 
   @Test
   void aQueueLeavesWorkersToTheOthersOfItsSubscriber() throws SQLException {
+    together = new CyclicBarrier(10);
     OutboxStore store = PostgresOutbox.on(dataSource, table).store();
     try (OutboxSubscriber subscriber = ofTwoQueues(store)) {
       subscriber.start();
@@ -119,7 +124,7 @@ class LimitsSamplesIT {
       assertThatOutbox(dataSource, table).awaitDrained("mails", Duration.ofSeconds(30));
     }
     assertThat(mails).hasValue(1);
-    assertThat(most.get()).isBetween(2, 12);
+    assertThat(most.get()).isBetween(10, 12);
   }
 
   private OutboxSubscriber ofARate(OutboxStore store) {

@@ -204,7 +204,9 @@ public final class Fetcher implements RowSource {
     boolean full = false;
     boolean waited = false;
     RuntimeException failure = null;
-    shared.room().awaitSettled(limited); // what is settled from now on may be missed below
+    if (limited) {
+      shared.room().watchLimited(); // what is settled from now on may be missed below
+    }
     for (int i = 0; i < lanes.size() && !loop.stopping(); i++) {
       int limit = shared.room().rows();
       if (limit <= 0) {

@@ -35,16 +35,8 @@ final class IdlePlan {
     long sweep = Long.MAX_VALUE;
     long retry = Long.MAX_VALUE;
     for (QueueLane lane : lanes) {
-      if (lane.isFailing()) { // it wants its next try, and says nothing of the others
-        long tried = lane.untilRetry(now);
-        retry =
-            Math.min(
-                retry,
-                lane.limits().waits() ? Math.max(tried, lane.limits().untilLook(now)) : tried);
-        continue;
-      }
-      if (lane.limits().waits()) {
-        retry = Math.min(retry, lane.limits().untilLook(now));
+      if (lane.awaitsTry()) {
+        retry = Math.min(retry, lane.untilTry(now));
         continue;
       }
       ceiling = Math.min(ceiling, lane.watch().longestWait(listening, now));

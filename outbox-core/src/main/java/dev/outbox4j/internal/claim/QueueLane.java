@@ -65,9 +65,17 @@ final class QueueLane {
     return !failing || now - retryAt >= 0;
   }
 
-  /** Returns how long until a claim that failed is tried again. */
-  long untilRetry(long now) {
-    return Math.max(0, retryAt - now);
+  /**
+   * Tells whether it waits for the next try, or for its limit, and says nothing of other queues.
+   */
+  boolean awaitsTry() {
+    return failing || limits.waits();
+  }
+
+  /** Returns how long until that try. */
+  long untilTry(long now) {
+    long retry = failing ? Math.max(0, retryAt - now) : 0;
+    return limits.waits() ? Math.max(retry, limits.untilLook(now)) : retry;
   }
 
   /** Returns how many rows the next claim asks for, of so many that there is room for. */

@@ -382,6 +382,7 @@ final class GroupWriter {
       if (!isBusy.test(row)) {
         (isDone.test(row) ? done : missing).add(row);
         settled.add(row);
+        unpark(row); // before it ends, so that it is counted once
       }
     }
     registry.settle(settled); // first what must be: to tell of it may fail
@@ -389,7 +390,7 @@ final class GroupWriter {
       if (isBusy.test(row)) {
         busy(row, from);
       } else {
-        taken(from.removeFirst());
+        from.removeFirst();
       }
     }
     missing.forEach(row -> Fence.reportMissing(shared, row, kind.phase()));
@@ -441,7 +442,7 @@ final class GroupWriter {
       if (failure.fault() == Fault.ROW) {
         refused(row, failure, hold(from, aside));
       } else {
-        taken(from.removeFirst());
+        unpark(from.removeFirst());
         between.addLast(row);
       }
     }
@@ -526,7 +527,7 @@ final class GroupWriter {
   }
 
   private void giveUp(RowQueue from) {
-    taken(Objects.requireNonNull(from.peekFirst()));
+    unpark(Objects.requireNonNull(from.peekFirst()));
     kind.tooMany(from);
   }
 
@@ -534,8 +535,8 @@ final class GroupWriter {
     return parked < MOST_HELD && (parked == 0 || heldBytes + row.bytes() <= mostHeldBytes);
   }
 
-  /** The row is no longer among those that wait. */
-  private void taken(HeldRow row) {
+  /** The row is no longer among those that wait, if it was. */
+  private void unpark(HeldRow row) {
     if (!row.parked) {
       return;
     }

@@ -16,6 +16,7 @@ public final class HeldRows {
   private final Map<String, AtomicInteger> byQueue;
 
   private volatile boolean stopping;
+  private volatile boolean fewerOfLimited;
 
   public HeldRows() {
     this(Set.of());
@@ -99,7 +100,19 @@ public final class HeldRows {
     AtomicInteger held = byQueue.isEmpty() ? null : byQueue.get(queue);
     if (held != null) {
       held.addAndGet(more);
+      if (more < 0) {
+        fewerOfLimited = true;
+      }
     }
+  }
+
+  /** Tells whether fewer rows of limited queues are held than when it was last forgotten. */
+  boolean fewerOfLimited() {
+    return fewerOfLimited;
+  }
+
+  void forgetFewerOfLimited() {
+    fewerOfLimited = false;
   }
 
   /** Returns how many rows of a limited queue are held; 0 for other queues. */

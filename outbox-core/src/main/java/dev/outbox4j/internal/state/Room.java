@@ -77,12 +77,18 @@ public final class Room {
     return true;
   }
 
-  /** Says whether somebody waits until rows are settled, since a queue has reached its limit. */
+  /** Somebody looks how many rows of limited queues are held: what is settled now is told. */
+  public void watchLimited() {
+    registry.forgetFewerOfLimited();
+    settledAwaited = true;
+  }
+
+  /** Says whether somebody waits until such rows are settled, since a queue is at its limit. */
   public void awaitSettled(boolean awaited) {
     settledAwaited = awaited;
   }
 
-  /** Tells, once, whether rows were settled while somebody waited for it. */
+  /** Tells, once, whether rows of limited queues were settled while somebody waited for it. */
   public boolean takeSettled() {
     return settled.getAndSet(false);
   }
@@ -97,7 +103,7 @@ public final class Room {
 
   /** Rows were settled: there may be room, also for a queue that has reached its limit. */
   public void settled() {
-    if (settledAwaited) {
+    if (settledAwaited && registry.fewerOfLimited()) {
       settledAwaited = false;
       settled.set(true);
       signal.run();

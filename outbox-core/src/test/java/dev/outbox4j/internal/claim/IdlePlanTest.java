@@ -96,7 +96,7 @@ class IdlePlanTest {
     reserve(first);
     second.failed(false, NOW);
     long wait = plan.nextWait(true, NOW);
-    assertThat(wait).isEqualTo(second.untilRetry(NOW)).isGreaterThan(50 * MILLI);
+    assertThat(wait).isEqualTo(second.untilTry(NOW)).isGreaterThan(50 * MILLI);
     assertThat(plan.nextWait(true, NOW + wait)).as("it is to be tried now").isZero();
   }
 
@@ -106,7 +106,7 @@ class IdlePlanTest {
     first.failed(false, NOW);
     second.failed(false, NOW);
     assertThat(plan.nextWait(true, NOW))
-        .isEqualTo(Math.min(first.untilRetry(NOW), second.untilRetry(NOW)))
+        .isEqualTo(Math.min(first.untilTry(NOW), second.untilTry(NOW)))
         .isPositive();
   }
 

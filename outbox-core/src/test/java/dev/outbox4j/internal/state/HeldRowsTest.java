@@ -3,6 +3,7 @@ package dev.outbox4j.internal.state;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.outbox4j.spi.ClaimedRow;
+import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.ScanBound;
 import java.util.List;
 import java.util.Set;
@@ -64,13 +65,30 @@ class HeldRowsTest {
     assertThat(counting.rowsOf("orders")).isZero();
   }
 
+  @Test
+  void fewerOfALimitedQueueAreToldUntilItIsForgottenAndOfOthersNothingIs() {
+    HeldRows counting = new HeldRows(Set.of("orders"));
+    ClaimedBatch limited = batch("orders");
+    ClaimedBatch other = batch("mails");
+    counting.add(limited);
+    counting.add(other);
+
+    counting.settle(other.next());
+    assertThat(counting.fewerOfLimited()).isFalse();
+    counting.settle(limited.next());
+    assertThat(counting.fewerOfLimited()).isTrue();
+    counting.forgetFewerOfLimited();
+    assertThat(counting.fewerOfLimited()).isFalse();
+    counting.parked(limited.next());
+    assertThat(counting.fewerOfLimited()).isTrue();
+  }
+
   private static ClaimedBatch batch(String queue) {
-    return new ClaimedBatch(
-        queue,
-        List.of(
-            EngineParts.row(new ScanBound(EngineParts.SERVER, 1)),
-            EngineParts.row(new ScanBound(EngineParts.SERVER, 2))),
-        0,
-        1);
+    return new ClaimedBatch(queue, List.of(row(queue, 1), row(queue, 2)), 0, 1);
+  }
+
+  private static ClaimedRow row(String queue, long id) {
+    ClaimedRow row = EngineParts.row(new ScanBound(EngineParts.SERVER, id));
+    return new ClaimedRow(new LeaseRef(queue, id, 1), row.message(), row.history());
   }
 }

@@ -17,6 +17,8 @@ import dev.outbox4j.postgres.testing.TcpProxy;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -69,12 +71,17 @@ class ConcurrencyLimitsIT {
     done.addAndGet(messages);
   }
 
-  /** Handles a message in about so long. */
-  private OutboxSubscriber.Builder working(OutboxSubscriber.Builder builder, Duration each) {
+  private OutboxSubscriber.Builder working(OutboxSubscriber.Builder builder) {
+    return working(builder, new CyclicBarrier(1));
+  }
+
+  /** Handles messages that end together. */
+  private OutboxSubscriber.Builder working(
+      OutboxSubscriber.Builder builder, CyclicBarrier together) {
     return builder.otherwise(
         (payload, delivery) -> {
           begin(1);
-          Thread.sleep(each.toMillis());
+          together.await(SOON.toSeconds(), TimeUnit.SECONDS);
           end(1);
         });
   }
@@ -103,8 +110,9 @@ class ConcurrencyLimitsIT {
 
   @Test
   void fourSubscribersWithSixtyFourWorkersHandleFiveAtOnceAndNoMore() {
+    CyclicBarrier five = new CyclicBarrier(5);
     for (int i = 0; i < 4; i++) {
-      engine.start(working(subscriber("s" + i, 5).workers(16), Duration.ofMillis(10)));
+      engine.start(working(subscriber("s" + i, 5).workers(16), five));
     }
     engine.publish(queue, "t", 600);
 
@@ -230,13 +238,13 @@ class ConcurrencyLimitsIT {
                 (payload, delivery) -> {
                   if (delivery.queue().equals(other)) {
                     others.incrementAndGet();
-                    Thread.sleep(2);
+                    engine.publish(other, "t", done.get() < 20 ? 1 : 0);
                   } else {
                     begin(1);
                     end(1);
                   }
                 }));
-    engine.publish(other, "t", 20_000);
+    engine.publish(other, "t", 2_000);
     await().atMost(SOON).until(() -> others.get() > 100);
     engine.publish(queue, "t", 20);
 
@@ -297,7 +305,7 @@ class ConcurrencyLimitsIT {
   /** If each waited for a look at the table, 200 would take 50 seconds. */
   @Test
   void theNextBeginsAsSoonAsOneOfTheSameProcessEnds() {
-    engine.start(working(subscriber("s", 1).workers(4), Duration.ZERO));
+    engine.start(working(subscriber("s", 1).workers(4)));
     engine.publish(queue, "t", 200);
 
     await().atMost(SOON).until(() -> engine.rows(queue) == 0);
@@ -376,7 +384,7 @@ class ConcurrencyLimitsIT {
 
   @Test
   void slotsThatSomebodyDeletesAreMadeAnew() {
-    engine.start(working(subscriber("s", 2), Duration.ZERO));
+    engine.start(working(subscriber("s", 2)));
     engine.publish(queue, "t", 10);
     await().atMost(SOON).until(() -> engine.rows(queue) == 0);
 
@@ -391,7 +399,7 @@ class ConcurrencyLimitsIT {
   void anIdleQueueWithALimitIsWokenByANotification() {
     OutboxSubscriber subscriber =
         engine.start(
-            working(subscriber("s", 2), Duration.ZERO)
+            working(subscriber("s", 2))
                 .poll(Duration.ofMinutes(1), Duration.ofMinutes(2))
                 .listen(PgjdbcListen.on(database.plain())));
     engine.publish(queue, "t", 5);
@@ -410,7 +418,7 @@ class ConcurrencyLimitsIT {
     engine.publish(queue, "t", 2);
     await().atMost(SOON).until(() -> running.get() == 2);
     engine.start(
-        working(subscriber("second", 2).workers(4), Duration.ZERO)
+        working(subscriber("second", 2).workers(4))
             .poll(Duration.ofMinutes(1), Duration.ofMinutes(2))
             .listen(PgjdbcListen.on(database.plain())));
     engine.publish(queue, "t", 10);
@@ -429,19 +437,16 @@ class ConcurrencyLimitsIT {
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining("concurrencyLimit")
         .hasMessageContaining("1 to 1000");
-    assertThatThrownBy(
-            () -> working(subscriber("s", 2).concurrencyLimit("x", 1), Duration.ZERO).build())
+    assertThatThrownBy(() -> working(subscriber("s", 2).concurrencyLimit("x", 1)).build())
         .hasMessageContaining("queue 'x'")
         .hasMessageContaining("queues(...)");
     assertThatThrownBy(() -> engine.subscriber(queue).concurrencyLimitPerProcess(queue, 1_001))
         .hasMessageContaining("concurrencyLimitPerProcess")
         .hasMessageContaining("1 to 1000");
     assertThatThrownBy(
-            () ->
-                working(engine.subscriber(queue).concurrencyLimitPerProcess("x", 1), Duration.ZERO)
-                    .build())
+            () -> working(engine.subscriber(queue).concurrencyLimitPerProcess("x", 1)).build())
         .hasMessageContaining("concurrencyLimitPerProcess(...) is set for queue 'x'");
-    assertThatThrownBy(() -> working(subscriber("s", 2).ordered(), Duration.ZERO).build())
+    assertThatThrownBy(() -> working(subscriber("s", 2).ordered()).build())
         .hasMessageContaining("ordered()");
   }
 }

@@ -40,9 +40,13 @@ final class RowReader {
    * @param slots how many slots were free, of as many as were asked for; negative if none is needed
    */
   record Rows(List<ClaimedRow> rows, int picked, int slots) {
-    /** Tells whether more rows might have been leased, had more slots been free. */
+    /**
+     * Tells whether more rows might have been leased, had more slots been free; not if some were
+     * left out for their size.
+     */
     boolean outOfSlots(int asked) {
-      return slots >= 0 && slots < asked && picked >= slots;
+      boolean allTaken = rows.size() >= slots || rows.isEmpty();
+      return slots >= 0 && slots < asked && picked >= slots && allTaken;
     }
   }
 

@@ -18,6 +18,8 @@ class RenderedStatementsTest {
     put(statements, "claim", StoreSql.CLAIM);
     put(statements, "claim, measured", StoreSql.CLAIM_MEASURED);
     put(statements, "claim by halves, see what is due", StoreSql.PEEK);
+    put(statements, "claim in slots", StoreSql.CLAIM_IN_SLOTS);
+    put(statements, "open slots", StoreSql.OPEN_SLOTS);
     put(statements, "claim, then awake", StoreSql.AWAKE);
     put(statements, "claim, then look ahead", StoreSql.LOOK_AHEAD);
     put(statements, "claim, then look ahead, whole queue", StoreSql.LOOK_AHEAD_WHOLE_QUEUE);

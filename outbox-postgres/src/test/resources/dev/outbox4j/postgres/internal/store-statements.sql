@@ -72,6 +72,50 @@ where queue = ? and available_at <= least(now(), ?)
   and (lease_until is null or lease_until < now())
 order by available_at, id limit ?;
 
+-- claim in slots
+with seen as materialized (
+  select s.slot, s.message_id, s.lease_token
+  from "Sales"."out box_slots" s
+  where s.queue = ? and s.slot <= ? and not exists (
+    select from "Sales"."out box" o
+    where o.queue = ? and o.id = any (array[s.message_id])
+      and o.lease_token = s.lease_token and o.lease_until >= now())),
+free as materialized (
+  select s.slot
+  from seen cross join "Sales"."out box_slots" s
+  where s.queue = ? and s.slot = any (array[seen.slot])
+    and s.message_id = seen.message_id and s.lease_token = seen.lease_token
+  limit ? for update of s skip locked),
+picked as materialized (
+  select ctid, id, octet_length(payload) as size
+  from "Sales"."out box"
+  where queue = ? and available_at <= least(now(), ?)
+    and (available_at, id) > (?, ?)
+    and (available_at, id) <= (?, ?)
+    and (lease_until is null or lease_until < now())
+  order by available_at, id limit (select count(*) from free) for update skip locked),
+fitting as (
+  select ctid, id, size, sum(size) over (rows unbounded preceding) as total from picked),
+leased as (
+  update "Sales"."out box" o
+  set lease_until = now() + make_interval(secs => ?), leased_at = now(),
+    lease_token = o.lease_token + 1, leased_by = ?,
+    deliveries_count = o.deliveries_count + 1
+  from fitting f
+  where o.queue = ? and o.ctid = f.ctid and (o.id = f.id) is true
+    and (f.total <= ? or f.total = f.size)
+    and cast(case when current_setting('enable_seqscan') <> 'off' then 'outbox4j: enable_seqscan is ' || current_setting('enable_seqscan') end as int) is null
+  returning o.id, o.lease_token, o.type, o.ordering_key, o.timer_id, o.payload, o.headers,
+    o.created_at, o.available_at, o.deliveries_count, o.attempts_count, o.first_attempt_at,
+    o.expires_at),
+taken as (
+  update "Sales"."out box_slots" s set message_id = l.id, lease_token = l.lease_token
+  from (select id, lease_token, row_number() over () as place from leased) l
+  where s.queue = ?
+    and s.slot = any (array[(select array_agg(free.slot) from free)[l.place]]))
+select leased.*, (select count(*) from picked), (select count(*) from free)
+from (select) once left join leased on true;
+
 -- claim, measured
 with picked as materialized (
   select ctid, id, octet_length(payload) as size
@@ -189,6 +233,11 @@ cross join lateral (
       and t.until > now())
   limit 1) reserve
 where gone.subscriber = ? and gone.on_watch;
+
+-- open slots
+insert into "Sales"."out box_slots" (queue, slot)
+select ?, n from generate_series(1, ?) n
+on conflict (queue, slot) do nothing;
 
 -- pass
 with passed as (
