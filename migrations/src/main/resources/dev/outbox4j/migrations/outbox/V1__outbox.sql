@@ -136,6 +136,9 @@ begin
     raise exception 'expires_at is % and deliver_at is %; a message must expire after it is due', expires, deliver_at
       using errcode = 'invalid_parameter_value';
   end if;
+  if timer_id is not null then
+    perform pg_current_xact_id(); -- a transaction that waits for another's timer id is seen to write
+  end if;
   insert into "${outbox_schema}"."${outbox_table}" as o
     (queue, type, ordering_key, payload, headers, available_at, timer_id, expires_at)
   values (

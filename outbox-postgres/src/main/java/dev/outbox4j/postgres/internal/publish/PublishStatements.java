@@ -68,6 +68,17 @@ final class PublishStatements {
       order by m.place\
       """;
 
+  /**
+   * Is true, and begins the transaction as one that writes before an id is taken. Whoever takes an
+   * id first and then waits for another's timer id or dedup key is a transaction that readers of
+   * ordered queues cannot see.
+   */
+  private static final String BEGUN = "pg_current_xact_id() is not null";
+
+  /** The same, of messages that may have to wait for others. */
+  private static final String INSERT_BEGUN =
+      INSERT.replace("order by m.place", "where " + BEGUN + "\norder by m.place");
+
   /** Notifies of what was inserted, if a subscriber of its queue sleeps past its instant. */
   private static final String NOTIFY_AUTO =
       """
@@ -133,6 +144,7 @@ final class PublishStatements {
           with ordinality as m(
             {elements},
             dedup_key, in_flight, completed, place)
+        where {begun}
         order by m.place
       ), ended as materialized (
         select k.ctid, k.queue, k.dedup_key
@@ -296,7 +308,7 @@ final class PublishStatements {
   static final String TIMERS_NEVER =
       inserting(
           """
-          {insert}
+          {insert_begun}
           on conflict (queue, timer_id) where timer_id is not null do nothing
           returning id, queue, timer_id
           """);
@@ -310,7 +322,7 @@ final class PublishStatements {
       inserting(
           """
           with inserted as (
-            {insert}
+            {insert_begun}
             on conflict (queue, timer_id) where timer_id is not null do nothing
             returning id, queue, timer_id, available_at
           ), {notify}
@@ -322,7 +334,7 @@ final class PublishStatements {
       inserting(
           """
           with inserted as (
-            {insert}
+            {insert_begun}
             on conflict (queue, timer_id) where timer_id is not null do nothing
             returning id, queue, timer_id, available_at
           ), {notify}
@@ -374,7 +386,9 @@ final class PublishStatements {
   private static String inserting(String statement) {
     return statement
         .replace("{insert}", INSERT)
+        .replace("{insert_begun}", INSERT_BEGUN)
         .replace("{take}", TAKE)
+        .replace("{begun}", BEGUN)
         .replace("{columns}", COLUMNS)
         .replace("{values}", VALUES)
         .replace("{arrays}", ARRAYS)

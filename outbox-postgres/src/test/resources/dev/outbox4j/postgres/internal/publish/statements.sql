@@ -179,6 +179,7 @@ with input (payload, queue, type, ordering_key, timer_id, headers, available_at,
       first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
     expires_in, expires_at,
       dedup_key, in_flight, completed, place)
+  where pg_current_xact_id() is not null
   order by m.place
 ), ended as materialized (
   select k.ctid, k.queue, k.dedup_key
@@ -268,6 +269,7 @@ with input (payload, queue, type, ordering_key, timer_id, headers, available_at,
       first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
     expires_in, expires_at,
       dedup_key, in_flight, completed, place)
+  where pg_current_xact_id() is not null
   order by m.place
 ), ended as materialized (
   select k.ctid, k.queue, k.dedup_key
@@ -355,6 +357,7 @@ with input (payload, queue, type, ordering_key, timer_id, headers, available_at,
       first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
     expires_in, expires_at,
       dedup_key, in_flight, completed, place)
+  where pg_current_xact_id() is not null
   order by m.place
 ), ended as materialized (
   select k.ctid, k.queue, k.dedup_key
@@ -427,6 +430,7 @@ from unnest(
   with ordinality as m(
     first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
     expires_in, expires_at, place)
+where pg_current_xact_id() is not null
 order by m.place
   on conflict (queue, timer_id) where timer_id is not null do nothing
   returning id, queue, timer_id, available_at
@@ -472,6 +476,7 @@ from unnest(
   with ordinality as m(
     first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
     expires_in, expires_at, place)
+where pg_current_xact_id() is not null
 order by m.place
   on conflict (queue, timer_id) where timer_id is not null do nothing
   returning id, queue, timer_id, available_at
@@ -514,6 +519,7 @@ from unnest(
   with ordinality as m(
     first_byte, bytes, queue, type, ordering_key, timer_id, headers, delay, deliver_at,
     expires_in, expires_at, place)
+where pg_current_xact_id() is not null
 order by m.place
 on conflict (queue, timer_id) where timer_id is not null do nothing
 returning id, queue, timer_id;
