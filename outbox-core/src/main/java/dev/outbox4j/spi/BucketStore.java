@@ -166,6 +166,7 @@ public interface BucketStore {
    * @param maxBytes the most payload bytes; one row is read whatever its size
    * @param idle what to say to publishers, and what to learn
    * @param mark whether to give a mark
+   * @param newestOf with the mark, the newest id of this bucket is wanted; null for none
    * @param timeLimit after which time the server is to end it; null is the store's own limit
    */
   record ReadRequest(
@@ -185,6 +186,7 @@ public interface BucketStore {
       long maxBytes,
       Idle idle,
       boolean mark,
+      @Nullable Integer newestOf,
       @Nullable Duration timeLimit) {
     /**
      * Asks which rows there are, in parts of buckets or among what is due.
@@ -221,6 +223,7 @@ public interface BucketStore {
           1,
           Idle.UNCHANGED,
           false,
+          null,
           timeLimit);
     }
 
@@ -274,8 +277,15 @@ public interface BucketStore {
    *     before it wrote has been seen
    * @param mark stands for the newest transaction there was, if it was asked for, else 0: a read
    *     whose oldest is greater has seen what all of those wrote
+   * @param newest the greatest id there is in the bucket that was asked for, else 0
    */
-  record Read(List<Row> rows, @Nullable LookAhead lookAhead, Instant at, long oldest, long mark) {
+  record Read(
+      List<Row> rows,
+      @Nullable LookAhead lookAhead,
+      Instant at,
+      long oldest,
+      long mark,
+      long newest) {
     /** Copies the list. */
     public Read {
       rows = List.copyOf(rows);

@@ -16,9 +16,10 @@ import java.util.Optional;
 
 /** Moves rows of one outbox to its dead-letter table. */
 final class JdbcDeadLetterWriter implements DeadLetterWriter {
+  /** The token goes on where no claim has raised it: who tries again finds no row put back. */
   private static final String DELETED =
       """
-      o.id, o.lease_token, o.queue, o.type, o.ordering_key, o.payload, o.headers,
+      o.id, {token} as lease_token, o.queue, o.type, o.ordering_key, o.payload, o.headers,
           {deliveries} as deliveries_count, o.created_at, o.available_at, o.timer_id,
           case when a.attempts > o.attempts_count then coalesce(o.first_attempt_at, now())
             else o.first_attempt_at end as first_attempt_at,

@@ -14,7 +14,7 @@ select now(),
 with done as (
   delete from "Sales"."out box" o using unnest(?::bigint[], ?::bigint[], ?::text[], ?::int[], ?::text[]) as a (id, token, reason, attempts, exception)
   where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null
-  returning o.id, o.lease_token, o.queue, o.type, o.ordering_key, o.payload, o.headers,
+  returning o.id, o.lease_token as lease_token, o.queue, o.type, o.ordering_key, o.payload, o.headers,
     o.deliveries_count as deliveries_count, o.created_at, o.available_at, o.timer_id,
     case when a.attempts > o.attempts_count then coalesce(o.first_attempt_at, now())
       else o.first_attempt_at end as first_attempt_at,
@@ -64,7 +64,7 @@ unlocked as materialized (
 done as (
   delete from "Sales"."out box" o using unlocked a
   where o.queue = ? and o.ctid = a.place and (o.id = a.id) is true
-  returning o.id, o.lease_token, o.queue, o.type, o.ordering_key, o.payload, o.headers,
+  returning o.id, o.lease_token as lease_token, o.queue, o.type, o.ordering_key, o.payload, o.headers,
     o.deliveries_count as deliveries_count, o.created_at, o.available_at, o.timer_id,
     case when a.attempts > o.attempts_count then coalesce(o.first_attempt_at, now())
       else o.first_attempt_at end as first_attempt_at,

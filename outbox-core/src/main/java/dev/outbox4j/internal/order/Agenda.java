@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.PriorityQueue;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Single rows that are to be looked at again, and when. Rows may be added by any thread; the rest
@@ -23,11 +24,24 @@ final class Agenda {
   /** For each row the entry that counts: the earliest. */
   private final Map<Long, Entry> earliest = new HashMap<>();
 
-  private record Entry(long id, long at) {}
+  private int found;
+
+  private record Entry(long id, long at, boolean isFound) {}
 
   /** Adds a row. Thread-safe. */
   void add(long id, long at) {
-    added.add(new Entry(id, at));
+    added.add(new Entry(id, at, false));
+  }
+
+  /** Adds a row of which nobody knew before it was looked for. Thread-safe. */
+  void addFound(long id, long at) {
+    added.add(new Entry(id, at, true));
+  }
+
+  /** Returns how many rows there are that were looked for and found. */
+  int found() {
+    sort();
+    return found;
   }
 
   /** Takes the rows that are to be looked at now, at most so many. */
@@ -42,6 +56,7 @@ final class Agenda {
       entries.remove();
       if (earliest.remove(first.id(), first)) {
         due.add(first.id());
+        count(first, -1);
       }
     }
     return due;
@@ -70,7 +85,15 @@ final class Agenda {
       if (known == null || entry.at() - known.at() < 0) {
         earliest.put(entry.id(), entry);
         entries.add(entry);
+        count(known, -1);
+        count(entry, 1);
       }
+    }
+  }
+
+  private void count(@Nullable Entry entry, int more) {
+    if (entry != null && entry.isFound()) {
+      found += more;
     }
   }
 }

@@ -1,11 +1,13 @@
 package dev.outbox4j.internal.order;
 
+import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.internal.state.EngineHealth.Operation;
 import dev.outbox4j.internal.state.HeldRow;
 import dev.outbox4j.internal.state.Shared;
 import dev.outbox4j.spi.BucketStore;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -56,7 +58,10 @@ final class DeliveryCounts {
     return countedLast ? withoutFailed(taken, toCount, count(toCount)) : taken;
   }
 
-  /** Returns the ids that were counted; others hold a row locked, or the statement failed. */
+  /**
+   * Returns the ids that were counted; others hold a row locked, or the statement failed. If a row
+   * is refused, halves are tried until it stands alone.
+   */
   private Set<Long> count(List<HeldRow> rows) {
     try {
       return shared
@@ -64,9 +69,20 @@ final class DeliveryCounts {
           .spend(() -> store.count(rows.stream().map(HeldRow::lease).toList()))
           .done();
     } catch (RuntimeException failure) {
-      shared.health().failed(Operation.CLAIM, failure);
-      return Set.of();
+      if (rows.size() == 1 || !isOfARow(failure)) {
+        shared.health().failed(Operation.CLAIM, failure);
+        return Set.of();
+      }
     }
+    int half = rows.size() / 2;
+    Set<Long> counted = new HashSet<>(count(rows.subList(0, half)));
+    counted.addAll(count(rows.subList(half, rows.size())));
+    return counted;
+  }
+
+  private static boolean isOfARow(RuntimeException failure) {
+    return failure instanceof OutboxStoreException known
+        && known.fault() == OutboxStoreException.Fault.ROW;
   }
 
   /** Leaves out what was not counted, with what follows it in its key. */

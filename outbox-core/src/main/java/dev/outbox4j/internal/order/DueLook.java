@@ -61,12 +61,14 @@ final class DueLook {
   }
 
   /** Returns where to look. */
-  List<DueRange> next(Map<Integer, BucketScan> scans) {
+  List<DueRange> next(Map<Integer, BucketScan> scans, long now) {
     left.retainAll(scans.keySet());
     if (left.isEmpty()) {
       left.addAll(scans.keySet());
       unfinished = true;
-      dueAt = null;
+      if (dueAt != null && dueAt - now <= 0) {
+        dueAt = null; // what comes after it is still to be learnt
+      }
     }
     return left.stream()
         .limit(width)

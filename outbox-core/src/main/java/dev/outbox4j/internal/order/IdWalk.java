@@ -14,6 +14,7 @@ final class IdWalk {
   private static final long FIRST_WIDTH = 100_000;
   private static final long SHORTEST_WIDTH = 1_000;
   private static final long LONGEST_WIDTH = 1L << 40;
+  private static final long LEAST_PAUSE = TimeUnit.SECONDS.toNanos(1);
   private static final long CHEAP = TimeUnit.MILLISECONDS.toNanos(5);
   private static final long DEAR = TimeUnit.MILLISECONDS.toNanos(50);
 
@@ -28,6 +29,7 @@ final class IdWalk {
   private boolean found;
   private long pause;
   private long allowedAt;
+  private long affordableAt;
 
   /**
    * Creates a walk.
@@ -35,13 +37,15 @@ final class IdWalk {
    * @param shortestPause between two passes, of which the first has found something
    * @param longestPause between two that find nothing
    * @param costShare it may take one part in so many of the time
+   * @param firstAt when the first pass begins
    */
-  IdWalk(long shortestPause, long longestPause, int costShare, long now) {
+  IdWalk(long shortestPause, long longestPause, int costShare, long now, long firstAt) {
     this.shortestPause = shortestPause;
     this.longestPause = longestPause;
     this.costShare = costShare;
     this.pause = shortestPause;
-    this.allowedAt = now;
+    this.allowedAt = firstAt;
+    this.affordableAt = now;
   }
 
   /** Tells whether a pass is under way. */
@@ -92,20 +96,31 @@ final class IdWalk {
       width = Math.max(SHORTEST_WIDTH, width / 2);
     }
     position = Math.min(stepEnd, Math.max(position, seenTo));
-    allowedAt = now + cost * costShare;
+    affordableAt = now + cost * costShare;
+    allowedAt = affordableAt;
     if (position < end) {
       return false;
     }
     walking = false;
     pause = found ? shortestPause : Math.min(longestPause, 2 * pause);
     allowedAt = Math.max(allowedAt, now + pause);
+    affordableAt = Math.max(affordableAt, now + LEAST_PAUSE);
     return true;
   }
 
   /** The server ended the last part for its time limit. */
   void timedOut(long cost, long now) {
     width = Math.max(SHORTEST_WIDTH, width / 8);
-    allowedAt = now + cost * costShare;
+    affordableAt = now + cost * costShare;
+    allowedAt = affordableAt;
+  }
+
+  /** Lets the next pass begin as soon as the cost of the one before allows. */
+  void beginEarly(long now) {
+    long earliest = affordableAt - now > 0 ? affordableAt : now;
+    if (earliest - allowedAt < 0) {
+      allowedAt = earliest;
+    }
   }
 
   /** There is something new to look through. */

@@ -101,6 +101,9 @@ final class KeyChains implements RowFollower {
     private long onHoldSince = NEVER;
     private long moreFrom = ALL_READ;
 
+    /** What the row has that was read from there on and had no room. */
+    private long needed;
+
     Chain(String key, int bucket) {
       this.key = key;
       this.bucket = bucket;
@@ -182,9 +185,12 @@ final class KeyChains implements RowFollower {
       if (chain.waitsFor(id)) {
         unblock(chain);
       }
-      if (!chain.isBlocked() && id < chain.moreFrom && hasRoom(chain, bytes)) {
-        chain.expect(bytes);
-        return true;
+      if (!chain.isBlocked() && id < chain.moreFrom) {
+        if (hasRoom(chain, bytes)) {
+          chain.expect(bytes);
+          return true;
+        }
+        chain.needed = bytes;
       }
       chain.readAgainFrom(id, withdrawn);
       changed(chain);
@@ -264,7 +270,8 @@ final class KeyChains implements RowFollower {
             && chain.moreFrom != ALL_READ
             && (!chain.waitsUntilIdle || chain.isIdle())
             && chain.rows() <= limits.rows() / 2
-            && chain.bytes() <= limits.bytes() / 2;
+            && chain.bytes() <= limits.bytes() / 2
+            && (chain.rows() == 0 || chain.bytes() + chain.needed <= limits.bytes());
     if (wants) {
       hungry.add(chain);
     } else {
@@ -325,6 +332,12 @@ final class KeyChains implements RowFollower {
     return false;
   }
 
+  /** Tells whether it is known that there is a row of a key, which is read in its turn. */
+  synchronized boolean isKnown(String key, long id) {
+    Chain chain = chains.get(key);
+    return chain != null && id >= chain.moreFrom && !chain.waitsFor(id);
+  }
+
   /** A row that was to be read again is not there any more; its key goes on. */
   synchronized void gone(long id) {
     Chain chain = blocked.get(id);
@@ -364,9 +377,17 @@ final class KeyChains implements RowFollower {
       if (ranges.size() == most) {
         break;
       }
-      ranges.add(new KeyRange(chain.key, chain.moreFrom - 1, readUpTo.applyAsLong(chain.bucket)));
+      long upTo = readUpTo.applyAsLong(chain.bucket);
+      if (chain.moreFrom <= upTo) { // else its bucket is not read now
+        ranges.add(new KeyRange(chain.key, chain.moreFrom - 1, upTo));
+      }
     }
     return ranges;
+  }
+
+  /** Returns how many keys there are of which more is to be read. */
+  synchronized int hungry() {
+    return hungry.size();
   }
 
   /** Returns how many rows of each of these keys fit, if they are like those before. */
@@ -393,6 +414,7 @@ final class KeyChains implements RowFollower {
     }
     chain.moreFrom = ALL_READ;
     chain.waitsUntilIdle = false;
+    chain.needed = 0;
     return true;
   }
 
@@ -444,7 +466,7 @@ final class KeyChains implements RowFollower {
   }
 
   private void hold(Chain chain, long id, List<HeldRow> withdrawn) {
-    block(chain, id);
+    block(chain, chain.isOnHold() ? Math.min(id, chain.blockedBy) : id);
     chain.onHoldSince = ++holds;
     onHold.put(chain.key, chain);
     withdraw(chain, withdrawn);
@@ -545,13 +567,16 @@ final class KeyChains implements RowFollower {
       hold(key, row);
       return;
     }
-    if (row.run() != null && isOfAnEarlierTime(key, row)) {
+    if ((row.run() != null || key != null) && isOfAnEarlierTime(key, row)) {
       out.again(row, clock.getAsLong()); // it is there still, whatever its handler decided
       return;
     }
     if (dead || settlement == Settlement.Ack.INSTANCE) {
       if (key != null) {
         goOn(key, row);
+      }
+      if (row.missing) { // it is gone, or it is there still and nobody knows why
+        out.again(row, clock.getAsLong() + UNDECIDED);
       }
       return;
     }
@@ -602,7 +627,11 @@ final class KeyChains implements RowFollower {
         return false;
       }
       blocks = chain.running == row;
-      if (blocks) {
+      if (blocks && chain.isOnHold()) {
+        chain.running = null;
+        chain.readAgainFrom(row.id(), withdrawn);
+        blocks = false; // its key goes on when it is released
+      } else if (blocks) {
         chain.running = null;
         block(chain, row.id());
         withdraw(chain, withdrawn);

@@ -10,6 +10,9 @@ import java.util.function.LongSupplier;
  * Looks through what lies below the places that were read, for rows that were committed late. Ids
  * that no open transaction can have any more are settled: they are looked through once a minute,
  * the others all the time. Confined to the fetcher, but for the greatest id.
+ *
+ * <p>An id settles once it was seen at one mark, and all transactions have ended that were there at
+ * a later one: a transaction takes an id a moment before the server counts it as one that writes.
  */
 final class LateRows {
   private static final long SECOND = TimeUnit.SECONDS.toNanos(1);
@@ -26,6 +29,7 @@ final class LateRows {
   private long settlesWithPass;
   private long settlesNext;
   private long sampled;
+  private long sampledBefore;
   private long mark;
   private long sampledAt;
   private boolean walkedLast;
@@ -33,8 +37,8 @@ final class LateRows {
   LateRows(LongSupplier clock) {
     long now = clock.getAsLong();
     this.clock = clock;
-    this.young = new IdWalk(SECOND / 20, SECOND, 20, now);
-    this.all = new IdWalk(60 * SECOND, 60 * SECOND, 50, now + 60 * SECOND);
+    this.young = new IdWalk(SECOND / 20, SECOND, 20, now, now);
+    this.all = new IdWalk(60 * SECOND, 60 * SECOND, 50, now, now + 60 * SECOND);
     this.sampledAt = now - SECOND;
   }
 
@@ -113,21 +117,33 @@ final class LateRows {
     return greatest > settled && mark == 0 && now - sampledAt >= SAMPLE_EVERY;
   }
 
-  void marked(long next, long now) {
-    sampled = greatest;
+  /**
+   * Takes a mark.
+   *
+   * @param newest an id that was there at the mark, and may not have been read yet; 0 for none
+   */
+  void marked(long next, long newest, long now) {
+    sampledBefore = sampled;
+    sampled = Math.max(greatest, newest);
     mark = next;
     sampledAt = now;
   }
 
   /**
-   * Learns the oldest transaction that is open: what was read before the mark, it cannot add to.
+   * Learns the oldest transaction that is open: what was there half a second before the mark, it
+   * cannot add to.
    */
   void oldestIs(long oldest, long now) {
     if (mark != 0 && oldest >= mark) {
-      settlesNext = sampled;
+      settlesNext = sampledBefore;
       mark = 0;
       young.restart(now);
     }
+  }
+
+  /** Settled ids are looked through as soon as what that costs allows. */
+  void lookEverywhere(long now) {
+    all.beginEarly(now);
   }
 
   long untilDue(long now) {

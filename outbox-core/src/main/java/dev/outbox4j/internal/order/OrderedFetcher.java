@@ -55,6 +55,9 @@ public final class OrderedFetcher implements RowSource {
   private long takenTotal;
   private boolean lastMore;
 
+  /** The last round was to find rows, and has not learnt what comes when. */
+  private boolean forRowsAlone;
+
   public OrderedFetcher(
       SubscriberSettings settings,
       String owner,
@@ -185,6 +188,7 @@ public final class OrderedFetcher implements RowSource {
     int taken = 0;
     boolean more = false;
     boolean read = false;
+    boolean rowsLikely = (woken || lastMore) && !forRowsAlone;
     RuntimeException failure = null;
     for (int i = 0; i < lanes.size() && !loop.stopping(); i++) {
       int room = shared.room().rows();
@@ -197,8 +201,7 @@ public final class OrderedFetcher implements RowSource {
         continue;
       }
       try {
-        OrderedLane.Turn turn =
-            lane.turn(room, Math.max(1, shared.room().bytes()), woken || lastMore);
+        OrderedLane.Turn turn = lane.turn(room, Math.max(1, shared.room().bytes()), rowsLikely);
         taken += turn.rows();
         more |= turn.more();
         read |= turn.read();
@@ -223,7 +226,8 @@ public final class OrderedFetcher implements RowSource {
     rows.prefetch().learn(clock.getAsLong(), takenTotal - shared.registry().rows(), more && ranDry);
     emptyRounds = taken > 0 ? 0 : Math.min(emptyRounds + 1, 30);
     lastMore = more;
-    if (more) {
+    forRowsAlone = rowsLikely && taken == 0 && !more;
+    if (more || forRowsAlone) {
       return 0;
     }
     if (taken > 0) {

@@ -32,6 +32,7 @@ import dev.outbox4j.spi.LookAhead;
 import dev.outbox4j.spi.OpenDeadLetters;
 import dev.outbox4j.spi.ScanBound;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -63,10 +64,14 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
   private static final Logger log = LoggerFactory.getLogger(OrderedLane.class);
 
   private static final int MOST_IDS = 500;
-  private static final int MOST_KEYS = 64;
+  private static final int MOST_KEYS = 500;
   private static final int MOST_UNWANTED = 1_000;
   private static final int MOST_BLOCKED = 100_000;
   private static final int FIND_LIMIT = 500;
+
+  /** Nothing more is looked for while so many keys and rows are known that are to be read. */
+  private static final int MOST_FOUND = 10_000;
+
   private static final int LEAST_RANGE = 16;
   private static final int LEAST_SCAN = 1_000;
 
@@ -99,6 +104,12 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
   private final Agenda agenda = new Agenda();
   private final Backoff backoff = new Backoff();
   private final int keyLimit;
+
+  /** The last ranges had nothing but rows that are not due yet. */
+  private boolean passesBy;
+
+  /** There was more of this bucket than the last read could give; or null. */
+  private @Nullable Integer backlogged;
 
   private final Map<Integer, BucketScan> scans = new TreeMap<>();
 
@@ -224,7 +235,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       return Turn.NOTHING;
     }
     boolean released = hold != null && hold.ask(now);
-    if (late.takeTurn(now)) {
+    if (!isCrowded() && late.takeTurn(now)) {
       Turn swept = sweep(now);
       boolean owesRead =
           rowsLikely || released || scans.values().stream().anyMatch(BucketScan::isFresh);
@@ -247,11 +258,23 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     if (!adopted.isEmpty()) {
       Set<Integer> buckets = adopted.stream().map(Owned::bucket).collect(Collectors.toSet());
       forget(buckets); // such as what was blocked before a gap in the lease
+      awaitRunning(buckets, now);
       if (hold == null || hold.adopt(buckets, now)) {
         adopted.forEach(this::adopt);
       }
     }
     return !scans.isEmpty();
+  }
+
+  /** What still runs from before goes first, whatever else of its key comes up. */
+  private void awaitRunning(Set<Integer> buckets, long now) {
+    for (HeldRow row : held.of(buckets)) {
+      String key = row.message().orderingKey();
+      if (key != null && row.state() != HeldRow.State.SETTLED) {
+        chains.waits(key, HeldOfQueue.bucketOf(row).bucket(), row.id());
+        agenda.add(row.id(), now + SECOND);
+      }
+    }
   }
 
   private void adopt(Owned owned) {
@@ -287,9 +310,14 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     return new ArrayList<>(all);
   }
 
+  /** Tells whether so much is to be read that nothing more is looked for. */
+  private boolean isCrowded() {
+    return chains.hungry() + agenda.found() >= MOST_FOUND;
+  }
+
   /** Looks for rows that have fallen due. */
   private void look(long now) {
-    List<DueRange> due = dueLook.next(scans);
+    List<DueRange> due = dueLook.next(scans, now);
     Answer answer;
     try {
       answer = ask(finding(List.of(), due, dueLook.limit()), now);
@@ -338,20 +366,20 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
                 .anyMatch(scan -> scan.isFresh() && scan.mayHaveBegun(scan.place() + 1));
     int limit = counts ? Math.min(room, 4 * workers) : room;
     Set<String> unwanted = chains.unwanted(MOST_UNWANTED);
-    int scanLimit = unwanted.isEmpty() ? limit : Math.max(limit, LEAST_SCAN);
+    int scanLimit = unwanted.isEmpty() && !passesBy ? limit : Math.max(limit, LEAST_SCAN);
     List<Range> ranges = new ArrayList<>();
     if (chains.isFull()) {
       tellFull();
     } else {
       scans.values().forEach(scan -> ranges.add(scan.next(partWidth)));
     }
-    List<KeyRange> keys =
-        chains.hungry(Math.max(1, Math.min(MOST_KEYS, limit / keyLimit)), this::readUpTo);
     int mostIds = Math.min(MOST_IDS, limit);
     List<Long> dueIds = agenda.takeDue(now, mostIds);
-    if (dueIds.size() < mostIds && dueLook.isDue(now)) { // else what is known comes first
+    if (dueIds.size() < mostIds && !isCrowded() && dueLook.isDue(now)) { // else the known is first
       dueIds = withFound(dueIds, mostIds, now);
     }
+    List<KeyRange> keys = hungry(Math.min(MOST_KEYS, limit));
+    int ofEachKey = Math.max(1, limit / Math.max(1, keys.size()));
     List<Long> ids = notHeld(dueIds, now);
     boolean mark = late.wantsMark(now);
     boolean busy = rowsLikely || !keys.isEmpty() || !ids.isEmpty();
@@ -369,7 +397,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
             limit,
             unwanted,
             keys,
-            chains.rowsThatFit(keys),
+            Math.min(ofEachKey, chains.rowsThatFit(keys)),
             ids,
             List.of(),
             List.of(),
@@ -377,6 +405,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
             bytes,
             idle,
             mark,
+            mark ? backlogged : null,
             null);
     listen.watch(queue, request.idle().mode() == Idle.Mode.SLEEP || watch.asleep());
     Answer answer;
@@ -393,7 +422,15 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     long ended = clock.getAsLong();
     learn(request, answer, ended);
     listen.watch(queue, watch.asleep());
-    return new Turn(answer.taken, answer.more);
+    boolean more = answer.more || !hungry(1).isEmpty();
+    if (rowsLikely && answer.taken == 0 && !more) {
+      late.lookEverywhere(ended); // somebody may have put a row back, far below
+    }
+    return new Turn(answer.taken, more);
+  }
+
+  private List<KeyRange> hungry(int most) {
+    return chains.hungry(most, this::readUpTo);
   }
 
   private void tellFull() {
@@ -452,7 +489,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     }
     late.oldestIs(answer.read.oldest(), now);
     if (request.mark()) {
-      late.marked(answer.read.mark(), now);
+      late.marked(answer.read.mark(), answer.read.newest(), now);
     }
   }
 
@@ -529,7 +566,13 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     private final Map<Integer, Integer> dueCounts = new TreeMap<>();
     private final Set<Integer> ended = new HashSet<>();
     private final Set<Long> missing = new HashSet<>();
+
+    /** Buckets of whose ranges rows with keys came, also such as wait for others of their key. */
+    private final Set<Integer> keyed = new HashSet<>();
+
     private int inRanges;
+    private int dueInRanges;
+    private int last;
 
     Taking(ReadRequest request, Read read, Map<Long, Long> held, long sentAt) {
       this.request = request;
@@ -545,7 +588,9 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         partWidth = Math.min(PART_WIDTH, 2 * partWidth);
       }
       List<HeldRow> taken = leases.undisturbed(this::takeReadable);
-      lookBack(taken);
+      if (!taken.isEmpty() || !keyed.isEmpty()) {
+        lookBack(taken);
+      }
       for (HeldRow row : deliveries.counted(taken)) {
         chains.admit(row);
       }
@@ -565,6 +610,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
           places.computeIfAbsent(bucket, OrderedLane.this::readUpTo);
         }
       }
+      keyed.forEach(bucket -> places.putIfAbsent(bucket, 0L));
       request
           .ranges()
           .forEach(
@@ -607,6 +653,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
           }
           case RANGE -> {
             inRanges++; // whose bucket it is now does not change what the answer had room for
+            last = row.bucket();
             if (mine) {
               range(Objects.requireNonNull(scan), row);
             }
@@ -670,6 +717,10 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     private void endParts(Map<Integer, Owned> readable) {
       boolean truncated = inRanges >= request.scanLimit();
       answer.more |= truncated;
+      if (!request.ranges().isEmpty()) {
+        passesBy = inRanges > 0 && dueInRanges == 0;
+        backlogged = truncated ? Integer.valueOf(last) : null;
+      }
       for (Range range : request.ranges()) {
         BucketScan scan = scans.get(range.bucket());
         int count = counts.getOrDefault(range.bucket(), 0);
@@ -677,6 +728,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
           answer.more = true; // it is read anew, or is another's
         } else if (count >= request.rangeLimit() || ended.contains(range.bucket())) {
           answer.more = true;
+          backlogged = range.bucket();
         } else if (scan != null && !truncated) {
           if (range.upTo() == Long.MAX_VALUE) {
             scan.caughtUp();
@@ -708,6 +760,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       if (ended.contains(row.bucket())) {
         return;
       }
+      dueInRanges += row.due().isZero() ? 1 : 0;
       String key = row.row().message().orderingKey();
       if (!row.loaded()
           && row.due().isZero()
@@ -718,6 +771,9 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       long id = id(row);
       scan.read(id);
       late.seen(id);
+      if (key != null && row.due().isZero()) {
+        keyed.add(row.bucket());
+      }
       if (row.loaded()) {
         accept(row);
       } else if (row.due().isZero()) {
@@ -766,9 +822,20 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         blocks = true;
         chains.waits(key, row.bucket(), id(row));
       }
-      if (blocks || row.due().compareTo(SOON) <= 0) {
+      if (blocks || isLeased(row) || (row.due().compareTo(SOON) <= 0 && !isFoundAnyway(row))) {
         agenda.add(id(row), now + Durations.saturatedNanos(row.due()));
       }
+    }
+
+    /** By somebody who claims row by row: no look at what falls due finds it. */
+    private boolean isLeased(BucketStore.Row row) {
+      return !row.row().message().availableAt().isAfter(answer.read.at());
+    }
+
+    /** Tells whether to let a look find it when it is due, as so many rows are remembered. */
+    private boolean isFoundAnyway(BucketStore.Row row) {
+      Instant later = row.row().message().createdAt().plusSeconds(1);
+      return agenda.size() >= MOST_FOUND && row.row().message().availableAt().isAfter(later);
     }
 
     private void found(BucketStore.Row row) {
@@ -780,15 +847,13 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         return;
       }
       String key = row.row().message().orderingKey();
-      // what waits for its time is known, such as a row that somebody has locked
-      boolean known = agenda.has(id(row));
-      boolean awaited = key == null || chains.more(key, row.bucket(), id(row));
-      if (awaited) {
-        agenda.add(id(row), known ? now + SECOND : now);
+      if (agenda.has(id(row)) || (key != null && chains.isKnown(key, id(row)))) {
+        return; // it waits for its time, or for its turn
       }
-      if (!awaited || !known) {
-        answer.found++;
+      if (key == null || chains.more(key, row.bucket(), id(row))) {
+        agenda.addFound(id(row), now);
       }
+      answer.found++;
     }
 
     private void more(BucketStore.Row row) {
@@ -853,8 +918,10 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     }
     long wait = Math.min(idleWait, watch.longestWait(listening, now));
     wait = Math.min(wait, agenda.untilDue(now));
-    wait = Math.min(wait, late.untilDue(now));
-    wait = Math.min(wait, dueLook.untilDue(now));
+    if (!isCrowded()) {
+      wait = Math.min(wait, late.untilDue(now));
+      wait = Math.min(wait, dueLook.untilDue(now));
+    }
     return hold == null ? wait : Math.min(wait, hold.untilDue(now));
   }
 

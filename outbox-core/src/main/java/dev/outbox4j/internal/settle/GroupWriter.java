@@ -380,7 +380,8 @@ final class GroupWriter {
     List<HeldRow> settled = new ArrayList<>(group.size());
     for (HeldRow row : group) {
       if (!isBusy.test(row)) {
-        (isDone.test(row) ? done : missing).add(row);
+        row.missing = !isDone.test(row);
+        (row.missing ? missing : done).add(row);
         settled.add(row);
         unpark(row); // before it ends, so that it is counted once
       }

@@ -65,6 +65,9 @@ public final class HeldRow {
   /** A write for this row failed without an answer. */
   public boolean outcomeUnknown;
 
+  /** A write did not find the row; set before it settles. */
+  public boolean missing;
+
   /** Does not count in the registry while it waits to be written. */
   public boolean parked;
 

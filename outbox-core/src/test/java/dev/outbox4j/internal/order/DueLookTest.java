@@ -31,12 +31,16 @@ class DueLookTest {
   }
 
   private List<Integer> next() {
-    return look.next(scans).stream().map(DueRange::bucket).toList();
+    return next(Long.MAX_VALUE / 2);
+  }
+
+  private List<Integer> next(long now) {
+    return look.next(scans, now).stream().map(DueRange::bucket).toList();
   }
 
   private void look(long now, long cost) {
     assertThat(look.isDue(now)).isTrue();
-    look.looked(next(), cost, now + cost);
+    look.looked(next(now), cost, now + cost);
   }
 
   @Test
@@ -120,5 +124,15 @@ class DueLookTest {
   @Test
   void goesOnALittleBeforeTheLastLook() {
     assertThat(DueLook.after(NOON).availableAt()).isEqualTo(NOON.minusSeconds(10));
+  }
+
+  @Test
+  void whatFallsDueLaterIsStillKnownAfterALookBeforeIt() {
+    look(0, 0);
+    look.nextAt(millis(500));
+    look(millis(200), 0);
+    assertThat(look.untilDue(millis(200))).isEqualTo(millis(300));
+    look(millis(500), 0);
+    assertThat(look.untilDue(millis(500))).isEqualTo(Long.MAX_VALUE);
   }
 }

@@ -5,15 +5,17 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.outbox4j.spi.BucketStore.Owned;
 import dev.outbox4j.spi.BucketStore.Range;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 class IdWalkTest {
   private static final long PAUSE = 1_000;
+  private static final long SECOND = TimeUnit.SECONDS.toNanos(1);
   private static final long ALL = Long.MAX_VALUE;
   private static final long DEAR = 60_000_000;
 
-  private final IdWalk walk = new IdWalk(PAUSE, 4 * PAUSE, 2, 0);
+  private final IdWalk walk = new IdWalk(PAUSE, 4 * PAUSE, 2, 0, 0);
   private final BucketScan first = new BucketScan(new Owned(1, 1, 0, 0));
   private final BucketScan second = new BucketScan(new Owned(2, 1, 0, 0));
   private final List<BucketScan> scans = List.of(first, second);
@@ -72,5 +74,18 @@ class IdWalkTest {
   void hasNothingToDoWhereThereIsNothing() {
     assertThat(walk.isDue(10, 10, 100)).isFalse();
     assertThat(walk.untilDue(10, 10, 100)).isEqualTo(ALL);
+  }
+
+  @Test
+  void aPassThatIsToBeginEarlyWaitsForWhatTheOneBeforeHasCost() {
+    IdWalk rare = new IdWalk(PAUSE, PAUSE, 2, 0, 60 * SECOND);
+    assertThat(rare.isDue(0, 100, SECOND)).isFalse();
+    rare.beginEarly(SECOND);
+    assertThat(rare.isDue(0, 100, SECOND)).isTrue();
+
+    rare.next(0, 100, scans);
+    assertThat(rare.passed(ALL, false, 5 * SECOND, 10 * SECOND)).isTrue();
+    rare.beginEarly(10 * SECOND);
+    assertThat(rare.untilDue(0, 100, 10 * SECOND)).isEqualTo(10 * SECOND);
   }
 }

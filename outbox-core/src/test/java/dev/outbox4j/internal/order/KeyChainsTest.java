@@ -529,4 +529,48 @@ class KeyChainsTest {
     end(running, Settlement.Ack.INSTANCE);
     assertThat(readyIds()).containsExactly(1L);
   }
+
+  @Test
+  void aRowThatRunsAndIsToBeRetriedLeavesItsKeyOnHold() {
+    chains = chains(true);
+    take("k", 5);
+    HeldRow runs = row(5);
+    chains.hold("k", 1, 3); // a dead letter of the key is open
+    runs.start(0);
+    runs.decide(new Settlement.Retry(Duration.ofSeconds(1), "of a test"));
+    registry.settle(runs);
+
+    assertThat(chains.onHold()).isEqualTo(1);
+    assertThat(again).isEmpty();
+  }
+
+  @Test
+  void aLargeRowIsReadAgainOnlyOnceThereIsRoomForIt() {
+    take("k", 1);
+    take(read("k", 2, 40));
+    assertThat(take(read("k", 3, 80))).isFalse();
+    assertThat(chains.hungry(64, bucket -> 100)).isEmpty();
+
+    row(1).start(0);
+    row(1).decide(Settlement.Ack.INSTANCE);
+    registry.settle(row(1));
+    assertThat(chains.hungry(64, bucket -> 100)).containsExactly(new KeyRange("k", 2, 100));
+  }
+
+  @Test
+  void aKeyWhoseBucketIsNotReadNowIsNotAskedFor() {
+    chains.more("k", 1, 3);
+    assertThat(chains.hungry(64, bucket -> 0)).isEmpty();
+    assertThat(chains.hungry(64, bucket -> 3)).containsExactly(new KeyRange("k", 2, 3));
+  }
+
+  @Test
+  void itIsKnownFromWhichRowOnAKeyIsReadInItsTurn() {
+    assertThat(chains.isKnown("k", 3)).isFalse();
+    chains.more("k", 1, 3);
+    assertThat(chains.isKnown("k", 2)).isFalse();
+    assertThat(chains.isKnown("k", 3)).isTrue();
+    assertThat(chains.isKnown("k", 9)).isTrue();
+    assertThat(chains.isKnown("other", 9)).isFalse();
+  }
 }

@@ -158,13 +158,19 @@ final class BucketSql {
       """;
 
   static final String LOOK_AHEAD =
-      """
-      select clock_timestamp(),
-        case when :new_mark then pg_current_xact_id()::text::bigint else 0 end,
-        (select t.available_at from {outbox} t
-          where t.queue = :queue and t.available_at > now()
-          order by t.available_at, t.id limit 1)
-      """;
+      template(
+          """
+          select clock_timestamp(),
+            case when :new_mark then pg_current_xact_id()::text::bigint else 0 end,
+            (select t.available_at from {outbox} t
+              where t.queue = :queue and t.available_at > now()
+              order by t.available_at, t.id limit 1),
+            (select o.id from {outbox} o
+              where o.queue = :queue and {of_any}
+                and ({bucket}, o.id) > (:newest_of, 0)
+                and ({bucket}, o.id) <= (:newest_of, 9223372036854775807)
+              order by {bucket} desc, o.id desc limit 1)
+          """);
 
   private static final String UPSERT_OWNER =
       """
@@ -253,12 +259,14 @@ final class BucketSql {
       where o.queue = :queue and o.owner = :owner
       """;
 
+  /** The name stays, until it is purged: a sleeper without one stands for row by row. */
   static final String LEAVE =
       """
       update {buckets} b
       set owner = null, seen_up_to = greatest(b.seen_up_to, :seen_up_to)
       where b.queue = :queue and b.owner = :owner and b.bucket <> all (:kept::bigint[]);
-      delete from {owners} o
+      update {owners} o
+      set lease_until = now()
       where o.queue = :queue and o.owner = :owner and not exists (
         select from {buckets} b where b.queue = :queue and b.owner = :owner)
       """;

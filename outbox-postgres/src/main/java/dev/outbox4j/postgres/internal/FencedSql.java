@@ -262,6 +262,7 @@ public final class FencedSql {
             .replace("{held}", ofBuckets ? OF_A_HELD_BUCKET.replace("{fence}", "held") : HELD)
             .replace("{named}", ofBuckets ? OF_A_HELD_BUCKET.replace("{fence}", "mine") : HELD)
             .replace("{moved}", ofBuckets ? "lease_token = o.lease_token + 1, " : "")
+            .replace("{token}", ofBuckets ? "o.lease_token + 1" : "o.lease_token")
             .replace(
                 "{deliveries}",
                 ofBuckets ? "(o.deliveries_count + a.uncounted)" : "o.deliveries_count");

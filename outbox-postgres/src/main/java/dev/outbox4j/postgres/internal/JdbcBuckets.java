@@ -34,6 +34,7 @@ import org.jspecify.annotations.Nullable;
 final class JdbcBuckets implements BucketStore {
   private static final Payload NOT_LOADED = Payload.wrap(new byte[0]);
   private static final Part[] PARTS = Part.values();
+  private static final long NO_BUCKET = -1;
 
   private final Jdbc jdbc;
   private final Sql join;
@@ -185,6 +186,7 @@ final class JdbcBuckets implements BucketStore {
     values.put("max_bytes", request.maxBytes());
     values.put("wake_in", ServerTime.seconds(idle.wakeIn()));
     values.put("new_mark", request.mark() || isNewMark(idle));
+    values.put("newest_of", request.newestOf() == null ? NO_BUCKET : (long) request.newestOf());
     return run(
         "read",
         Objects.requireNonNull(reads.get(idle.mode())),
@@ -192,9 +194,9 @@ final class JdbcBuckets implements BucketStore {
         request.timeLimit(),
         (start, results) -> {
           List<Row> rows = rows(results, request.queue(), start.now());
-          LookAhead ahead = lookAhead(results, idle, start.oldest());
+          Ahead ahead = lookAhead(results, idle, start.oldest());
           return new Read(
-              rows, ahead, start.now(), start.oldest(), ahead == null ? 0 : ahead.mark());
+              rows, ahead.found(), start.now(), start.oldest(), ahead.mark(), ahead.newest());
         });
   }
 
@@ -224,7 +226,12 @@ final class JdbcBuckets implements BucketStore {
         request.timeLimit(),
         (start, results) ->
             new Read(
-                rows(results, request.queue(), start.now()), null, start.now(), start.oldest(), 0));
+                rows(results, request.queue(), start.now()),
+                null,
+                start.now(),
+                start.oldest(),
+                0,
+                0));
   }
 
   private <T> T run(
@@ -299,10 +306,14 @@ final class JdbcBuckets implements BucketStore {
     return mark != null && mark == Idle.NEW_MARK;
   }
 
-  private static @Nullable LookAhead lookAhead(Results results, Idle idle, long oldest)
-      throws SQLException {
+  /** What was looked up behind a read, if anything was. */
+  private record Ahead(@Nullable LookAhead found, long mark, long newest) {
+    static final Ahead NOTHING = new Ahead(null, 0, 0);
+  }
+
+  private static Ahead lookAhead(Results results, Idle idle, long oldest) throws SQLException {
     if (idle.mode() != Mode.LOOK_AHEAD && idle.mode() != Mode.SLEEP) {
-      return null;
+      return Ahead.NOTHING;
     }
     if (idle.mode() == Mode.SLEEP) {
       results.next();
@@ -312,11 +323,13 @@ final class JdbcBuckets implements BucketStore {
       Instant now = ServerTime.read(ahead, 1);
       Instant due = ServerTime.readNullable(ahead, 3);
       Long mark = idle.mark();
-      return new LookAhead(
-          due == null || !ServerTime.isCommon(due) ? null : ServerTime.between(now, due),
-          Watch.MINE,
-          ahead.getLong(2),
-          mark != null && mark != Idle.NEW_MARK && oldest >= mark);
+      LookAhead found =
+          new LookAhead(
+              due == null || !ServerTime.isCommon(due) ? null : ServerTime.between(now, due),
+              Watch.MINE,
+              ahead.getLong(2),
+              mark != null && mark != Idle.NEW_MARK && oldest >= mark);
+      return new Ahead(found, found.mark(), ahead.getLong(4));
     }
   }
 }

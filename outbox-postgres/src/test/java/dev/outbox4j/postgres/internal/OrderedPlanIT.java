@@ -102,6 +102,7 @@ class OrderedPlanIT {
         1 << 20,
         Idle.UNCHANGED,
         false,
+        null,
         null);
   }
 
