@@ -26,7 +26,7 @@ class BatchHandlerTest {
   private final Map<String, Integer> runs = new ConcurrentHashMap<>();
   private final List<Integer> sizes = new CopyOnWriteArrayList<>();
   private final AtomicInteger acked = new AtomicInteger();
-  private final Map<String, Integer> deliveries = new ConcurrentHashMap<>();
+  private final Map<Long, Integer> deliveries = new ConcurrentHashMap<>();
   private OutboxSubscriber subscriber;
 
   @AfterEach
@@ -49,7 +49,7 @@ class BatchHandlerTest {
               @Override
               public void acked(String name, Delivery delivery) {
                 acked.incrementAndGet();
-                deliveries.put(delivery.payload().toString(), delivery.deliveries());
+                deliveries.put(delivery.id(), delivery.deliveries());
               }
             });
   }
@@ -222,6 +222,82 @@ class BatchHandlerTest {
     await().untilAsserted(() -> assertThat(acked).hasValue(4));
     assertThat(sizes).contains(1).doesNotContain(2, 3);
     assertThat(store.deadRows()).isEmpty();
+  }
+
+  @Test
+  void theOtherHalfOfABatchComesAgainWhileTheFirstHangsAndHeedsNoInterrupt() {
+    CountDownLatch end = new CountDownLatch(1);
+    AtomicInteger hung = new AtomicInteger();
+    publish(0, 8);
+    start(
+        builder()
+            .workers(2)
+            .gracefulTimeout(Duration.ofMillis(500))
+            .handlerTimeout(Duration.ofMillis(200))
+            .onBatch(
+                "t",
+                String.class,
+                Batch.of(8).linger(Duration.ofSeconds(5)), // so that they come together
+                messages -> {
+                  if (messages.size() == 8) {
+                    throw new IllegalStateException("all or nothing");
+                  }
+                  if (messages.size() == 4 && hung.getAndIncrement() == 0) {
+                    awaitUninterruptibly(end); // such as a driver's read
+                  }
+                  seen(messages);
+                }));
+    await().untilAsserted(() -> assertThat(acked).hasValue(8));
+    assertThat(sizes).as("they come alone").containsOnly(1);
+    assertThat(runs).hasSize(8).allSatisfy((body, count) -> assertThat(count).isEqualTo(1));
+    assertThat(deliveries.values()).containsOnly(2);
+    assertThat(store.rows()).isEmpty();
+    end.countDown();
+  }
+
+  @Test
+  void whatWaitsBehindAHalfThatEndsJustAsItsTimeIsOverIsAckedOnce() {
+    Duration timeout = Duration.ofMillis(40);
+    int count = 400;
+    publish(0, count);
+    start(
+        builder()
+            .workers(8)
+            .retry(RetryPolicy.constant(Duration.ofMillis(10)).attempts(50))
+            .maxDeliveries(200)
+            .handlerTimeout(timeout)
+            .onBatch(
+                "t",
+                String.class,
+                Batch.of(4),
+                messages -> {
+                  long begunAt = System.nanoTime();
+                  if (messages.size() == 4) {
+                    throw new IllegalStateException("all or nothing");
+                  }
+                  long takes = messages.size() == 1 ? 0 : timeout.toNanos() * 9 / 8;
+                  while (System.nanoTime() - begunAt < takes) {
+                    Thread.onSpinWait(); // until about when the timeout is noticed
+                  }
+                }));
+    await().untilAsserted(() -> assertThat(deliveries).hasSize(count));
+    await().until(() -> subscriber.health().inFlight() == 0);
+    assertThat(acked).hasValue(count);
+    assertThat(store.rows()).isEmpty();
+  }
+
+  private static void awaitUninterruptibly(CountDownLatch latch) {
+    boolean interrupted = false;
+    while (latch.getCount() > 0) {
+      try {
+        latch.await();
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
   }
 
   @Test

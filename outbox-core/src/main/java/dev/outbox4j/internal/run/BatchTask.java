@@ -17,7 +17,9 @@ import dev.outbox4j.internal.state.Settlement;
 import dev.outbox4j.internal.state.Shared;
 import dev.outbox4j.spi.UndecodableException;
 import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
@@ -35,7 +37,10 @@ final class BatchTask {
   /** Rows of other types that are looked at, and put back, for each one that is wanted. */
   private static final int OTHERS = 4;
 
-  private static final Settlement UNTRIED =
+  /**
+   * What becomes of a message that is left over when the search for the one at fault breaks off.
+   */
+  static final Settlement UNTRIED =
       new Settlement.Retry(
           Duration.ZERO, "its batch failed, and was not handled again", false, false, null);
 
@@ -191,6 +196,9 @@ final class BatchTask {
     private final List<Decided> decided = new ArrayList<>();
     private final Set<HeldRow> open;
 
+    /** What is to be handled next, the first half first. */
+    private final Deque<List<HeldRow>> parts = new ArrayDeque<>();
+
     /**
      * Calls that may fail, without one that succeeds, until it is not a message that is at fault.
      */
@@ -199,7 +207,6 @@ final class BatchTask {
     private int failures;
     private boolean succeeded;
     private boolean dispatched;
-    private List<HeldRow> running;
     private HandlerRun run;
 
     Pass(List<HeldRow> taken, BatchRoute<T> route, boolean foreignThread) {
@@ -207,13 +214,15 @@ final class BatchTask {
       this.route = route;
       this.foreignThread = foreignThread;
       this.mostFailures = 34 - Integer.numberOfLeadingZeros(taken.size());
-      this.running = taken;
-      this.run = HandlerRun.of(taken, System.nanoTime());
+      this.run = HandlerRun.of(taken, List.of(), System.nanoTime());
     }
 
     void run() {
       try {
-        handle(running);
+        handle(run.rows());
+        for (List<HeldRow> part = parts.poll(); part != null; part = parts.poll()) {
+          handle(begin(part));
+        }
       } catch (Throwable unexpected) { // such as OutOfMemoryError in our own code
         endInTrouble(unexpected);
       }
@@ -274,17 +283,13 @@ final class BatchTask {
           decided.add(new Decided(row, outcomes.threw(row, thrown)));
         }
       }
-      if (!end()) {
-        return; // the timeout decides
-      }
-      if (again.isEmpty()) {
-        return;
-      }
-      log.debug("a batch of {} failed and is handled in halves", rows.size(), thrown);
-      int half = (again.size() + 1) / 2;
-      next(again.subList(0, half));
-      if (half < again.size()) {
-        next(again.subList(half, again.size()));
+      if (end() && !again.isEmpty()) {
+        log.debug("a batch of {} failed and is handled in halves", rows.size(), thrown);
+        int half = (again.size() + 1) / 2;
+        if (half < again.size()) {
+          parts.addFirst(again.subList(half, again.size()));
+        }
+        parts.addFirst(again.subList(0, half));
       }
     }
 
@@ -295,10 +300,10 @@ final class BatchTask {
           && (succeeded || failures < mostFailures);
     }
 
-    private void next(List<HeldRow> rows) {
+    /** Begins the run of a part; returns those of its rows that may be handled. */
+    private List<HeldRow> begin(List<HeldRow> rows) {
       long now = System.nanoTime();
-      running = rows;
-      run = HandlerRun.of(rows, now);
+      run = HandlerRun.of(rows, parts.stream().flatMap(List::stream).toList(), now);
       List<HeldRow> held = new ArrayList<>(rows.size());
       for (HeldRow row : rows) {
         // another may have it, or nothing is to begin any more
@@ -308,7 +313,7 @@ final class BatchTask {
           held.add(row);
         }
       }
-      handle(held);
+      return held;
     }
 
     private @Nullable Throwable call(List<HeldRow> rows, List<BatchMessage<T>> messages) {
@@ -326,7 +331,10 @@ final class BatchTask {
       }
     }
 
-    /** Ends the run and hands over what it has decided; false if the timeout came first. */
+    /**
+     * Ends the run and hands over what it has decided; false if the timeout came first, which then
+     * decides of all that is left.
+     */
     private boolean end() {
       boolean ended = run.end();
       DeliveryTask.clearInterrupt(run, foreignThread);
@@ -338,15 +346,20 @@ final class BatchTask {
         }
         run.forget();
       } else {
-        running.forEach(open::remove);
+        letGo();
       }
       decided.clear();
       return ended;
     }
 
+    private void letGo() {
+      open.clear();
+      parts.clear();
+    }
+
     private void endInTrouble(Throwable trouble) {
       if (!run.end() && run.expired()) {
-        running.forEach(open::remove);
+        letGo();
       }
       DeliveryTask.clearInterrupt(run, foreignThread);
       open.forEach(BatchTask.this::retry); // first, since logging may fail as well

@@ -98,6 +98,7 @@ public final class HandlerTimeouts {
     boolean handedOn = false;
     try {
       if (run.expire()) {
+        letGo(run);
         try {
           deciders.execute(() -> decide(run));
         } catch (RuntimeException | Error noThread) { // the machine has no more of them
@@ -125,6 +126,16 @@ public final class HandlerTimeouts {
       run.rows().forEach(row -> settlements.putIfAbsent(row, WITHOUT_POLICY));
       end(run, settlements);
       run.forget();
+    }
+  }
+
+  /**
+   * Whoever was to handle what waits may never come back; nor may the policy that is asked next.
+   */
+  private void letGo(HandlerRun run) {
+    for (HeldRow row : run.behind()) {
+      row.decide(BatchTask.UNTRIED);
+      completer.complete(row);
     }
   }
 

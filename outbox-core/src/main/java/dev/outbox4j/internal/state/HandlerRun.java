@@ -31,6 +31,7 @@ public final class HandlerRun {
 
   private final AtomicReference<State> state = new AtomicReference<>(State.RUNNING);
   private volatile List<HeldRow> rows;
+  private volatile List<HeldRow> behind;
   private volatile long startedAt;
   private volatile @Nullable Thread thread;
   private volatile boolean expired;
@@ -43,7 +44,12 @@ public final class HandlerRun {
 
   /** A run on the calling thread. */
   HandlerRun(List<HeldRow> rows, long now) {
+    this(rows, List.of(), now);
+  }
+
+  private HandlerRun(List<HeldRow> rows, List<HeldRow> behind, long now) {
     this.rows = rows;
+    this.behind = behind;
     this.startedAt = now;
     this.thread = Thread.currentThread();
   }
@@ -51,9 +57,11 @@ public final class HandlerRun {
   /**
    * Begins a run of several rows on the calling thread, or the next one for them. All of them are
    * taken.
+   *
+   * @param behind rows that wait for the end of this run: whoever ends it has them as well
    */
-  public static HandlerRun of(List<HeldRow> taken, long now) {
-    HandlerRun run = new HandlerRun(List.copyOf(taken), now);
+  public static HandlerRun of(List<HeldRow> taken, List<HeldRow> behind, long now) {
+    HandlerRun run = new HandlerRun(List.copyOf(taken), List.copyOf(behind), now);
     taken.forEach(row -> row.runs(run));
     return run;
   }
@@ -67,12 +75,18 @@ public final class HandlerRun {
     return rows;
   }
 
+  /** Returns the rows whose own run is to come after this one, on the same thread. */
+  public List<HeldRow> behind() {
+    return behind;
+  }
+
   public long startedAt() {
     return startedAt;
   }
 
   /** Lets go of the rows of a run for several: one of them may be held for much longer. */
   public void forget() {
+    behind = List.of();
     if (rows.size() > 1) {
       rows = List.of();
     }
@@ -132,7 +146,10 @@ public final class HandlerRun {
     }
   }
 
-  /** Takes the run away from its handler, and interrupts it; false if the handler was faster. */
+  /**
+   * Takes the run away from its handler, with what waits behind it, and interrupts it; false if the
+   * handler was faster.
+   */
   public boolean expire() {
     if (!state.compareAndSet(State.RUNNING, State.EXPIRING)) {
       return false;
