@@ -12,6 +12,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
@@ -19,6 +20,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** Handlers of several messages at once, and what one of them that fails means to the others. */
 class BatchHandlerTest {
@@ -138,6 +141,30 @@ class BatchHandlerTest {
     assertThat(runs.values().stream().mapToInt(Integer::intValue).max().orElseThrow())
         .isLessThanOrEqualTo(8 + 2);
     assertThat(sizes.size()).as("calls in all").isLessThan(30);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"4, 'm0 m1 m2'", "100, 'm0 m1 m3'", "100, 'm0 m1 m2 m3 m50 m51 m98 m99'"})
+  void noHealthyMessageIsDeadLetteredWithSeveralThatArePoison(int size, String poison) {
+    Set<String> bad = Set.of(poison.split(" "));
+    publish(0, size);
+    start(
+        builder()
+            .retry(RetryPolicy.none())
+            .onBatch(
+                "t",
+                String.class,
+                Batch.of(size).linger(Duration.ofSeconds(5)), // so that they come together
+                messages -> {
+                  seen(messages);
+                  if (messages.stream().anyMatch(each -> bad.contains(each.body()))) {
+                    throw new IllegalStateException("all or nothing");
+                  }
+                }));
+    await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    await().untilAsserted(() -> assertThat(acked).hasValue(size - bad.size()));
+    assertThat(store.deadRows()).hasSize(bad.size());
+    assertThat(deliveries.values()).allMatch(count -> count <= 2);
   }
 
   @Test
@@ -417,9 +444,12 @@ class BatchHandlerTest {
                   calls.incrementAndGet();
                   throw new IllegalStateException("the broker is down");
                 }));
-    await().untilAsserted(() -> assertThat(store.rows()).allMatch(row -> row.attempts() == 1));
+    await().untilAsserted(() -> assertThat(store.rows()).allMatch(row -> row.lastError() != null));
     assertThat(store.rows()).hasSize(128);
     assertThat(calls.get()).isLessThan(30);
+    assertThat(store.rows().stream().filter(row -> row.attempts() > 0).count())
+        .as("those that were handled alone")
+        .isBetween(1L, 2L);
   }
 
   @Test

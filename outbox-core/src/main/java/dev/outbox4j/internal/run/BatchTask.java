@@ -265,10 +265,10 @@ final class BatchTask {
         rows.forEach(task::dispatched);
       }
       Throwable thrown = rows.isEmpty() ? null : call(rows, messages);
-      if (thrown == null) {
-        succeeded = true;
-      } else {
+      if (thrown != null) {
         failures++;
+      } else if (!rows.isEmpty()) {
+        succeeded = true;
       }
       boolean split = thrown != null && rows.size() > 1 && mayBeOneMessage(thrown);
       List<HeldRow> again = new ArrayList<>();
@@ -280,7 +280,12 @@ final class BatchTask {
           again.add(row);
         } else {
           task.handled(row, run, thrown);
-          decided.add(new Decided(row, outcomes.threw(row, thrown)));
+          decided.add(
+              new Decided(
+                  row,
+                  rows.size() > 1
+                      ? outcomes.failedTogether(row, thrown)
+                      : outcomes.threw(row, thrown)));
         }
       }
       if (end() && !again.isEmpty()) {

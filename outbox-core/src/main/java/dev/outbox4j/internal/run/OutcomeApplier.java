@@ -101,6 +101,21 @@ public final class OutcomeApplier {
     return failed(row, failureOf(failure), null);
   }
 
+  /**
+   * The handler threw, or ran too long, on several rows, and which of them is at fault is not
+   * known: none has failed, and each comes alone.
+   */
+  Settlement failedTogether(HeldRow row, Throwable thrown) {
+    Failure failure = failureOf(unwrapped(thrown));
+    RetryPolicy policy = settings.retry(row.typeOrNull());
+    return new Settlement.Retry(
+        delayAfter(row, policy, failure),
+        textOf(failure, MAX_ERROR_BYTES),
+        false,
+        false,
+        new Settlement.FailedAttempt(policy.maxAttempts(), failure.words()));
+  }
+
   /** The handler ran too long: it gave no verdict on its message, so no ack mode makes it one. */
   Settlement timedOut(HeldRow row, TimeoutException failure) {
     return failed(
@@ -186,13 +201,7 @@ public final class OutcomeApplier {
       }
       wait = delay == null ? policy.delayAfter(attempt, failure.thrown()) : delay;
     } catch (RuntimeException | Error broken) { // a predicate or curve of the user's
-      log.error(
-          "[{}] the retry policy failed on {}; it is retried in {}",
-          subscriber,
-          row,
-          FALLBACK_DELAY,
-          RedactedThrowable.of(broken));
-      wait = FALLBACK_DELAY;
+      wait = policyFailed(row, broken);
     }
     return new Settlement.Retry(
         wait,
@@ -200,6 +209,24 @@ public final class OutcomeApplier {
         true,
         false,
         new Settlement.FailedAttempt(policy.maxAttempts(), failure.words()));
+  }
+
+  private Duration delayAfter(HeldRow row, RetryPolicy policy, Failure failure) {
+    try {
+      return policy.delayAfter(row.attempt(), failure.thrown());
+    } catch (RuntimeException | Error broken) { // a curve of the user's
+      return policyFailed(row, broken);
+    }
+  }
+
+  private Duration policyFailed(HeldRow row, Throwable broken) {
+    log.error(
+        "[{}] the retry policy failed on {}; it is retried in {}",
+        subscriber,
+        row,
+        FALLBACK_DELAY,
+        RedactedThrowable.of(broken));
+    return FALLBACK_DELAY;
   }
 
   private String textOf(Failure failure, int maxBytes) {

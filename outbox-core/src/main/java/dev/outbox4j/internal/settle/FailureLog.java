@@ -22,10 +22,22 @@ public final class FailureLog {
     this.warnings = warnings;
   }
 
-  /** The attempt failed, and the message comes again: it has been written so. */
+  /** The attempt failed, or a batch did, and the message comes again: it has been written so. */
   void retried(HeldRow row, Settlement.Retry retry) {
     Settlement.FailedAttempt attempt = retry.attempt();
     if (attempt == null) {
+      return;
+    }
+    if (!retry.counted()) {
+      warnings.warn(
+          log,
+          "batch " + row.typeOrNull(),
+          "message {} of queue '{}', {}: a batch with it failed, and it comes alone in {} ms: {}",
+          row.id(),
+          OneLine.of(row.queue()),
+          row.typeInWords(),
+          retry.delay().toMillis(),
+          attempt.why());
       return;
     }
     warnings.warn(
