@@ -284,7 +284,7 @@ final class BatchTask {
               new Decided(
                   row,
                   rows.size() > 1
-                      ? outcomes.failedTogether(row, thrown)
+                      ? outcomes.threwOnSeveral(row, thrown)
                       : outcomes.threw(row, thrown)));
         }
       }

@@ -118,8 +118,9 @@ public final class HandlerTimeouts {
   private void decide(HandlerRun run) {
     Map<HeldRow, Settlement> settlements = new LinkedHashMap<>();
     try {
+      boolean alone = run.rows().size() == 1;
       for (HeldRow row : run.rows()) {
-        settlements.put(row, settlement(row));
+        settlements.put(row, settlement(row, alone));
         shared.events().handlerTimedOut(row); // before what comes of it
       }
     } finally {
@@ -139,14 +140,14 @@ public final class HandlerTimeouts {
     }
   }
 
-  private Settlement settlement(HeldRow row) {
+  private Settlement settlement(HeldRow row, boolean alone) {
     try {
-      return outcomes.timedOut(
-          row,
+      TimeoutException failure =
           new TimeoutException(
               "the handler ran longer than handlerTimeout "
                   + timeout
-                  + " and was interrupted; look at what it waits for, or set a longer handlerTimeout"));
+                  + " and was interrupted; look at what it waits for, or set a longer handlerTimeout");
+      return alone ? outcomes.timedOut(row, failure) : outcomes.timedOutOnSeveral(row, failure);
     } catch (Throwable broken) { // the row must not hang
       log.error(
           "[{}] the outcome of {} could not be decided; it is retried",

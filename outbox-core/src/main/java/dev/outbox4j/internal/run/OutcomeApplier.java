@@ -102,26 +102,25 @@ public final class OutcomeApplier {
   }
 
   /**
-   * The handler threw, or ran too long, on several rows, and which of them is at fault is not
-   * known: none has failed, and each comes alone.
+   * The handler threw on several rows, and which of them is at fault is not known: none has failed,
+   * and each comes alone.
    */
-  Settlement failedTogether(HeldRow row, Throwable thrown) {
-    Failure failure = failureOf(unwrapped(thrown));
-    RetryPolicy policy = settings.retry(row.typeOrNull());
-    return new Settlement.Retry(
-        delayAfter(row, policy, failure),
-        textOf(failure, MAX_ERROR_BYTES),
-        false,
-        false,
-        new Settlement.FailedAttempt(policy.maxAttempts(), failure.words()));
+  Settlement threwOnSeveral(HeldRow row, Throwable thrown) {
+    return comesAlone(row, failureOf(unwrapped(thrown)));
   }
 
   /** The handler ran too long: it gave no verdict on its message, so no ack mode makes it one. */
   Settlement timedOut(HeldRow row, TimeoutException failure) {
-    return failed(
-        row,
-        new Failure(failure, null, Objects.requireNonNull(failure.getMessage(), "message")),
-        null);
+    return failed(row, tooLong(failure), null);
+  }
+
+  /** The handler ran too long on several rows. */
+  Settlement timedOutOnSeveral(HeldRow row, TimeoutException failure) {
+    return comesAlone(row, tooLong(failure));
+  }
+
+  private static Failure tooLong(TimeoutException failure) {
+    return new Failure(failure, null, Objects.requireNonNull(failure.getMessage(), "message"));
   }
 
   /** The codec failed, not the bytes; the handler gave no verdict, so no ack mode makes it one. */
@@ -207,6 +206,16 @@ public final class OutcomeApplier {
         wait,
         textOf(failure, MAX_ERROR_BYTES),
         true,
+        false,
+        new Settlement.FailedAttempt(policy.maxAttempts(), failure.words()));
+  }
+
+  private Settlement comesAlone(HeldRow row, Failure failure) {
+    RetryPolicy policy = settings.retry(row.typeOrNull());
+    return new Settlement.Retry(
+        delayAfter(row, policy, failure),
+        textOf(failure, MAX_ERROR_BYTES),
+        false,
         false,
         new Settlement.FailedAttempt(policy.maxAttempts(), failure.words()));
   }
