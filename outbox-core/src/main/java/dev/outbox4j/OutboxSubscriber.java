@@ -609,8 +609,8 @@ public interface OutboxSubscriber extends AutoCloseable {
      * and its end at once where the subscriber listens. Until it is known whether a queue is
      * paused, nothing of it begins.
      *
-     * <p>Costs one small statement every 500 ms. The outbox must be set up for it by the migration
-     * of its pauses. A subscriber without it goes on when a queue is paused.
+     * <p>Costs a thread, and one small statement every 500 ms. The outbox must be set up for it by
+     * the migration of its pauses. A subscriber without it goes on when a queue is paused.
      *
      * @return this builder
      */

@@ -10,7 +10,8 @@ import java.util.Optional;
 public interface PauseStore {
 
   /**
-   * Finds the pauses of queues that nobody has ended yet.
+   * Finds the pauses of queues that nobody has ended yet. Gives up after two seconds: it may have
+   * the connection that the next renewal of leases needs.
    *
    * @param queues the queues, at least one
    * @return the pauses, at most one of each queue

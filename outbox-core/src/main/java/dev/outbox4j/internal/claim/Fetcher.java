@@ -40,6 +40,9 @@ public final class Fetcher implements RowSource {
   /** After a short claim: so that a trickle of messages is claimed in handfuls, not one by one. */
   private static final long LINGER = TimeUnit.MILLISECONDS.toNanos(2);
 
+  /** What was given back for a pause that is over already may still be on its way. */
+  private static final Duration GIVEN_BACK = Duration.ofSeconds(1);
+
   private static final long WHILE_PAUSED = TimeUnit.SECONDS.toNanos(1);
 
   private final String owner;
@@ -72,6 +75,7 @@ public final class Fetcher implements RowSource {
   private boolean resting;
   private boolean forRowsAlone;
   private int epoch;
+  private int pauseChanges;
 
   public Fetcher(
       SubscriberSettings settings,
@@ -99,13 +103,9 @@ public final class Fetcher implements RowSource {
     this.idlePlan = new IdlePlan(lanes, settings.claiming());
     this.roomWait = new RoomWait(lanes, handOver, clock);
     this.clock = clock;
-    this.loop =
-        new Loop(
-            shared.threads(),
-            "fetcher",
-            PauseWatch.around(this::turn, settings, shared, this::pausesChanged, clock),
-            this::survive);
+    this.loop = new Loop(shared.threads(), "fetcher", this::turn, this::survive);
     shared.room().signal(loop::signal);
+    shared.pauses().signal(loop::signal);
     listen.signal(loop::signal);
   }
 
@@ -128,16 +128,19 @@ public final class Fetcher implements RowSource {
   }
 
   /** Nothing is claimed from a paused queue, and nobody counts on this subscriber there. */
-  private void pausesChanged() {
+  private void heedPauses() {
+    int changes = shared.pauses().changes();
+    if (changes == pauseChanges) {
+      return;
+    }
     List<QueueLane> all = new ArrayList<>(lanes);
     all.addAll(paused);
     lanes.clear();
     for (QueueLane lane : all) {
       if (!shared.pauses().has(lane.queue())) {
         lanes.add(lane);
-        if (paused.remove(lane)) {
-          lane.watch().forgotten();
-        }
+        paused.remove(lane);
+        lane.watch().forgotten();
       } else if (!paused.contains(lane)) {
         paused.add(lane);
         handOver.pass(lane.queue(), lane.watch());
@@ -146,7 +149,9 @@ public final class Fetcher implements RowSource {
     if (lanes.stream().noneMatch(QueueLane::isFailing)) {
       shared.health().succeeded(Operation.CLAIM); // else a claim is owed that nobody will try
     }
+    shared.room().dueAgainIn(GIVEN_BACK.toNanos());
     pool.kick(buffer.size()); // so that workers give back what may not begin
+    pauseChanges = changes;
   }
 
   /** Claims, or finds that it cannot; returns how long to wait then. */
@@ -155,6 +160,7 @@ public final class Fetcher implements RowSource {
       forget();
       return Loop.END;
     }
+    heedPauses();
     shared.tellOfLostStatements();
     if (listen.takeCalled()) {
       lanes.forEach(lane -> lane.watch().called());

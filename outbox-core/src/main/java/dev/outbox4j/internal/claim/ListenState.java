@@ -4,8 +4,10 @@ import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.internal.state.EngineHealth;
 import dev.outbox4j.internal.state.Events;
 import dev.outbox4j.spi.NotificationSource;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -23,8 +25,7 @@ public final class ListenState implements NotificationSource.Listener {
   private final @Nullable NotificationSource source;
   private final Events events;
   private final EngineHealth health;
-  private volatile Runnable signal = () -> {};
-
+  private final List<Runnable> signals = new CopyOnWriteArrayList<>();
   private final Set<String> watched = ConcurrentHashMap.newKeySet();
   private final AtomicInteger epoch = new AtomicInteger();
   private volatile boolean called;
@@ -47,9 +48,13 @@ public final class ListenState implements NotificationSource.Listener {
     this.health = health;
   }
 
-  /** Sets what wakes the fetcher. */
+  /** Adds what wakes the fetcher, or another one who waits for notifications. */
   public void signal(Runnable signal) {
-    this.signal = signal;
+    signals.add(signal);
+  }
+
+  private void signal() {
+    signals.forEach(Runnable::run);
   }
 
   public void open(String channel) {
@@ -111,7 +116,7 @@ public final class ListenState implements NotificationSource.Listener {
     wasUp = true;
     epoch.incrementAndGet();
     up = true;
-    signal.run(); // what was committed while nobody listened
+    signal(); // what was committed while nobody listened
     events.listenerConnected(again);
   }
 
@@ -119,9 +124,9 @@ public final class ListenState implements NotificationSource.Listener {
   public void notified(String payload) {
     if (payload.equals(byName)) {
       called = true;
-      signal.run();
+      signal();
     } else if (payload.isEmpty() || watched.contains(payload)) {
-      signal.run();
+      signal();
     }
   }
 
@@ -138,7 +143,7 @@ public final class ListenState implements NotificationSource.Listener {
     }
     health.noted("listen: " + EngineHealth.words(cause));
     if (lost) {
-      signal.run(); // a wait that counted on notifications is too long now
+      signal(); // a wait that counted on notifications is too long now
     }
     events.listenerDisconnected(cause);
   }

@@ -13,13 +13,14 @@ import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Looks which queues are paused, between the turns of a fetcher: twice a second, and at once when a
- * notification comes while one is. What cannot be found out stays as it was. Confined to the
- * fetcher.
+ * Looks which queues are paused, on a loop of its own: twice a second, and at once when a
+ * notification comes while one is. A claim that is slow, or fails, holds up no look. What cannot be
+ * found out stays as it was.
  */
 public final class PauseWatch {
   private static final Logger log = LoggerFactory.getLogger(PauseWatch.class);
@@ -34,85 +35,83 @@ public final class PauseWatch {
   private final PauseStore store;
   private final List<String> queues;
   private final Shared shared;
-  private final Loop.Step turn;
-  private final Runnable changed;
   private final LongSupplier clock;
+  private final Loop loop;
+
+  // confined to the loop
   private boolean known;
+  private boolean called;
   private long lookedAt;
-  private long restsUntil;
 
   private PauseWatch(
       PauseStore store,
       List<String> queues,
       Shared shared,
-      Loop.Step turn,
-      Runnable changed,
+      ListenState listen,
       LongSupplier clock) {
     this.store = store;
     this.queues = queues;
     this.shared = shared;
-    this.turn = turn;
-    this.changed = changed;
     this.clock = clock;
     this.lookedAt = clock.getAsLong() - EVERY;
-    this.restsUntil = clock.getAsLong();
+    this.loop =
+        new Loop(
+            shared.threads(),
+            "pauses",
+            this::take,
+            failure -> shared.health().failed(Operation.PAUSES, failure));
+    listen.signal(
+        () -> {
+          if (!shared.pauses().queues().isEmpty()) { // else there is no end to be noticed
+            loop.signal();
+          }
+        });
   }
 
-  /**
-   * Returns a fetcher's turn with looks in between, if the queues can be paused; else the turn.
-   *
-   * @param changed told when other queues are paused than before
-   */
-  public static Loop.Step around(
-      Loop.Step turn,
-      SubscriberSettings settings,
-      Shared shared,
-      Runnable changed,
-      LongSupplier clock) {
+  /** Returns a watch of a subscriber's queues; null if they cannot be paused. */
+  public static @Nullable PauseWatch of(
+      SubscriberSettings settings, Shared shared, ListenState listen, LongSupplier clock) {
     PauseStore store = settings.pauses();
-    return store == null
-        ? turn
-        : new PauseWatch(store, settings.queues(), shared, turn, changed, clock)::take;
+    return store == null ? null : new PauseWatch(store, settings.queues(), shared, listen, clock);
   }
 
-  /** Looks if it is time, and takes a turn unless the last one wanted to rest for longer. */
-  private long take(boolean woken) throws Exception {
-    if (shared.registry().stopping()) {
-      return turn.take(woken); // which ends without a statement
+  /** Begins. */
+  public void start() {
+    loop.start();
+  }
+
+  /** Ends after the look under way. */
+  public void stop() {
+    loop.stop();
+  }
+
+  /** Waits for the end; false if the deadline passed before. */
+  public boolean join(long deadline) {
+    return loop.join(deadline);
+  }
+
+  /** Looks if it is time; returns how long to wait for the next look. */
+  private long take(boolean woken) {
+    if (loop.stopping()) {
+      return Loop.END;
     }
-    boolean hasChanged = isDue(woken) && look();
-    long now = clock.getAsLong();
-    if (!woken && !hasChanged && restsUntil - now > 0) {
-      return Math.min(restsUntil - now, untilLook(now));
-    }
-    restsUntil = now; // in case the turn fails
-    long wait = turn.take(woken || hasChanged);
-    if (wait == Loop.END) {
+    called |= woken;
+    long wait = lookedAt + (called ? AT_MOST_EVERY : EVERY) - clock.getAsLong();
+    if (wait > 0) {
       return wait;
     }
-    now = clock.getAsLong();
-    restsUntil = now + wait;
-    return Math.min(wait, untilLook(now));
+    called = false;
+    look();
+    return EVERY;
   }
 
-  private boolean isDue(boolean woken) {
-    long since = clock.getAsLong() - lookedAt;
-    return since >= EVERY
-        || (woken && !shared.pauses().queues().isEmpty() && since >= AT_MOST_EVERY);
-  }
-
-  private long untilLook(long now) {
-    return Math.max(0, lookedAt + EVERY - now);
-  }
-
-  /** Returns whether other queues are paused than before. */
-  private boolean look() {
+  private void look() {
     List<OpenPause> open;
     try {
-      open = shared.connections().spendOnClaim(() -> store.open(queues));
+      open = shared.connections().spendOnLook(() -> store.open(queues));
     } catch (RuntimeException failure) {
       shared.health().failed(Operation.PAUSES, failure);
-      return false;
+      return;
     } finally {
       lookedAt = clock.getAsLong();
     }
@@ -120,7 +119,7 @@ public final class PauseWatch {
     Set<String> before = shared.pauses().queues();
     Set<String> now = open.stream().map(OpenPause::queue).collect(Collectors.toSet());
     if (known && now.equals(before)) {
-      return false;
+      return;
     }
     open.stream().filter(each -> !known || !before.contains(each.queue())).forEach(this::paused);
     if (known) {
@@ -128,8 +127,6 @@ public final class PauseWatch {
     }
     known = true;
     shared.pauses().set(now);
-    changed.run();
-    return true;
   }
 
   private void paused(OpenPause pause) {

@@ -7,6 +7,7 @@ import dev.outbox4j.internal.EngineThreads;
 import dev.outbox4j.internal.Warnings;
 import dev.outbox4j.internal.claim.Fetcher;
 import dev.outbox4j.internal.claim.ListenState;
+import dev.outbox4j.internal.claim.PauseWatch;
 import dev.outbox4j.internal.claim.RowSource;
 import dev.outbox4j.internal.lease.LeaseKeeper;
 import dev.outbox4j.internal.lease.Renewable;
@@ -37,6 +38,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -63,6 +65,7 @@ public final class Engine implements Lifecycle.Run {
   private final WorkerPool pool;
   private final ListenState listen;
   private final RowSource fetcher;
+  private final @Nullable PauseWatch pauses;
   private final StuckWorkers stuck;
   private final LeaseKeeper keeper;
   private final HandlerTimeouts timeouts;
@@ -115,6 +118,7 @@ public final class Engine implements Lifecycle.Run {
       this.fetcher = ordered;
       leases = ordered.leases();
     }
+    this.pauses = PauseWatch.of(settings, shared, listen, System::nanoTime);
     shared.pauses().putOffTo(fetcher::putOff);
     this.timeouts = new HandlerTimeouts(settings, shared, completer, outcomes);
     this.stuck =
@@ -135,6 +139,9 @@ public final class Engine implements Lifecycle.Run {
       completer.start();
       task.start();
       keeper.start();
+      if (pauses != null) {
+        pauses.start();
+      }
       fetcher.start();
     } catch (Error noThread) { // the machine has no more of them: end those that began
       drain();
@@ -150,6 +157,9 @@ public final class Engine implements Lifecycle.Run {
   public boolean drain() {
     long deadline = System.nanoTime() + settings.stopping().gracefulTimeout().toNanos();
     shared.registry().stop();
+    if (pauses != null) {
+      pauses.stop();
+    }
     fetcher.stop();
     fetcher.giveBack(buffer.close());
     task.close();
@@ -160,6 +170,9 @@ public final class Engine implements Lifecycle.Run {
     pool.shutdown(!quiet);
     timeouts.shutdown();
     boolean fetched = fetcher.join(deadline + FLUSH_NANOS);
+    if (pauses != null) {
+      pauses.join(deadline + FLUSH_NANOS);
+    }
     completer.stop();
     boolean flushed =
         completer.join(Math.max(deadline + FLUSH_NANOS, System.nanoTime() + FLUSH_NANOS / 8));

@@ -3,7 +3,6 @@ package dev.outbox4j.internal.order;
 import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.internal.Loop;
 import dev.outbox4j.internal.claim.ListenState;
-import dev.outbox4j.internal.claim.PauseWatch;
 import dev.outbox4j.internal.claim.RowSource;
 import dev.outbox4j.internal.lease.Renewable;
 import dev.outbox4j.internal.run.Rows;
@@ -51,6 +50,7 @@ public final class OrderedFetcher implements RowSource {
   // confined to the loop
   private int first;
   private int epoch;
+  private int pauseChanges;
   private int emptyRounds;
   private long takenTotal;
   private boolean lastMore;
@@ -74,12 +74,7 @@ public final class OrderedFetcher implements RowSource {
     this.listen = listen;
     this.clock = clock;
     this.minPoll = settings.claiming().minPoll().toNanos();
-    this.loop =
-        new Loop(
-            shared.threads(),
-            "fetcher",
-            PauseWatch.around(this::turn, settings, shared, this::pausesChanged, clock),
-            this::survive);
+    this.loop = new Loop(shared.threads(), "fetcher", this::turn, this::survive);
     for (String queue : settings.queues()) {
       lanes.add(
           new OrderedLane(
@@ -95,6 +90,7 @@ public final class OrderedFetcher implements RowSource {
               loop::signal));
     }
     shared.room().signal(loop::signal);
+    shared.pauses().signal(loop::signal);
     listen.signal(loop::signal);
   }
 
@@ -153,12 +149,17 @@ public final class OrderedFetcher implements RowSource {
     lanes.forEach(lane -> lane.leases().end());
   }
 
-  private void pausesChanged() {
+  private void heedPauses() {
+    int changes = shared.pauses().changes();
+    if (changes == pauseChanges) {
+      return;
+    }
     lanes.forEach(OrderedLane::pauseOrResume);
     if (lanes.stream().noneMatch(lane -> !lane.isPaused() && lane.isFailing())) {
       shared.health().succeeded(Operation.CLAIM); // else a read is owed that nobody will try
     }
     rows.pool().kick(rows.buffer().size()); // so that workers give back what may not begin
+    pauseChanges = changes;
   }
 
   private long turn(boolean woken) {
@@ -166,6 +167,7 @@ public final class OrderedFetcher implements RowSource {
       forget();
       return Loop.END;
     }
+    heedPauses();
     shared.tellOfLostStatements();
     if (listen.epoch() != epoch) {
       epoch = listen.epoch();

@@ -18,8 +18,8 @@ import java.util.stream.Stream;
  *
  * <p>Renewals come first: nothing else is begun while one waits. And while statements hang, one of
  * them is kept for renewals: a claim and a write that both wait for an answer would let every lease
- * run out meanwhile. Everything else gets its turn in the order of asking, and no one waits without
- * end.
+ * run out meanwhile. Only a look may have it too, which is given up well before a lease ends.
+ * Everything else gets its turn in the order of asking, and no one waits without end.
  */
 public final class ConnectionBudget {
   private static final long LONGEST_PROMPT = TimeUnit.SECONDS.toNanos(2);
@@ -50,12 +50,14 @@ public final class ConnectionBudget {
   private final List<Use> others = new ArrayList<>();
   private final List<Use> renewing = new ArrayList<>();
   private int waitingRenewals;
+  private int waitingLooks;
   private long succeededAt;
   private long carefulUntil;
 
   private enum Kind {
     CLAIM,
     WRITE,
+    LOOK,
     RENEWAL
   }
 
@@ -96,6 +98,11 @@ public final class ConnectionBudget {
   /** Runs a write. */
   public <T> T spend(Supplier<T> statement) {
     return run(new Use(Kind.WRITE), PATIENCE.toNanos(), statement);
+  }
+
+  /** Runs a look: a short read that goes before claims and writes that have not begun. */
+  public <T> T spendOnLook(Supplier<T> statement) {
+    return run(new Use(Kind.LOOK), PATIENCE.toNanos(), statement);
   }
 
   /** Runs what only tells other subscribers something. */
@@ -160,18 +167,18 @@ public final class ConnectionBudget {
   }
 
   private void enqueue(Use use) {
-    if (use.renewal()) {
-      waitingRenewals++;
-    } else {
-      queue.addLast(use);
+    switch (use.kind) {
+      case RENEWAL -> waitingRenewals++;
+      case LOOK -> waitingLooks++;
+      default -> queue.addLast(use);
     }
   }
 
   private void dequeue(Use use) {
-    if (use.renewal()) {
-      waitingRenewals--;
-    } else {
-      queue.remove(use);
+    switch (use.kind) {
+      case RENEWAL -> waitingRenewals--;
+      case LOOK -> waitingLooks--;
+      default -> queue.remove(use);
     }
   }
 
@@ -185,8 +192,14 @@ public final class ConnectionBudget {
         && others.stream().anyMatch(o -> o.kind == Kind.WRITE && lost(o, now))) {
       return false; // nobody writes what would be claimed
     }
-    return use.renewal()
-        || (waitingRenewals == 0 && queue.peekFirst() == use && (running == 0 || prompt()));
+    return switch (use.kind) {
+      case RENEWAL -> true;
+      case LOOK -> waitingRenewals == 0;
+      default ->
+          waitingRenewals + waitingLooks == 0
+              && queue.peekFirst() == use
+              && (running == 0 || prompt());
+    };
   }
 
   /** Its connection is gone for good, so the rest must do without. */
@@ -205,7 +218,7 @@ public final class ConnectionBudget {
     return now - carefulUntil >= 0;
   }
 
-  /** Tells whether some statement has succeeded after an instant. */
+  /** Tells whether some statement other than a look has succeeded after an instant. */
   public boolean succeededSince(long instant) {
     lock.lock();
     try {
@@ -247,7 +260,7 @@ public final class ConnectionBudget {
         carefulUntil = now + carefulNanos;
       }
       (use.renewal() ? renewing : others).remove(use);
-      if (answered) {
+      if (answered && use.kind != Kind.LOOK) { // which a server may answer that writes nothing
         succeededAt = now;
       }
       changed.signalAll();

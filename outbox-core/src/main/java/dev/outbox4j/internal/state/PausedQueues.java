@@ -2,15 +2,18 @@ package dev.outbox4j.internal.state;
 
 import java.util.Collection;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 
 /**
- * The queues of which no message may begin. Thread-safe: the fetcher says which they are, and
- * workers look before each message.
+ * The queues of which no message may begin. Thread-safe: a watch says which they are, workers look
+ * before each message, and the fetcher before each turn.
  */
 public final class PausedQueues {
   private volatile Set<String> queues;
+  private final AtomicInteger changes = new AtomicInteger();
   private volatile Consumer<HeldRow> putOff = row -> {};
+  private volatile Runnable signal = () -> {};
 
   private PausedQueues(Set<String> queues) {
     this.queues = queues;
@@ -31,12 +34,25 @@ public final class PausedQueues {
     putOff = source;
   }
 
+  /** Sets what wakes the fetcher. */
+  public void signal(Runnable signal) {
+    this.signal = signal;
+  }
+
   public Set<String> queues() {
     return queues;
   }
 
+  /** Other queues are paused than before. */
   public void set(Set<String> paused) {
     queues = Set.copyOf(paused);
+    changes.incrementAndGet();
+    signal.run();
+  }
+
+  /** Returns how often that has changed. */
+  public int changes() {
+    return changes.get();
   }
 
   /** Tells whether a queue is paused. */

@@ -42,6 +42,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -141,6 +142,20 @@ class FetcherTest {
     turn();
     offered.clear(); // dropped, so the row still waits
     assertThat(turn()).isBetween(1L, RoomWait.LONGEST);
+  }
+
+  // pauses
+
+  @Test
+  void aPauseThatCameAndWentBetweenTwoTurnsIsFollowedByAClaimOfWhatWasGivenBackForIt() {
+    fetcher(4, 100, "orders");
+    turn();
+    assertThat(turn()).isGreaterThanOrEqualTo(30 * SECOND);
+    shared.pauses().set(Set.of("orders"));
+    shared.pauses().set(Set.of());
+    int before = requests.size();
+    assertThat(turn()).isLessThan(2 * SECOND);
+    assertThat(requests).hasSize(before + 1);
   }
 
   // handlers

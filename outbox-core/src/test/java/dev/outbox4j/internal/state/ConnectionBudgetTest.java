@@ -111,6 +111,80 @@ class ConnectionBudgetTest {
   }
 
   @Test
+  void aLookHasTheConnectionThatIsKeptForRenewalsWhileAClaimHangs() {
+    AtomicLong now = new AtomicLong();
+    ConnectionBudget two =
+        new ConnectionBudget(Duration.ofSeconds(60), NETWORK_TIMEOUT, 2, now::get);
+    begin(() -> two.spendOnClaim(this::statement));
+    await().until(() -> begun.get() == 1);
+    now.addAndGet(TimeUnit.SECONDS.toNanos(3));
+    Thread write = begin(() -> two.spend(this::statement));
+    await().until(() -> write.getState() == Thread.State.TIMED_WAITING);
+
+    begin(() -> two.spendOnLook(this::statement));
+    await().until(() -> begun.get() == 2);
+    assertThat(write.getState()).isEqualTo(Thread.State.TIMED_WAITING);
+  }
+
+  @Test
+  void aLookTakesNoThirdConnectionAndIsNextForOneOfTheTwo() {
+    begin(() -> budget.spendOnClaim(this::statement));
+    begin(() -> budget.spend(this::statement));
+    await().until(() -> begun.get() == 2);
+    Thread write = begin(() -> budget.spend(this::statement));
+    await().until(() -> write.getState() == Thread.State.TIMED_WAITING);
+    AtomicInteger looks = new AtomicInteger();
+    Thread look =
+        begin(
+            () ->
+                budget.spendOnLook(
+                    () -> {
+                      looks.incrementAndGet();
+                      return statement();
+                    }));
+    await().until(() -> look.getState() == Thread.State.TIMED_WAITING);
+    assertThat(begun).hasValue(2);
+
+    answers.release();
+    await().until(() -> begun.get() == 3);
+    assertThat(looks).hasValue(1);
+  }
+
+  @Test
+  void aLookWaitsUntilNoRenewalDoes() {
+    begin(() -> budget.spendOnClaim(this::statement));
+    begin(() -> budget.spend(this::statement));
+    await().until(() -> begun.get() == 2);
+    AtomicInteger renewals = new AtomicInteger();
+    Thread look = begin(() -> budget.spendOnLook(this::statement));
+    await().until(() -> look.getState() == Thread.State.TIMED_WAITING);
+    Thread renewal =
+        begin(
+            () ->
+                budget.spendOnRenewal(
+                    Long.MAX_VALUE / 2,
+                    () -> {
+                      renewals.incrementAndGet();
+                      return statement();
+                    }));
+    await().until(() -> renewal.getState() == Thread.State.TIMED_WAITING);
+
+    answers.release();
+    await().until(() -> begun.get() == 3);
+    assertThat(renewals).hasValue(1);
+  }
+
+  @Test
+  void aLookThatSucceedsSaysNothingOfWrites() {
+    AtomicLong now = new AtomicLong(1_000);
+    ConnectionBudget timed =
+        new ConnectionBudget(Duration.ofSeconds(60), NETWORK_TIMEOUT, 2, now::get);
+    now.incrementAndGet();
+    timed.spendOnLook(() -> "seen");
+    assertThat(timed.succeededSince(1_000)).isFalse();
+  }
+
+  @Test
   void aClaimThatNeverComesBackLetsWritesGoOnAfterAMinute() {
     AtomicLong now = new AtomicLong();
     ConnectionBudget two =

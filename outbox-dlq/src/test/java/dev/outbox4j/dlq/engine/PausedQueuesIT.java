@@ -6,6 +6,7 @@ import static org.awaitility.Awaitility.await;
 import dev.outbox4j.Batch;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.Outcome;
 import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.migrations.PauseMigrations;
 import dev.outbox4j.postgres.PostgresOutbox;
@@ -20,6 +21,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Stream;
@@ -172,6 +174,62 @@ class PausedQueuesIT {
     if (kind == Kind.ORDERED) {
       order.forEach((key, numbers) -> assertThat(numbers).as(key).isSorted());
     }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"return null", "raise exception 'not now'"})
+  void withinASecondNothingBeginsThoughClaimsAreSlowOrFail(String end) {
+    AtomicLong lastBegunAt = new AtomicLong();
+    CountDownLatch never = new CountDownLatch(1);
+    OutboxSubscriber subscriber =
+        engine.start(
+            engine
+                .subscriber(queue)
+                .workers(1)
+                .pausable()
+                .on(
+                    "t",
+                    String.class,
+                    (text, delivery) -> {
+                      lastBegunAt.set(System.nanoTime());
+                      begun.incrementAndGet();
+                      return never.await(30, TimeUnit.MILLISECONDS)
+                          ? Outcome.reject("never")
+                          : Outcome.ack();
+                    }));
+    publishMany(2_000);
+    await().atMost(SOON).until(() -> begun.get() > 10);
+    database.update(
+        "create function slow() returns trigger language plpgsql as $$ begin perform pg_sleep(2); "
+            + end
+            + "; end $$");
+    database.update(
+        "create trigger slow before update on outbox for each statement execute function slow()");
+    try {
+      await()
+          .atMost(SOON)
+          .pollInterval(Duration.ofMillis(50))
+          .until(
+              () ->
+                  database.one(
+                      Boolean.class,
+                      """
+                      select exists (select from pg_stat_activity
+                        where wait_event = 'PgSleep'
+                          and clock_timestamp() - query_start < interval '0.3 s')"""));
+      long askedAt = System.nanoTime();
+      pauses.pause(queue, "ada", "the receiver is down");
+      allSay(List.of(subscriber), Set.of(queue));
+      assertThat(Duration.ofNanos(System.nanoTime() - askedAt)).isLessThan(Duration.ofSeconds(1));
+      nothingBegins();
+      assertThat(Duration.ofNanos(lastBegunAt.get() - askedAt)).isLessThan(Duration.ofSeconds(1));
+    } finally {
+      database.update("drop trigger slow on outbox");
+      database.update("drop function slow");
+    }
+    pauses.resume(queue, "ada");
+    long before = begun.get();
+    await().atMost(SOON).until(() -> begun.get() > before);
   }
 
   @ParameterizedTest

@@ -24,6 +24,9 @@ import javax.sql.DataSource;
  * The store over JDBC. Thread-safe; renders its statements when it is made, and does no I/O then.
  */
 public final class JdbcStore implements PostgresStore {
+  /** For pauses: a renewal may wait for its connection. */
+  private static final Duration LONGEST_LOOK = Duration.ofSeconds(2);
+
   private final Jdbc jdbc;
   private final OutboxTable table;
   private final Claims claims;
@@ -63,10 +66,14 @@ public final class JdbcStore implements PostgresStore {
             "renew", jdbc, new FencedSql(FencedSql.RENEW), Function.identity(), locked, true);
     this.release = fenced("release", FencedSql.RELEASE, Function.identity(), locked);
     this.buckets = new JdbcBuckets(jdbc, table, locked);
-    this.pauses = new JdbcPauses(jdbc);
+    this.pauses = new JdbcPauses(new Jdbc(dataSource, table, forLook(networkTimeout)));
     this.slots = new JdbcSlots(jdbc);
     this.pass = Preamble.before(StoreSql.PASS, table);
     this.forget = Preamble.before(StoreSql.FORGET, table);
+  }
+
+  private static Duration forLook(Duration networkTimeout) {
+    return networkTimeout.compareTo(LONGEST_LOOK) < 0 ? networkTimeout : LONGEST_LOOK;
   }
 
   private <T> FencedStatement<T> fenced(
