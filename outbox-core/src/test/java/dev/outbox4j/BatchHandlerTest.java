@@ -236,7 +236,7 @@ class BatchHandlerTest {
     start(
         builder()
             .retry(RetryPolicy.none())
-            .handlerTimeout(Duration.ofMillis(200))
+            .handlerTimeout(Duration.ofSeconds(1))
             .onBatch(
                 "t",
                 String.class,
@@ -262,7 +262,7 @@ class BatchHandlerTest {
         builder()
             .workers(2)
             .gracefulTimeout(Duration.ofMillis(500))
-            .handlerTimeout(Duration.ofMillis(200))
+            .handlerTimeout(Duration.ofSeconds(1))
             .onBatch(
                 "t",
                 String.class,
