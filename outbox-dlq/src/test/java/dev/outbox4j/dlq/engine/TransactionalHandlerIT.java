@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.awaitility.Awaitility.await;
 
+import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
@@ -68,7 +69,7 @@ class TransactionalHandlerIT {
 
   private void write(Connection connection, String what) throws SQLException {
     try (PreparedStatement insert =
-        connection.prepareStatement("insert into effect (queue, what) values (?, ?)")) {
+        connection.prepareStatement("insert into public.effect (queue, what) values (?, ?)")) {
       insert.setString(1, queue);
       insert.setString(2, what);
       insert.executeUpdate();
@@ -573,6 +574,35 @@ class TransactionalHandlerIT {
   }
 
   @Test
+  void ifTheRollbackItselfBreaksNothingOfTheFailedRunIsCommitted() {
+    AtomicInteger rollbacks = new AtomicInteger();
+    PostgresOutbox broken =
+        before(
+            "rollback",
+            connection -> {
+              if (runs.get() > 0 && rollbacks.incrementAndGet() == 1) {
+                throw new OutOfMemoryError("Java heap space");
+              }
+            });
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                broken.transactional(
+                    (text, delivery, connection) -> {
+                      write(connection, "run " + runs.incrementAndGet());
+                      if (runs.get() == 1) {
+                        throw new IllegalStateException("it failed");
+                      }
+                    })));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(effects()).containsExactly("run 2");
+    assertThat(engine.events.retried).hasSize(1);
+  }
+
+  @Test
   void aPoolWithoutAConnectionForEachWorkerIsRefusedAtTheStart() {
     OutboxSubscriber subscriber =
         engine
@@ -596,7 +626,7 @@ class TransactionalHandlerIT {
         .hasMessageContaining("take both from the same PostgresOutbox");
   }
 
-  private void writeText(String text, dev.outbox4j.Delivery delivery, Connection connection)
+  private void writeText(String text, Delivery delivery, Connection connection)
       throws SQLException {
     runs.incrementAndGet();
     write(connection, text);
@@ -632,8 +662,8 @@ class TransactionalHandlerIT {
     }
   }
 
-  private interface Commit {
-    void of(Connection connection) throws SQLException;
+  private interface Call {
+    void on(Connection connection) throws SQLException;
   }
 
   private interface Borrow {
@@ -642,32 +672,41 @@ class TransactionalHandlerIT {
 
   /** The outbox, with another way to borrow connections of the pool. */
   private PostgresOutbox borrowing(Borrow borrow) {
-    DataSource source =
-        (DataSource)
-            Proxy.newProxyInstance(
-                getClass().getClassLoader(),
-                new Class<?>[] {DataSource.class},
-                (proxy, method, args) ->
-                    method.getName().equals("getConnection")
-                        ? borrow.get()
-                        : invoke(engine.pool, method, args));
-    return PostgresOutbox.on(source, database.table());
+    return PostgresOutbox.on(source(borrow), database.table());
+  }
+
+  private DataSource source(Borrow borrow) {
+    return (DataSource)
+        Proxy.newProxyInstance(
+            getClass().getClassLoader(),
+            new Class<?>[] {DataSource.class},
+            (proxy, method, args) ->
+                method.getName().equals("getConnection")
+                    ? borrow.get()
+                    : invoke(engine.pool, method, args));
   }
 
   /** The outbox, with another way to commit. */
-  private PostgresOutbox committing(Commit commit) {
-    return borrowing(() -> wrapping(engine.pool.getConnection(), commit));
+  private PostgresOutbox committing(Call commit) {
+    return borrowing(() -> calling(engine.pool.getConnection(), "commit", commit, false));
   }
 
-  private Connection wrapping(Connection connection, Commit commit) {
+  /** The outbox, with something that comes before a method of its connections. */
+  private PostgresOutbox before(String name, Call call) {
+    return borrowing(() -> calling(engine.pool.getConnection(), name, call, true));
+  }
+
+  private Connection calling(Connection connection, String name, Call call, boolean goesOn) {
     return (Connection)
         Proxy.newProxyInstance(
             getClass().getClassLoader(),
             new Class<?>[] {Connection.class},
             (proxy, method, args) -> {
-              if (method.getName().equals("commit")) {
-                commit.of(connection);
-                return null;
+              if (method.getName().equals(name)) {
+                call.on(connection);
+                if (!goesOn) {
+                  return null;
+                }
               }
               return invoke(connection, method, args);
             });

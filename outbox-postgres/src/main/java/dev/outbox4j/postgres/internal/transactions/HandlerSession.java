@@ -19,6 +19,7 @@ final class HandlerSession {
   private final Connection connection;
   private boolean setsAutoCommit;
   private int timeout = -1; // of the network, if it is to be set back
+  private boolean ended; // the transaction has, surely
   private boolean over; // guarded by this
 
   HandlerSession(Connection connection) {
@@ -76,45 +77,55 @@ final class HandlerSession {
     }
   }
 
+  void commit() throws SQLException {
+    connection.commit();
+    ended = true;
+  }
+
   /** What cannot be rolled back is closed: the server rolls it back then. */
   void rollBack(int timeoutMillis) {
     try {
       if (!connection.isClosed()) {
         shortenTimeout(timeoutMillis);
         connection.rollback();
+        ended = true;
       }
-    } catch (SQLException | RuntimeException e) {
+    } catch (Throwable e) { // an Error would hide why it was to be rolled back
       log.debug("a transaction could not be rolled back", Redaction.redact(e));
-      quietly(() -> connection.abort(SAME_THREAD));
     }
   }
 
-  /** Gives the connection back as it was. */
+  /**
+   * Gives the connection back as it was, if its transaction has ended: autocommit would commit it.
+   */
   void giveBack() {
-    quietly(
-        () -> {
-          if (!connection.isClosed()) {
-            if (timeout >= 0) {
-              connection.setNetworkTimeout(SAME_THREAD, timeout);
-            }
-            if (setsAutoCommit) {
-              connection.setAutoCommit(true);
-            }
-          }
-        });
+    if (!ended || !quietly(this::restore)) {
+      quietly(() -> connection.abort(SAME_THREAD));
+    }
     quietly(connection::close);
+  }
+
+  private void restore() throws SQLException {
+    if (timeout >= 0) {
+      connection.setNetworkTimeout(SAME_THREAD, timeout);
+    }
+    if (setsAutoCommit) {
+      connection.setAutoCommit(true);
+    }
   }
 
   private interface Action {
     void run() throws SQLException;
   }
 
-  /** What fails here cannot be helped: the connection is given up. */
-  private static void quietly(Action action) {
+  /** What fails here cannot be helped, and must not hide how the transaction ended. */
+  private static boolean quietly(Action action) {
     try {
       action.run();
-    } catch (SQLException | RuntimeException e) {
+      return true;
+    } catch (Throwable e) {
       log.debug("a connection was given up", Redaction.redact(e));
+      return false;
     }
   }
 }

@@ -116,7 +116,7 @@ public final class JdbcTransactions implements HandlerTransactions<Connection> {
 
   private void commit(HandlerSession session) {
     try {
-      session.connection().commit();
+      session.commit();
     } catch (SQLException e) {
       throw SqlFaults.explain(OPERATION, table, e);
     }

@@ -35,7 +35,7 @@ public final class PlainTransaction {
     try {
       session.begin();
       if (session.run(work::run)) {
-        session.connection().commit();
+        session.commit();
       } else {
         session.rollBack(ROLLBACK_MILLIS);
       }
