@@ -602,6 +602,39 @@ class TransactionalHandlerIT {
     assertThat(engine.events.retried).hasSize(1);
   }
 
+  /** As of a pool without autocommit that tests its connections by a query. */
+  @Test
+  void aConnectionThatComesWithAnOpenTransactionIsUsedAtReadCommittedAllTheSame() {
+    PGSimpleDataSource plain = database.plain();
+    plain.setOptions("-c default_transaction_isolation=serializable");
+    PostgresOutbox tested =
+        borrowing(
+            () -> {
+              Connection connection = plain.getConnection();
+              connection.setAutoCommit(false);
+              setting(connection, "transaction_isolation");
+              return connection;
+            });
+    List<String> seen = new CopyOnWriteArrayList<>();
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                tested.transactional(
+                    (text, delivery, connection) -> {
+                      seen.add(setting(connection, "transaction_isolation"));
+                      write(connection, text);
+                    })));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    engine.publish(queue, "t", "two");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(2));
+    assertThat(effects()).containsExactly("one", "two");
+    assertThat(seen).containsExactly("read committed", "read committed");
+    assertThat(engine.events.storeFailed).isEmpty();
+  }
+
   @Test
   void aPoolWithoutAConnectionForEachWorkerIsRefusedAtTheStart() {
     OutboxSubscriber subscriber =

@@ -41,6 +41,8 @@ final class HandlerSession {
     if (connection.getAutoCommit()) {
       connection.setAutoCommit(false);
       setsAutoCommit = true;
+    } else {
+      connection.rollback(); // a pool's test query may have begun one, at another isolation
     }
   }
 
