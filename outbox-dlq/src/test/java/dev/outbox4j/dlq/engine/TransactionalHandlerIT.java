@@ -636,6 +636,31 @@ class TransactionalHandlerIT {
   }
 
   @Test
+  void aRescheduleCountsFromTheEndOfTheHandler() {
+    AtomicReference<Long> ended = new AtomicReference<>();
+    AtomicReference<Long> again = new AtomicReference<>();
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      if (runs.incrementAndGet() > 1) {
+                        again.set(System.nanoTime());
+                        return Outcome.ack();
+                      }
+                      sleep(connection, 1);
+                      ended.set(System.nanoTime());
+                      return Outcome.reschedule(Duration.ofMillis(1_500));
+                    })));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(Duration.ofNanos(again.get() - ended.get()))
+        .isGreaterThanOrEqualTo(Duration.ofMillis(1_400));
+  }
+
+  @Test
   void aPoolWithoutAConnectionForEachWorkerIsRefusedAtTheStart() {
     OutboxSubscriber subscriber =
         engine

@@ -241,13 +241,15 @@ public final class FencedSql {
   }
 
   /**
-   * Renders the form that waits for locked rows, to be sent without the preamble of the store.
+   * Renders the form that waits for locked rows, to be sent without the preamble of the store, in a
+   * transaction that may have begun long before: its now() is over.
    *
    * @param table the outbox
    * @return the text
    */
   Sql alone(OutboxTable table) {
-    return Sql.of(text(WAITING), table);
+    return Sql.of(
+        text(WAITING).replace("available_at = now()", "available_at = clock_timestamp()"), table);
   }
 
   private String text(String form) {

@@ -55,7 +55,7 @@ public final class SettlingWrites {
    *
    * @param connection in the handler's transaction
    * @param lease the row
-   * @param delay how long from the begin of the transaction
+   * @param delay how long from the write on
    * @param timeoutMillis for how long it may take
    * @return false if it is not held under the lease any more
    * @throws SQLException if it failed
