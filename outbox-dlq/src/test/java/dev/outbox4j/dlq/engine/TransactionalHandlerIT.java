@@ -661,6 +661,38 @@ class TransactionalHandlerIT {
   }
 
   @Test
+  void aDeferredTriggerWithACodeOfTheUsersOwnIsAFailureOfTheMessage() {
+    database.update("create table if not exists checked (what text)");
+    database.update(
+        """
+        create or replace function refuse() returns trigger language plpgsql as
+          $$ begin raise exception 'refused' using errcode = 'OB001'; end $$""");
+    database.update("drop trigger if exists refuse on checked");
+    database.update(
+        """
+        create constraint trigger refuse after insert on checked
+          deferrable initially deferred for each row execute function refuse()""");
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      write(connection, text);
+                      try (Statement statement = connection.createStatement()) {
+                        statement.execute("insert into checked values ('one')");
+                      }
+                    })));
+    long id = engine.publish(queue, "t", "one");
+    await().until(() -> engine.deadLetters(queue) == 1);
+    assertThat(engine.deadLetter(Integer.class, "attempts_count", id)).isEqualTo(3);
+    assertThat(engine.deadLetter(String.class, "last_exception", id)).contains("OB001");
+    assertThat(effects()).isEmpty();
+    assertThat(engine.events.storeFailed).isEmpty();
+  }
+
+  @Test
   void aPoolWithoutAConnectionForEachWorkerIsRefusedAtTheStart() {
     OutboxSubscriber subscriber =
         engine

@@ -15,6 +15,8 @@ public final class SqlFaults {
   private static final Set<String> NO_GRANT = Set.of("42501");
   private static final Set<String> ROW_CLASSES = Set.of("22", "23", "44");
   private static final Set<String> ROW_STATES = Set.of("P0001");
+  private static final Set<String> SERVER_CLASSES =
+      Set.of("08", "25", "40", "53", "55", "57", "58", "XX");
   private static final Set<String> SERVER_GONE =
       Set.of("57P01", "57P02", "57P03", "57P05", "25P03", "25P04", "40003");
   private static final Set<String> TOOK_TOO_LONG = Set.of("55P03", "57014");
@@ -54,6 +56,24 @@ public final class SqlFaults {
     return explain(operation, table, e, false);
   }
 
+  /**
+   * Explains why a handler's transaction was not committed. What the server checks at the commit is
+   * the handler's doing, such as a deferred trigger, whose code may be any.
+   *
+   * @param operation what was attempted, by its verb
+   * @param table the outbox it was attempted on
+   * @param e what the driver or the pool threw
+   * @return what to throw
+   */
+  public static OutboxStoreException explainCommit(
+      String operation, OutboxTable table, SQLException e) {
+    String state = state(e);
+    if (isLost(e, state) || state == null || SERVER_CLASSES.contains(classOf(state))) {
+      return explain(operation, table, e);
+    }
+    return exception(operation, table, e, state, Fault.ROW, false);
+  }
+
   private static OutboxStoreException explain(
       String operation, OutboxTable table, SQLException e, boolean mayBeCommitted) {
     String state = state(e);
@@ -61,18 +81,24 @@ public final class SqlFaults {
     if (refusal != null) {
       return refusal;
     }
-    boolean lost =
-        state == null
-            || state.startsWith("08")
-            || SERVER_GONE.contains(state)
-            || SqlChain.any(e, SQLTimeoutException.class)
-            || SqlChain.any(
-                e, OutOfMemoryError.class); // the driver's own, while it read the answer
+    boolean lost = isLost(e, state);
     Fault fault = lost ? Fault.CONNECTION : fault(state);
     if (!mayBeCommitted && FAILED_TRANSACTION.equals(state)) {
       fault = Fault.ROW;
     }
     return exception(operation, table, e, state, fault, lost && mayBeCommitted);
+  }
+
+  private static boolean isLost(SQLException e, @Nullable String state) {
+    return state == null
+        || state.startsWith("08")
+        || SERVER_GONE.contains(state)
+        || SqlChain.any(e, SQLTimeoutException.class)
+        || SqlChain.any(e, OutOfMemoryError.class); // the driver's own, while it read the answer
+  }
+
+  private static String classOf(String state) {
+    return state.substring(0, Math.min(2, state.length()));
   }
 
   /**
@@ -150,7 +176,7 @@ public final class SqlFaults {
     if (state.startsWith("42") || state.equals("3F000") || state.equals(NOT_SUPPORTED)) {
       return Fault.SETUP;
     }
-    return ROW_CLASSES.contains(state.substring(0, 2)) || ROW_STATES.contains(state)
+    return ROW_CLASSES.contains(classOf(state)) || ROW_STATES.contains(state)
         ? Fault.ROW
         : Fault.TRANSIENT;
   }

@@ -118,7 +118,7 @@ public final class JdbcTransactions implements HandlerTransactions<Connection> {
     try {
       session.commit();
     } catch (SQLException e) {
-      throw SqlFaults.explain(OPERATION, table, e);
+      throw SqlFaults.explainCommit(OPERATION, table, e);
     }
   }
 
