@@ -67,7 +67,7 @@ public final class DeliveryTask {
             buffer,
             this,
             () -> whenHandedOn.run());
-    this.transactional = new TransactionalTask(outcomes, completer, shared.health(), this);
+    this.transactional = new TransactionalTask(outcomes, completer, shared, buffer, this);
   }
 
   /** Sets what finds a worker for a batch that has waited for long enough. */

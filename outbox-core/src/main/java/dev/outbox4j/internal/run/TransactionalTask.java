@@ -5,11 +5,14 @@ import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.SubscriberEvents.Phase;
 import dev.outbox4j.internal.settings.HandlerTable.InTransaction;
 import dev.outbox4j.internal.settle.Completer;
+import dev.outbox4j.internal.state.Buffer;
 import dev.outbox4j.internal.state.EngineHealth;
 import dev.outbox4j.internal.state.EngineHealth.Operation;
 import dev.outbox4j.internal.state.HandlerRun;
 import dev.outbox4j.internal.state.HeldRow;
+import dev.outbox4j.internal.state.PausedQueues;
 import dev.outbox4j.internal.state.Settlement;
+import dev.outbox4j.internal.state.Shared;
 import dev.outbox4j.spi.HandlerTransactions.Decision;
 import dev.outbox4j.spi.HandlerTransactions.End;
 import java.time.Duration;
@@ -26,13 +29,21 @@ final class TransactionalTask {
   private final OutcomeApplier outcomes;
   private final Completer completer;
   private final EngineHealth health;
+  private final PausedQueues pauses;
+  private final Buffer buffer;
   private final DeliveryTask task;
 
   TransactionalTask(
-      OutcomeApplier outcomes, Completer completer, EngineHealth health, DeliveryTask task) {
+      OutcomeApplier outcomes,
+      Completer completer,
+      Shared shared,
+      Buffer buffer,
+      DeliveryTask task) {
     this.outcomes = outcomes;
     this.completer = completer;
-    this.health = health;
+    this.health = shared.health();
+    this.pauses = shared.pauses();
+    this.buffer = buffer;
     this.task = task;
   }
 
@@ -90,7 +101,7 @@ final class TransactionalTask {
       return Decision.rollBack();
     }
     HeldRow row = run.row();
-    handled.settlement = outcomes.withoutHandler(row, System.nanoTime()); // asked again: it waited
+    handled.settlement = withoutHandler(row); // asked again: it waited
     if (handled.settlement != null) {
       return Decision.rollBack();
     }
@@ -114,6 +125,14 @@ final class TransactionalTask {
     return settlement instanceof Settlement.Reschedule reschedule
         ? Decision.reschedule(reschedule.delay())
         : Decision.ack();
+  }
+
+  /** Returns what becomes of a row whose handler is not to begin; null if it is to. */
+  private @Nullable Settlement withoutHandler(HeldRow row) {
+    if (pauses.putsOff(row) || buffer.isClosed()) { // nothing is to begin any more
+      return Settlement.Release.INSTANCE;
+    }
+    return outcomes.withoutHandler(row, System.nanoTime());
   }
 
   /** The transaction could not be begun, or not be ended as its handler said. */

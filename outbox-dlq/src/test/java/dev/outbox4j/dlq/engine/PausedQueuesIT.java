@@ -14,6 +14,7 @@ import dev.outbox4j.postgres.QueuePauses;
 import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -25,6 +26,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Stream;
+import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -317,6 +319,69 @@ class PausedQueuesIT {
     if (kind == Kind.ORDERED) {
       assertThat(done).isSorted();
     }
+  }
+
+  /** The wait for a connection can be long, such as for a pool that is busy. */
+  @ParameterizedTest
+  @EnumSource(
+      value = Kind.class,
+      names = {"ROW_BY_ROW", "ORDERED"})
+  void aTransactionalHandlerThatWaitsForItsConnectionDoesNotBeginInAPause(Kind kind)
+      throws Exception {
+    CountDownLatch asked = new CountDownLatch(1);
+    CountDownLatch answer = new CountDownLatch(1);
+    List<String> done = new CopyOnWriteArrayList<>();
+    OutboxSubscriber.Builder builder =
+        engine
+            .subscriber(queue)
+            .workers(4)
+            .pausable()
+            .listen(PgjdbcListen.on(database.plain()))
+            .on(
+                "u",
+                String.class,
+                slow(asked, answer)
+                    .transactional(
+                        (text, delivery, connection) -> {
+                          begun.incrementAndGet();
+                          done.add(text);
+                        }));
+    OutboxSubscriber subscriber =
+        engine.start(kind == Kind.ORDERED ? builder.ordered() : builder.workers(1));
+    publishOfOneKey("1", "2", "3");
+    asked.await();
+    pauses.pause(queue, "ada", "a try");
+    allSay(List.of(subscriber), Set.of(queue));
+
+    answer.countDown();
+    await().atMost(SOON).until(() -> begun.get() > 0 || subscriber.health().inFlight() == 0);
+    nothingBegins();
+    assertThat(done).isEmpty();
+
+    pauses.resume(queue, "ada");
+    await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+    assertThat(done).containsExactlyInAnyOrder("1", "2", "3");
+    if (kind == Kind.ORDERED) {
+      assertThat(done).isSorted();
+    }
+  }
+
+  /** The outbox, with connections that are not had before a latch says so. */
+  private PostgresOutbox slow(CountDownLatch asked, CountDownLatch answer) {
+    DataSource source =
+        (DataSource)
+            Proxy.newProxyInstance(
+                getClass().getClassLoader(),
+                new Class<?>[] {DataSource.class},
+                (proxy, method, args) -> {
+                  if (!method.getName().equals("getConnection")) {
+                    return method.invoke(engine.pool, args);
+                  }
+                  asked.countDown();
+                  answer.await();
+                  return engine.pool.getConnection();
+                });
+    return PostgresOutbox.on(source, database.table());
   }
 
   @Test

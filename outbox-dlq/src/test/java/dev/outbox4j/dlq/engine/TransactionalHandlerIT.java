@@ -693,6 +693,35 @@ class TransactionalHandlerIT {
   }
 
   @Test
+  void aHandlerThatWaitsForItsConnectionDoesNotBeginOnceTheSubscriberIsStopped() throws Exception {
+    CountDownLatch asked = new CountDownLatch(1);
+    CountDownLatch answer = new CountDownLatch(1);
+    CountDownLatch answered = new CountDownLatch(1);
+    PostgresOutbox slow =
+        borrowing(
+            () -> {
+              asked.countDown();
+              awaitUninterruptibly(answer);
+              Connection connection = engine.pool.getConnection();
+              answered.countDown();
+              return connection;
+            });
+    OutboxSubscriber subscriber =
+        engine.start(
+            subscriber()
+                .gracefulTimeout(Duration.ofMillis(200))
+                .on("t", String.class, slow.transactional(this::writeText)));
+    engine.publish(queue, "t", "one");
+    asked.await();
+    subscriber.stop();
+    answer.countDown();
+    answered.await();
+    await().until(() -> engine.pool.getHikariPoolMXBean().getActiveConnections() == 0);
+    assertThat(runs).hasValue(0);
+    assertThat(engine.rows(queue)).isEqualTo(1);
+  }
+
+  @Test
   void aPoolWithoutAConnectionForEachWorkerIsRefusedAtTheStart() {
     OutboxSubscriber subscriber =
         engine
