@@ -722,6 +722,59 @@ class TransactionalHandlerIT {
   }
 
   @Test
+  void anotherSearchPathOfTheHandlerDoesNotLeadTheAckToAnotherTable() {
+    database.update("create schema if not exists tenant");
+    database.update("drop table if exists tenant.outbox");
+    database.update("create table tenant.outbox (like public.outbox including all)");
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      runs.incrementAndGet();
+                      database.update( // has a row of the same id
+                          "insert into tenant.outbox select * from public.outbox where id = ?"
+                              + " on conflict do nothing",
+                          delivery.id());
+                      searchPath(connection, "tenant");
+                      write(connection, text);
+                      return runs.get() == 1 ? Outcome.reschedule(Duration.ZERO) : Outcome.ack();
+                    })));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(database.count("tenant.outbox")).isEqualTo(1);
+    assertThat(engine.rows(queue)).isZero();
+    assertThat(effects()).containsExactly("one", "one");
+  }
+
+  @Test
+  void aSearchPathOfTheHandlerOnWhichThereIsNoOutboxDoesNotKeepItFromItsAck() {
+    database.update("create schema if not exists empty");
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      searchPath(connection, "empty");
+                      writeText(text, delivery, connection);
+                    })));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(effects()).containsExactly("one");
+    assertThat(runs).hasValue(1);
+  }
+
+  private static void searchPath(Connection connection, String schema) throws SQLException {
+    try (Statement statement = connection.createStatement()) {
+      statement.execute("set local search_path to " + schema);
+    }
+  }
+
+  @Test
   void aPoolWithoutAConnectionForEachWorkerIsRefusedAtTheStart() {
     OutboxSubscriber subscriber =
         engine

@@ -1,6 +1,7 @@
 package dev.outbox4j.postgres.internal;
 
 import dev.outbox4j.postgres.OutboxTable;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The texts of the writes on leased rows. Each has two forms: one that waits a moment for locked
@@ -244,12 +245,15 @@ public final class FencedSql {
    * Renders the form that waits for locked rows, to be sent without the preamble of the store, in a
    * transaction that may have begun long before: its now() is over.
    *
-   * @param table the outbox
+   * @param schema the outbox's; null if it is found on the search path
+   * @param outbox its table
    * @return the text
    */
-  Sql alone(OutboxTable table) {
+  Sql alone(@Nullable String schema, String outbox) {
     return Sql.of(
-        text(WAITING).replace("available_at = now()", "available_at = clock_timestamp()"), table);
+        text(WAITING).replace("available_at = now()", "available_at = clock_timestamp()"),
+        schema,
+        outbox);
   }
 
   private String text(String form) {

@@ -11,6 +11,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The last write of a handler's transaction: the same as the store's, of one row, and without what
@@ -24,16 +25,18 @@ public final class SettlingWrites {
   private final Sql rescheduleOfBucket;
 
   /**
-   * Renders them.
+   * Renders them. They name the schema, since a handler may have set another search path.
    *
    * @param table the outbox
+   * @param schema where it is; null if it is found on the search path
    */
-  public SettlingWrites(OutboxTable table) {
+  public SettlingWrites(OutboxTable table, @Nullable String schema) {
+    String name = table.name();
     this.table = table;
-    this.ack = new FencedSql(FencedSql.ACK).alone(table);
-    this.ackOfBucket = new FencedSql(FencedSql.ACK).ofBuckets().alone(table);
-    this.reschedule = new FencedSql(FencedSql.RESCHEDULE).alone(table);
-    this.rescheduleOfBucket = new FencedSql(FencedSql.RESCHEDULE).ofBuckets().alone(table);
+    this.ack = new FencedSql(FencedSql.ACK).alone(schema, name);
+    this.ackOfBucket = new FencedSql(FencedSql.ACK).ofBuckets().alone(schema, name);
+    this.reschedule = new FencedSql(FencedSql.RESCHEDULE).alone(schema, name);
+    this.rescheduleOfBucket = new FencedSql(FencedSql.RESCHEDULE).ofBuckets().alone(schema, name);
   }
 
   /**

@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A text with parameters by name, for JDBC, which knows them by place only. Immutable.
@@ -30,19 +31,19 @@ public record Sql(String text, List<String> parameters, int statements) {
    * @return the text
    */
   public static Sql of(String template, OutboxTable table) {
-    return of(
-        template
-            .replace("{outbox}", table.qualifiedName())
-            .replace("{sleepers}", table.qualifiedSleepers())
-            .replace("{buckets}", qualified(table, Names.buckets(table.name())))
-            .replace("{pauses}", qualified(table, Names.pauses(table.name())))
-            .replace("{slots}", qualified(table, Names.slots(table.name())))
-            .replace("{dedup}", qualified(table, Names.dedup(table.name())))
-            .replace("{owners}", qualified(table, Names.bucketOwners(table.name()))));
+    return of(template, table.schema().orElse(null), table.name());
   }
 
-  private static String qualified(OutboxTable table, String name) {
-    return Names.qualified(table.schema().orElse(null), name);
+  static Sql of(String template, @Nullable String schema, String outbox) {
+    return of(
+        template
+            .replace("{outbox}", Names.qualified(schema, outbox))
+            .replace("{sleepers}", Names.qualified(schema, Names.sleepers(outbox)))
+            .replace("{buckets}", Names.qualified(schema, Names.buckets(outbox)))
+            .replace("{pauses}", Names.qualified(schema, Names.pauses(outbox)))
+            .replace("{slots}", Names.qualified(schema, Names.slots(outbox)))
+            .replace("{dedup}", Names.qualified(schema, Names.dedup(outbox)))
+            .replace("{owners}", Names.qualified(schema, Names.bucketOwners(outbox))));
   }
 
   private static Sql of(String template) {

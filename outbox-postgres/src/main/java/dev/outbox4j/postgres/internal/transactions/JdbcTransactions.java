@@ -1,5 +1,7 @@
 package dev.outbox4j.postgres.internal.transactions;
 
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.internal.PoolSize;
@@ -28,10 +30,9 @@ public final class JdbcTransactions implements HandlerTransactions<Connection> {
   private final DataSource dataSource;
   private final OutboxTable table;
   private final int timeoutMillis;
-  private final SettlingWrites writes;
 
-  /** Whether the pool's connections have another isolation; null until one was asked. */
-  private volatile @Nullable Boolean setsReadCommitted;
+  /** Null until a connection was asked. */
+  private volatile @Nullable Found found;
 
   /**
    * Creates them; does no I/O.
@@ -44,21 +45,23 @@ public final class JdbcTransactions implements HandlerTransactions<Connection> {
     this.dataSource = Objects.requireNonNull(dataSource, "dataSource");
     this.table = Objects.requireNonNull(table, "table");
     this.timeoutMillis = (int) networkTimeout.toMillis();
-    this.writes = new SettlingWrites(table);
   }
+
+  /** What is known of the pool's connections, and what follows from it. */
+  private record Found(PoolFacts facts, SettlingWrites writes) {}
 
   @Override
   public End run(LeaseRef lease, Work<Connection> work, AbortRegistration abort) throws Exception {
     HandlerSession session = new HandlerSession(borrow());
     try {
-      begin(session);
+      SettlingWrites writes = begin(session);
       abort.onAbort(session::abort);
       Decision decision = session.run(work::run);
       if (decision instanceof Decision.RollBack) {
         session.rollBack(timeoutMillis);
         return End.ROLLED_BACK;
       }
-      if (!settled(session, lease, decision)) {
+      if (!settled(session, writes, lease, decision)) {
         session.rollBack(timeoutMillis);
         return End.LEASE_LOST;
       }
@@ -82,35 +85,46 @@ public final class JdbcTransactions implements HandlerTransactions<Connection> {
     }
   }
 
-  private void begin(HandlerSession session) {
+  private SettlingWrites begin(HandlerSession session) {
     try {
       session.begin();
-      Boolean known = setsReadCommitted;
-      if (known == null ? isolationDiffers(session.connection()) : known) {
+      Found known = found;
+      if (known == null) {
+        known = find(session.connection());
+      }
+      if (!known.facts().readCommitted()) {
         try (Statement statement = session.connection().createStatement()) {
           statement.execute(READ_COMMITTED);
         }
       }
+      return known.writes();
     } catch (SQLException e) {
       throw SqlFaults.explainRolledBack(OPERATION, table, e);
     }
   }
 
-  private boolean isolationDiffers(Connection connection) throws SQLException {
-    boolean differs = connection.getTransactionIsolation() != Connection.TRANSACTION_READ_COMMITTED;
-    connection.rollback(); // asking has begun a transaction, at that level
-    setsReadCommitted = differs;
-    return differs;
+  private Found find(Connection connection) throws SQLException {
+    PoolFacts facts = PoolFacts.ask(connection, table);
+    Found now = new Found(facts, new SettlingWrites(table, facts.schema()));
+    if (facts.schema() != null) { // else it may be made yet
+      found = now;
+    }
+    return now;
   }
 
-  private boolean settled(HandlerSession session, LeaseRef lease, Decision decision) {
+  private boolean settled(
+      HandlerSession session, SettlingWrites writes, LeaseRef lease, Decision decision) {
     try {
       session.shortenTimeout(timeoutMillis);
       return decision instanceof Decision.Reschedule reschedule
           ? writes.reschedule(session.connection(), lease, reschedule.delay(), timeoutMillis)
           : writes.ack(session.connection(), lease, timeoutMillis);
     } catch (SQLException e) {
-      throw SqlFaults.explainRolledBack(OPERATION, table, e);
+      OutboxStoreException failure = SqlFaults.explainRolledBack(OPERATION, table, e);
+      if (failure.fault() == Fault.SETUP) {
+        found = null; // the table may have been moved
+      }
+      throw failure;
     }
   }
 
