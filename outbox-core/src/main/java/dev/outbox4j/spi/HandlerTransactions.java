@@ -23,9 +23,9 @@ public interface HandlerTransactions<C> {
    *     may take as long as a connection to the server, and does nothing once the work has ended
    * @return how it ended
    * @throws OutboxStoreException if the transaction could not be begun, or not be ended as the work
-   *     said; {@link OutboxStoreException#outcomeUnknown()} tells whether it may have been
-   *     committed. Nothing was committed otherwise
-   * @throws Exception whatever the work threw
+   *     said, or was lost before the work threw; {@link OutboxStoreException#outcomeUnknown()}
+   *     tells whether it may have been committed. Nothing was committed otherwise
+   * @throws Exception whatever the work threw, the same object
    */
   End run(LeaseRef lease, Work<C> work, AbortRegistration abort) throws Exception;
 

@@ -50,6 +50,7 @@ final class TransactionalTask {
   /** What the handler came to, before its transaction ends. Confined to the handler's thread. */
   private static final class Handled {
     private boolean called;
+    private @Nullable Throwable thrown;
     private @Nullable Settlement settlement;
   }
 
@@ -64,7 +65,7 @@ final class TransactionalTask {
           call.transactions()
               .run(row.lease(), connection -> handle(run, call, connection, handled), run::onAbort);
     } catch (OutboxStoreException failure) {
-      if (handled.called && handled.settlement == null) { // the handler itself threw it
+      if (failure == handled.thrown) { // the handler itself threw it
         task.end(run, outcomes.threw(row, failure));
       } else {
         failed(run, failure, handled);
@@ -111,6 +112,7 @@ final class TransactionalTask {
     try {
       result = task.inContext(row, () -> call.work().run(connection));
     } catch (Throwable thrown) {
+      handled.thrown = thrown;
       task.handled(run, thrown);
       throw thrown;
     }

@@ -10,6 +10,7 @@ import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Outcome;
+import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.SubscriberEvents.Phase;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
@@ -33,6 +34,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.postgresql.PGConnection;
 import org.postgresql.ds.PGSimpleDataSource;
 
 /** What a handler writes is there together with its message's end, or not at all. */
@@ -772,6 +774,62 @@ class TransactionalHandlerIT {
     try (Statement statement = connection.createStatement()) {
       statement.execute("set local search_path to " + schema);
     }
+  }
+
+  /** As at a restart of the server; and handlers wrap what they catch. */
+  @Test
+  void aConnectionThatIsLostWhileTheHandlerRunsCountsNoAttempt() {
+    List<Integer> attempts = new CopyOnWriteArrayList<>();
+    engine.start(
+        subscriber()
+            .retry(RetryPolicy.none())
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      attempts.add(delivery.attempt());
+                      write(connection, "run " + runs.incrementAndGet());
+                      if (runs.get() < 3) {
+                        terminate(connection);
+                      }
+                      try {
+                        write(connection, text);
+                      } catch (SQLException e) {
+                        throw new IllegalStateException("it could not be written");
+                      }
+                    })));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(attempts).containsExactly(1, 1, 1);
+    assertThat(effects()).containsExactly("run 3", "one");
+    assertThat(engine.deadLetters(queue)).isZero();
+    assertThat(engine.events.storeFailed).anyMatch(each -> each.startsWith("transaction: "));
+  }
+
+  @Test
+  void whatAHandlerThrowsOnASoundConnectionIsAnAttemptThoughItSpeaksOfTheServer() {
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      write(connection, text);
+                      if (runs.incrementAndGet() > 0) {
+                        throw new SQLException("another server is down", "08006");
+                      }
+                    })));
+    long id = engine.publish(queue, "t", "one");
+    await().until(() -> engine.deadLetters(queue) == 1);
+    assertThat(engine.deadLetter(Integer.class, "attempts_count", id)).isEqualTo(3);
+    assertThat(engine.events.storeFailed).isEmpty();
+  }
+
+  private void terminate(Connection connection) throws SQLException {
+    int pid = connection.unwrap(PGConnection.class).getBackendPID();
+    database.one(Boolean.class, "select pg_terminate_backend(?, 5000)", pid);
   }
 
   @Test

@@ -20,7 +20,11 @@ final class HandlerSession {
   private boolean setsAutoCommit;
   private int timeout = -1; // of the network, if it is to be set back
   private boolean ended; // the transaction has, surely
-  private boolean over; // guarded by this
+  private boolean lost; // the transaction could not be rolled back, nor was it aborted
+
+  // guarded by this
+  private boolean aborted;
+  private boolean over;
 
   HandlerSession(Connection connection) {
     this.connection = connection;
@@ -64,6 +68,7 @@ final class HandlerSession {
   /** Breaks off what the handler waits for; from another thread. */
   synchronized void abort() {
     if (!over) {
+      aborted = true;
       // else the server would go on with it
       quietly(() -> connection.unwrap(PGConnection.class).cancelQuery());
       quietly(() -> connection.abort(SAME_THREAD));
@@ -87,14 +92,22 @@ final class HandlerSession {
   /** What cannot be rolled back is closed: the server rolls it back then. */
   void rollBack(int timeoutMillis) {
     try {
-      if (!connection.isClosed()) {
-        shortenTimeout(timeoutMillis);
-        connection.rollback();
-        ended = true;
+      if (connection.isClosed()) {
+        lost = true;
+        return;
       }
+      shortenTimeout(timeoutMillis);
+      connection.rollback();
+      ended = true;
     } catch (Throwable e) { // an Error would hide why it was to be rolled back
+      lost = e instanceof SQLException;
       log.debug("a transaction could not be rolled back", Redaction.redact(e));
     }
+  }
+
+  /** Tells whether the rollback found the connection lost, and not aborted by {@link #abort}. */
+  synchronized boolean isLost() {
+    return lost && !aborted;
   }
 
   /**

@@ -25,6 +25,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class JdbcTransactions implements HandlerTransactions<Connection> {
   private static final String OPERATION = "transaction";
+  private static final String LOST = "08006";
   private static final String READ_COMMITTED = "set transaction isolation level read committed";
 
   private final DataSource dataSource;
@@ -56,7 +57,7 @@ public final class JdbcTransactions implements HandlerTransactions<Connection> {
     try {
       SettlingWrites writes = begin(session);
       abort.onAbort(session::abort);
-      Decision decision = session.run(work::run);
+      Decision decision = handled(session, work);
       if (decision instanceof Decision.RollBack) {
         session.rollBack(timeoutMillis);
         return End.ROLLED_BACK;
@@ -72,6 +73,25 @@ public final class JdbcTransactions implements HandlerTransactions<Connection> {
       throw failure;
     } finally {
       session.giveBack();
+    }
+  }
+
+  /**
+   * Runs the work. Only the connection knows whether it was lost: what the handler throws may say
+   * nothing of it. An Error stays the handler's own.
+   */
+  private Decision handled(HandlerSession session, Work<Connection> work) throws Exception {
+    try {
+      return session.run(work::run);
+    } catch (Exception thrown) {
+      session.rollBack(timeoutMillis);
+      if (session.isLost()) {
+        throw SqlFaults.explainRolledBack(
+            OPERATION,
+            table,
+            new SQLException("the connection was lost while the handler ran", LOST));
+      }
+      throw thrown;
     }
   }
 
