@@ -12,9 +12,12 @@ import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Outcome;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.SubscriberEvents.Phase;
+import dev.outbox4j.Transactional;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.internal.transactions.JdbcTransactions;
 import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TcpProxy;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
@@ -833,6 +836,48 @@ class TransactionalHandlerIT {
   }
 
   @Test
+  void aServerThatFallsSilentBeforeTheHandlerBeginsHoldsUpNoWorkerForLong() {
+    List<Integer> timeouts = new CopyOnWriteArrayList<>();
+    try (TcpProxy network = new TcpProxy(database.server().host(), database.server().port())) {
+      PGSimpleDataSource plain = database.plain();
+      plain.setServerNames(new String[] {network.host()});
+      plain.setPortNumbers(new int[] {network.port()});
+      AtomicInteger borrowed = new AtomicInteger();
+      DataSource source =
+          source(
+              () -> {
+                Connection connection = plain.getConnection();
+                if (borrowed.incrementAndGet() == 1) {
+                  network.blackhole();
+                }
+                return connection;
+              });
+      engine.start(
+          subscriber()
+              .workers(1)
+              .on(
+                  "t",
+                  String.class,
+                  Transactional.of(
+                      impatient(source),
+                      (String text, Delivery delivery, Connection connection) -> {
+                        timeouts.add(connection.getNetworkTimeout());
+                        writeText(text, delivery, connection);
+                      })));
+      engine.publish(queue, "t", "one");
+      await()
+          .untilAsserted(
+              () ->
+                  assertThat(engine.events.storeFailed)
+                      .anyMatch(each -> each.startsWith("transaction: ")));
+      network.resume();
+      await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    }
+    assertThat(effects()).containsExactly("one");
+    assertThat(timeouts).as("the handler's own statements are not bounded").containsExactly(0);
+  }
+
+  @Test
   void aPoolWithoutAConnectionForEachWorkerIsRefusedAtTheStart() {
     OutboxSubscriber subscriber =
         engine
@@ -914,6 +959,11 @@ class TransactionalHandlerIT {
                 method.getName().equals("getConnection")
                     ? borrow.get()
                     : invoke(engine.pool, method, args));
+  }
+
+  /** Transactions that wait half a second for the server. */
+  private JdbcTransactions impatient(DataSource source) {
+    return new JdbcTransactions(source, database.table(), Duration.ofMillis(500));
   }
 
   /** The outbox, with another way to commit. */

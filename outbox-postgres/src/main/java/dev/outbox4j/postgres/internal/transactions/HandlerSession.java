@@ -89,6 +89,14 @@ final class HandlerSession {
     ended = true;
   }
 
+  /** Sets no bound any more than there was. */
+  void restoreTimeout() throws SQLException {
+    if (timeout >= 0) {
+      connection.setNetworkTimeout(SAME_THREAD, timeout);
+      timeout = -1;
+    }
+  }
+
   /** What cannot be rolled back is closed: the server rolls it back then. */
   void rollBack(int timeoutMillis) {
     try {
@@ -121,9 +129,7 @@ final class HandlerSession {
   }
 
   private void restore() throws SQLException {
-    if (timeout >= 0) {
-      connection.setNetworkTimeout(SAME_THREAD, timeout);
-    }
+    restoreTimeout();
     if (setsAutoCommit) {
       connection.setAutoCommit(true);
     }

@@ -40,7 +40,7 @@ public final class JdbcTransactions implements HandlerTransactions<Connection> {
    *
    * @param dataSource where to borrow connections
    * @param table the outbox
-   * @param networkTimeout how long the last write and the commit may take each
+   * @param networkTimeout how long each statement may take that is not the handler's
    */
   public JdbcTransactions(DataSource dataSource, OutboxTable table, Duration networkTimeout) {
     this.dataSource = Objects.requireNonNull(dataSource, "dataSource");
@@ -55,8 +55,8 @@ public final class JdbcTransactions implements HandlerTransactions<Connection> {
   public End run(LeaseRef lease, Work<Connection> work, AbortRegistration abort) throws Exception {
     HandlerSession session = new HandlerSession(borrow());
     try {
-      SettlingWrites writes = begin(session);
       abort.onAbort(session::abort);
+      SettlingWrites writes = begin(session);
       Decision decision = handled(session, work);
       if (decision instanceof Decision.RollBack) {
         session.rollBack(timeoutMillis);
@@ -107,6 +107,7 @@ public final class JdbcTransactions implements HandlerTransactions<Connection> {
 
   private SettlingWrites begin(HandlerSession session) {
     try {
+      session.shortenTimeout(timeoutMillis);
       session.begin();
       Found known = found;
       if (known == null) {
@@ -117,6 +118,7 @@ public final class JdbcTransactions implements HandlerTransactions<Connection> {
           statement.execute(READ_COMMITTED);
         }
       }
+      session.restoreTimeout(); // the handler may take its time
       return known.writes();
     } catch (SQLException e) {
       throw SqlFaults.explainRolledBack(OPERATION, table, e);
