@@ -132,6 +132,11 @@ class HandlerTimeoutTest {
           }
 
           @Override
+          public Duration networkTimeout() {
+            return Duration.ofSeconds(1);
+          }
+
+          @Override
           public OptionalInt connectionLimit() {
             return OptionalInt.empty();
           }

@@ -19,8 +19,8 @@ public interface HandlerTransactions<C> {
    *
    * @param lease the row
    * @param work runs the handler; called at most once
-   * @param abort told how another thread can break the transaction off while the work runs; that
-   *     may take as long as a connection to the server, and does nothing once the work has ended
+   * @param abort told how another thread can break the transaction off, until it has ended; that
+   *     may take as long as a connection to the server, and does nothing after the end
    * @return how it ended
    * @throws OutboxStoreException if the transaction could not be begun, or not be ended as the work
    *     said, or was lost before the work threw; {@link OutboxStoreException#outcomeUnknown()}
@@ -36,6 +36,12 @@ public interface HandlerTransactions<C> {
    * @return true if both are of the same table
    */
   boolean settlesRowsOf(OutboxStore store);
+
+  /**
+   * {@return how long a statement may wait for the server that is not the work's; what ends a
+   * transaction has two of them, and is broken off if it takes much longer}
+   */
+  Duration networkTimeout();
 
   /** {@return how many transactions can be open at once, if it can see that} */
   OptionalInt connectionLimit();

@@ -22,8 +22,9 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Ends handlers that run past their timeout, and breaks off what those wait for that have lost
- * their lease. The lease keeper finds them; the rest is done on other threads, since the retry
- * policy, the exception renderer and what depends on a stage are user code and may block.
+ * their lease, or whose transaction does not end. The lease keeper finds them; the rest is done on
+ * other threads, since the retry policy, the exception renderer and what depends on a stage are
+ * user code and may block.
  */
 public final class HandlerTimeouts {
   private static final Logger log = LoggerFactory.getLogger(HandlerTimeouts.class);
@@ -71,8 +72,14 @@ public final class HandlerTimeouts {
     for (ClaimedBatch batch : shared.registry().batches()) {
       for (int i = 0; i < batch.size(); i++) {
         HeldRow row = batch.at(i);
-        HandlerRun run = row == null ? null : row.running();
+        HandlerRun run = row == null ? null : row.run();
         if (row == null || run == null) {
+          continue;
+        }
+        if (run.endsTooLate(now)) {
+          breakOff(run);
+        }
+        if (!run.isRunning()) {
           continue;
         }
         if (timeout != null && !run.isWaiting() && now - run.startedAt() > timeout.toNanos()) {

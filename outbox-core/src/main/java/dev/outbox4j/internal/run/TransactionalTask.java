@@ -16,6 +16,7 @@ import dev.outbox4j.internal.state.Shared;
 import dev.outbox4j.spi.HandlerTransactions.Decision;
 import dev.outbox4j.spi.HandlerTransactions.End;
 import java.time.Duration;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -25,6 +26,9 @@ import org.jspecify.annotations.Nullable;
 final class TransactionalTask {
   /** After a failure that is no attempt's: the handler did not fail, or did not even run. */
   private static final Duration AGAIN = Duration.ofSeconds(1);
+
+  /** Beyond what the last write and the commit may wait for the server. */
+  private static final long END_SLACK_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   private final OutcomeApplier outcomes;
   private final Completer completer;
@@ -63,7 +67,7 @@ final class TransactionalTask {
     try {
       end =
           call.transactions()
-              .run(row.lease(), connection -> handle(run, call, connection, handled), run::onAbort);
+              .run(row.lease(), connection -> work(run, call, connection, handled), run::onAbort);
     } catch (OutboxStoreException failure) {
       if (failure == handled.thrown) { // the handler itself threw it
         task.end(run, outcomes.threw(row, failure));
@@ -93,6 +97,16 @@ final class TransactionalTask {
       }
       case ROLLED_BACK -> task.end(run, settlement);
       default -> throw new AssertionError(end);
+    }
+  }
+
+  private <C> Decision work(HandlerRun run, InTransaction<C> call, C connection, Handled handled)
+      throws Exception {
+    try {
+      return handle(run, call, connection, handled);
+    } finally {
+      run.ends(
+          System.nanoTime(), 2 * call.transactions().networkTimeout().toNanos() + END_SLACK_NANOS);
     }
   }
 

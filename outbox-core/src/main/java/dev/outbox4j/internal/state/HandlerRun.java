@@ -36,6 +36,8 @@ public final class HandlerRun {
   private volatile @Nullable Thread thread;
   private volatile boolean expired;
   private volatile boolean waiting;
+  private volatile long endingSince;
+  private volatile long endsWithin; // 0 until the transaction is being ended
   private volatile @Nullable Runnable whenExpired;
   private volatile @Nullable Runnable abort;
 
@@ -106,6 +108,24 @@ public final class HandlerRun {
   /** Tells whether the handler has not begun. */
   public boolean isWaiting() {
     return waiting;
+  }
+
+  /** The handler is done, and its transaction is to end within so many nanoseconds. */
+  public void ends(long now, long within) {
+    endingSince = now;
+    endsWithin = within;
+  }
+
+  /**
+   * Tells whether the transaction should have ended by now; and again each time it still has not.
+   */
+  public boolean endsTooLate(long now) {
+    long within = endsWithin;
+    if (within == 0 || now - endingSince <= within || !(isRunning() || isCommitting())) {
+      return false;
+    }
+    endingSince = now;
+    return true;
   }
 
   public boolean isRunning() {

@@ -37,6 +37,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.postgresql.PGConnection;
 import org.postgresql.ds.PGSimpleDataSource;
 
@@ -875,6 +877,76 @@ class TransactionalHandlerIT {
     }
     assertThat(effects()).containsExactly("one");
     assertThat(timeouts).as("the handler's own statements are not bounded").containsExactly(0);
+  }
+
+  /** The driver keeps its connection locked for the copy, and waits for that without a timeout. */
+  @Test
+  void aHandlerThatReturnsWithinACopyHoldsUpNoWorkerForLong() {
+    List<Boolean> interrupted = new CopyOnWriteArrayList<>();
+    List<Integer> attempts = new CopyOnWriteArrayList<>();
+    engine.start(
+        subscriber()
+            .workers(1)
+            .unlimitedHandlerTime()
+            .on(
+                "t",
+                String.class,
+                Transactional.of(
+                    impatient(engine.pool),
+                    (String text, Delivery delivery, Connection connection) -> {
+                      attempts.add(delivery.attempt());
+                      interrupted.add(Thread.currentThread().isInterrupted());
+                      write(connection, "run " + runs.incrementAndGet());
+                      if (runs.get() == 1) {
+                        beginCopy(connection);
+                      }
+                    })));
+    engine.publish(queue, "t", "one");
+    await()
+        .atMost(Duration.ofSeconds(20))
+        .untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(effects()).containsExactly("run 2");
+    assertThat(attempts).containsExactly(1, 1);
+    assertThat(interrupted).containsExactly(false, false);
+    await().until(() -> engine.pool.getHikariPoolMXBean().getActiveConnections() == 0);
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aHandlerThatThrowsWithinACopyHoldsUpNoWorkerForLong(boolean afterItsTimeout) {
+    List<Boolean> interrupted = new CopyOnWriteArrayList<>();
+    OutboxSubscriber.Builder builder = subscriber().workers(1);
+    engine.start(
+        (afterItsTimeout
+                ? builder.handlerTimeout(Duration.ofMillis(300))
+                : builder.unlimitedHandlerTime())
+            .on(
+                "t",
+                String.class,
+                Transactional.of(
+                    impatient(engine.pool),
+                    (String text, Delivery delivery, Connection connection) -> {
+                      interrupted.add(Thread.currentThread().isInterrupted());
+                      write(connection, "run " + runs.incrementAndGet());
+                      if (runs.get() == 1) {
+                        beginCopy(connection);
+                        if (afterItsTimeout) {
+                          new CountDownLatch(1).await();
+                        }
+                        throw new IllegalStateException("while it reads what to copy");
+                      }
+                    })));
+    engine.publish(queue, "t", "one");
+    await()
+        .atMost(Duration.ofSeconds(20))
+        .untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(effects()).containsExactly("run 2");
+    assertThat(interrupted).containsExactly(false, false);
+    await().until(() -> engine.pool.getHikariPoolMXBean().getActiveConnections() == 0);
+  }
+
+  private static void beginCopy(Connection connection) throws SQLException {
+    connection.unwrap(PGConnection.class).getCopyAPI().copyIn("copy effect from stdin");
   }
 
   @Test

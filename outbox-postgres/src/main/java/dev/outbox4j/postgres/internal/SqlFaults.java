@@ -89,6 +89,16 @@ public final class SqlFaults {
     return exception(operation, table, e, state, fault, lost && mayBeCommitted);
   }
 
+  /**
+   * Tells whether the connection was lost, or its answer.
+   *
+   * @param e what the driver or the pool threw
+   * @return true if it is of no use any more
+   */
+  public static boolean isLost(SQLException e) {
+    return isLost(e, state(e));
+  }
+
   private static boolean isLost(SQLException e, @Nullable String state) {
     return state == null
         || state.startsWith("08")

@@ -1,6 +1,7 @@
 package dev.outbox4j.postgres.internal.transactions;
 
 import dev.outbox4j.postgres.internal.Redaction;
+import dev.outbox4j.postgres.internal.SqlFaults;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.concurrent.Executor;
@@ -17,13 +18,16 @@ final class HandlerSession {
   private static final Executor SAME_THREAD = Runnable::run;
 
   private final Connection connection;
+  private final Thread thread = Thread.currentThread();
   private boolean setsAutoCommit;
   private int timeout = -1; // of the network, if it is to be set back
   private boolean ended; // the transaction has, surely
   private boolean lost; // the transaction could not be rolled back, nor was it aborted
 
   // guarded by this
+  private boolean ending; // the handler is done
   private boolean aborted;
+  private boolean interrupted; // by the abort
   private boolean over;
 
   HandlerSession(Connection connection) {
@@ -62,16 +66,32 @@ final class HandlerSession {
   }
 
   private synchronized void handlerIsDone() {
-    over = true;
+    ending = true;
   }
 
-  /** Breaks off what the handler waits for; from another thread. */
+  /** Breaks off what the handler, or the end of its transaction, waits for; from another thread. */
   synchronized void abort() {
     if (!over) {
       aborted = true;
       // else the server would go on with it
       quietly(() -> connection.unwrap(PGConnection.class).cancelQuery());
       quietly(() -> connection.abort(SAME_THREAD));
+      if (ending) { // the driver may wait for its own lock, as of a copy that was not ended
+        interrupted = true;
+        thread.interrupt();
+      }
+    }
+  }
+
+  private synchronized boolean isAborted() {
+    return aborted;
+  }
+
+  /** Nothing breaks it off any more, and an interrupt that was to do so hits nothing later. */
+  private synchronized void endAborts() {
+    over = true;
+    if (interrupted) {
+      Thread.interrupted();
     }
   }
 
@@ -99,6 +119,9 @@ final class HandlerSession {
 
   /** What cannot be rolled back is closed: the server rolls it back then. */
   void rollBack(int timeoutMillis) {
+    if (isAborted()) {
+      return;
+    }
     try {
       if (connection.isClosed()) {
         lost = true;
@@ -108,20 +131,21 @@ final class HandlerSession {
       connection.rollback();
       ended = true;
     } catch (Throwable e) { // an Error would hide why it was to be rolled back
-      lost = e instanceof SQLException;
+      lost = e instanceof SQLException failure && SqlFaults.isLost(failure);
       log.debug("a transaction could not be rolled back", Redaction.redact(e));
     }
   }
 
   /** Tells whether the rollback found the connection lost, and not aborted by {@link #abort}. */
-  synchronized boolean isLost() {
-    return lost && !aborted;
+  boolean isLost() {
+    return lost && !isAborted();
   }
 
   /**
    * Gives the connection back as it was, if its transaction has ended: autocommit would commit it.
    */
   void giveBack() {
+    endAborts();
     if (!ended || !quietly(this::restore)) {
       quietly(() -> connection.abort(SAME_THREAD));
     }

@@ -169,6 +169,11 @@ public final class JdbcTransactions implements HandlerTransactions<Connection> {
   }
 
   @Override
+  public Duration networkTimeout() {
+    return Duration.ofMillis(timeoutMillis);
+  }
+
+  @Override
   public Object connectionSource() {
     return dataSource;
   }
