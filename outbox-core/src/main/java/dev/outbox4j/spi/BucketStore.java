@@ -164,6 +164,8 @@ public interface BucketStore {
    * @param due where to look for what falls due
    * @param findLimit the most rows of each part of these two
    * @param maxBytes the most payload bytes; one row is read whatever its size
+   * @param rowBytes of ranges alone, and if all may have payloads: each row up to so many bytes has
+   *     its payload and a larger one has none, so that nothing needs to be added up; else 0
    * @param idle what to say to publishers, and what to learn
    * @param mark whether to give a mark
    * @param newestOf with the mark, the newest id of this bucket is wanted; null for none
@@ -184,6 +186,7 @@ public interface BucketStore {
       List<DueRange> due,
       int findLimit,
       long maxBytes,
+      long rowBytes,
       Idle idle,
       boolean mark,
       @Nullable Integer newestOf,
@@ -221,6 +224,7 @@ public interface BucketStore {
           due,
           limit,
           1,
+          0,
           Idle.UNCHANGED,
           false,
           null,

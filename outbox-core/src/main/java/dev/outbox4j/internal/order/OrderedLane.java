@@ -105,6 +105,9 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
   private final Backoff backoff = new Backoff();
   private final int keyLimit;
 
+  /** The largest payload of the last ranges; the greatest number if there was no room for one. */
+  private long largest = Long.MAX_VALUE;
+
   /** The last ranges had nothing but rows that are not due yet. */
   private boolean passesBy;
 
@@ -381,6 +384,8 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     List<KeyRange> keys = hungry(Math.min(MOST_KEYS, limit));
     int ofEachKey = Math.max(1, limit / Math.max(1, keys.size()));
     List<Long> ids = notHeld(dueIds, now);
+    boolean rangesAlone = keys.isEmpty() && ids.isEmpty() && limit >= scanLimit;
+    long rowBytes = rangesAlone && largest <= bytes / scanLimit ? bytes / scanLimit : 0;
     boolean mark = late.wantsMark(now);
     boolean busy = rowsLikely || !keys.isEmpty() || !ids.isEmpty();
     Idle idle = watch.next(listen.up(), busy, now);
@@ -403,6 +408,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
             List.of(),
             FIND_LIMIT,
             bytes,
+            rowBytes,
             idle,
             mark,
             mark ? backlogged : null,
@@ -572,6 +578,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
 
     private int inRanges;
     private int dueInRanges;
+    private long largestInRanges;
     private int last;
 
     Taking(ReadRequest request, Read read, Map<Long, Long> held, long sentAt) {
@@ -719,6 +726,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       answer.more |= truncated;
       if (!request.ranges().isEmpty()) {
         passesBy = inRanges > 0 && dueInRanges == 0;
+        largest = inRanges > 0 ? largestInRanges : largest;
         backlogged = truncated ? Integer.valueOf(last) : null;
       }
       for (Range range : request.ranges()) {
@@ -766,6 +774,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
           && row.due().isZero()
           && !(key != null && request.skippedKeys().contains(key))) {
         ended.add(row.bucket()); // it did not fit: read on from here
+        largestInRanges = Long.MAX_VALUE;
         return;
       }
       long id = id(row);
@@ -775,6 +784,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         keyed.add(row.bucket());
       }
       if (row.loaded()) {
+        largestInRanges = Math.max(largestInRanges, row.row().message().payload().size());
         accept(row);
       } else if (row.due().isZero()) {
         more(row);

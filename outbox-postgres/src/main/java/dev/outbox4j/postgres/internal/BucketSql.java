@@ -102,6 +102,31 @@ final class BucketSql {
           """
               .replace("{parts}", PARTS.replace("{limit}", ":range_limit")));
 
+  /**
+   * The same of ranges alone, where each row may have its payload unless it is a large one. It
+   * costs the server half as much, as nothing is added up and all is sorted once.
+   */
+  static final String READ_RANGES =
+      template(
+          """
+          select 0, r.bucket, r.id, r.lease_token, r.type, r.ordering_key, r.timer_id,
+            case when r.fits then r.payload end, case when r.fits then r.headers end, r.created_at,
+            r.available_at, r.deliveries_count, r.attempts_count, r.first_attempt_at, r.fits,
+            case when r.ready_at > clock_timestamp() then r.ready_at end, r.ready_at > r.available_at,
+            r.expires_at
+          from (
+            select p.*, p.ready_at <= clock_timestamp() and octet_length(p.payload) <= :row_bytes
+              and (p.ordering_key is null or p.ordering_key <> all (:skipped_keys::text[])) as fits
+            from (
+              select r.*
+              from unnest(:buckets::bigint[], :above::bigint[], :up_to::bigint[])
+                as b (bucket, above, up_to)
+              {parts}
+              order by r.id limit :scan_limit) p) r
+          order by r.id
+          """
+              .replace("{parts}", PARTS.replace("{limit}", ":range_limit")));
+
   /** Which rows there are in parts of buckets; without what they hold. */
   static final String SWEEP =
       template(

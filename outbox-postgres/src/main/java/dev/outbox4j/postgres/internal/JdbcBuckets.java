@@ -44,6 +44,7 @@ final class JdbcBuckets implements BucketStore {
   private final Sql due;
   private final Sql greatestId;
   private final Map<Mode, Sql> reads = new EnumMap<>(Mode.class);
+  private final Map<Mode, Sql> readsOfRanges = new EnumMap<>(Mode.class);
   private final FencedStatement<LeaseRef> count;
 
   JdbcBuckets(Jdbc jdbc, OutboxTable table, LockedRows locked) {
@@ -55,19 +56,20 @@ final class JdbcBuckets implements BucketStore {
     this.due = Preamble.before(BucketSql.DUE, table);
     this.sweep = Preamble.before(BucketSql.SWEEP, table);
     for (Mode mode : Mode.values()) {
-      reads.put(mode, Preamble.before(read(mode), table));
+      reads.put(mode, Preamble.before(withMode(BucketSql.READ, mode), table));
+      readsOfRanges.put(mode, Preamble.before(withMode(BucketSql.READ_RANGES, mode), table));
     }
     this.count =
         new FencedStatement<>(
             "count", jdbc, new FencedSql(FencedSql.COUNT), Function.identity(), locked, false);
   }
 
-  private static String read(Mode mode) {
+  private static String withMode(String read, Mode mode) {
     return switch (mode) {
-      case UNCHANGED -> BucketSql.READ;
-      case AWAKE -> BucketSql.READ + ";\n" + BucketSql.AWAKE;
-      case LOOK_AHEAD -> BucketSql.READ + ";\n" + BucketSql.LOOK_AHEAD;
-      case SLEEP -> BucketSql.READ + ";\n" + BucketSql.SLEEP + ";\n" + BucketSql.LOOK_AHEAD;
+      case UNCHANGED -> read;
+      case AWAKE -> read + ";\n" + BucketSql.AWAKE;
+      case LOOK_AHEAD -> read + ";\n" + BucketSql.LOOK_AHEAD;
+      case SLEEP -> read + ";\n" + BucketSql.SLEEP + ";\n" + BucketSql.LOOK_AHEAD;
     };
   }
 
@@ -184,12 +186,13 @@ final class JdbcBuckets implements BucketStore {
     values.put("key_limit", (long) request.keyLimit());
     values.put("ids", longs(request.ids(), Long::longValue));
     values.put("max_bytes", request.maxBytes());
+    values.put("row_bytes", request.rowBytes());
     values.put("wake_in", ServerTime.seconds(idle.wakeIn()));
     values.put("new_mark", request.mark() || isNewMark(idle));
     values.put("newest_of", request.newestOf() == null ? NO_BUCKET : (long) request.newestOf());
     return run(
         "read",
-        Objects.requireNonNull(reads.get(idle.mode())),
+        Objects.requireNonNull((request.rowBytes() > 0 ? readsOfRanges : reads).get(idle.mode())),
         values,
         request.timeLimit(),
         (start, results) -> {

@@ -29,6 +29,7 @@ import java.util.stream.Collectors;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -85,6 +86,21 @@ class OrderedPlanIT {
       List<Long> ids,
       List<Range> sweep,
       List<DueRange> due) {
+    return request(ranges, keys, ids, sweep, due, 0);
+  }
+
+  /** Of which no payload needs to be added up. */
+  private static ReadRequest ofRangesAlone(List<Range> ranges) {
+    return request(ranges, List.of(), List.of(), List.of(), List.of(), 10_000);
+  }
+
+  private static ReadRequest request(
+      List<Range> ranges,
+      List<KeyRange> keys,
+      List<Long> ids,
+      List<Range> sweep,
+      List<DueRange> due,
+      long rowBytes) {
     return new ReadRequest(
         QUEUE,
         "me",
@@ -100,6 +116,7 @@ class OrderedPlanIT {
         due,
         LIMIT,
         1 << 20,
+        rowBytes,
         Idle.UNCHANGED,
         false,
         null,
@@ -147,6 +164,7 @@ class OrderedPlanIT {
         List.of(
             List.of(
                 request(range, List.of(), List.of(), List.of(), List.of()), index("bucket"), 50),
+            List.of(ofRangesAlone(range), index("bucket"), 50),
             List.of(request(List.of(), key, List.of(), List.of(), List.of()), index("key"), 20),
             List.of(request(List.of(), List.of(), ids, List.of(), List.of()), "outbox_pkey", 50),
             List.of(
@@ -157,6 +175,45 @@ class OrderedPlanIT {
       isCheap(plan);
       assertThat(plan.scansOf((String) part.get(1))).as("%s", plan).isNotEmpty();
     }
+  }
+
+  @Test
+  void aReadOfRangesAloneGivesWhatTheWholeReadGives() {
+    database.update(
+        "update outbox set payload = repeat('x', 20000)::bytea"
+            + " where id = (select max(id) from outbox where queue = ?)",
+        QUEUE);
+    List<Range> ranges =
+        owned().stream().map(each -> new Range(each.bucket(), 0, Long.MAX_VALUE)).toList();
+    List<BucketStore.Row> whole =
+        buckets.read(request(ranges, List.of(), List.of(), List.of(), List.of())).rows();
+    List<BucketStore.Row> alone = buckets.read(ofRangesAlone(ranges)).rows();
+
+    assertThat(alone)
+        .hasSize(LIMIT)
+        .usingRecursiveFieldByFieldElementComparatorIgnoringFields(
+            "row.history.age", "row.history.sinceFirstAttempt")
+        .isEqualTo(whole);
+    assertThat(alone).allMatch(BucketStore.Row::loaded);
+  }
+
+  @Test
+  void aReadOfRangesAloneGivesALargeRowWithoutItsPayload() {
+    List<Long> large =
+        database.list(
+            Long.class,
+            "update outbox set payload = repeat('x', 20000)::bytea where id in"
+                + " (select id from outbox where queue = ? order by id limit 3) returning id",
+            QUEUE);
+    List<Range> ranges =
+        owned().stream().map(each -> new Range(each.bucket(), 0, Long.MAX_VALUE)).toList();
+
+    List<BucketStore.Row> alone = buckets.read(ofRangesAlone(ranges)).rows();
+
+    assertThat(alone.stream().filter(row -> !row.loaded()))
+        .extracting(row -> row.row().lease().id())
+        .containsExactlyInAnyOrderElementsOf(large);
+    assertThat(alone.subList(0, 3)).allMatch(row -> row.due().isZero());
   }
 
   @ParameterizedTest
