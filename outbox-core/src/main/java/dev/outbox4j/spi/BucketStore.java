@@ -142,8 +142,9 @@ public interface BucketStore {
    *
    * @param bucket the bucket
    * @param above above this place; null is from the first
+   * @param upToId only ids up to this one
    */
-  record DueRange(int bucket, @Nullable ScanBound above) {}
+  record DueRange(int bucket, @Nullable ScanBound above, long upToId) {}
 
   /**
    * What to read. Ranges, keys and ids give rows with their payloads, as far as these fit. Sweep

@@ -73,7 +73,7 @@ final class DueLook {
     return left.stream()
         .limit(width)
         .map(scans::get)
-        .map(scan -> new DueRange(scan.bucket(), scan.duePlace()))
+        .map(scan -> new DueRange(scan.bucket(), scan.duePlace(), scan.place()))
         .toList();
   }
 

@@ -143,7 +143,10 @@ final class BucketSql {
           """
               .replace("{parts}", PARTS.replace("{limit}", ":find_limit")));
 
-  /** Which rows have fallen due that were published with a delay, or are retried. */
+  /**
+   * Which rows have fallen due that were published with a delay, or are retried. What lies above
+   * the place of its bucket is read in its turn; a bulk that took long to publish looks delayed.
+   */
   static final String DUE =
       template(
           """
@@ -152,14 +155,16 @@ final class BucketSql {
             r.available_at, r.deliveries_count, r.attempts_count, r.first_attempt_at, false,
             case when r.ready_at > clock_timestamp() then r.ready_at end, r.ready_at > r.available_at,
             r.expires_at
-          from unnest(:due_buckets::bigint[], :due_at::timestamptz[], :due_id::bigint[])
-            as b (bucket, at, id)
+          from unnest(:due_buckets::bigint[], :due_at::timestamptz[], :due_id::bigint[],
+              :due_up_to_id::bigint[])
+            as b (bucket, at, id, up_to_id)
           cross join lateral (
             select {columns}
             from {outbox} o
             where o.queue = :queue and {due_later}
               and ({bucket}, o.available_at, o.id) > (b.bucket, b.at, b.id)
               and ({bucket}, o.available_at, o.id) <= (b.bucket, now(), 9223372036854775807)
+              and o.id <= b.up_to_id
             order by {bucket}, o.available_at, o.id
             limit :find_limit) r
           order by r.bucket, r.available_at, r.id

@@ -218,6 +218,7 @@ final class JdbcBuckets implements BucketStore {
         "due_buckets", longs(request.due(), DueRange::bucket),
         "due_at", request.due().stream().map(JdbcBuckets::dueAt).toArray(String[]::new),
         "due_id", longs(request.due(), JdbcBuckets::dueId),
+        "due_up_to_id", longs(request.due(), DueRange::upToId),
         "find_limit", (long) request.findLimit());
   }
 

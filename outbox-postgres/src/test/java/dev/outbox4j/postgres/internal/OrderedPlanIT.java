@@ -159,7 +159,7 @@ class OrderedPlanIT {
     List<KeyRange> key = List.of(new KeyRange("7", 0, Long.MAX_VALUE));
     List<Long> ids =
         database.list(Long.class, "select id from outbox where queue = ? limit 50", QUEUE);
-    List<DueRange> due = List.of(new DueRange(bucket, null));
+    List<DueRange> due = List.of(new DueRange(bucket, null, Long.MAX_VALUE));
     List<List<Object>> parts =
         List.of(
             List.of(
