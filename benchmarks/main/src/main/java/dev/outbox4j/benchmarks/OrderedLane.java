@@ -31,7 +31,7 @@ final class OrderedLane implements Lane {
 
   @Override
   public void run(Run run) throws SQLException {
-    int rows = Settings.number("rows", 1_000_000);
+    int rows = Settings.numbers("rows", "1m").get(0);
     for (int round = 0; round < Settings.rounds() && !run.over(); round++) {
       for (int processes : Settings.numbers("processes", "1,2,4")) {
         List<Entrant> entrants = processes == 4 ? List.of(KEYS) : List.of(UNORDERED, NO_KEYS, KEYS);
