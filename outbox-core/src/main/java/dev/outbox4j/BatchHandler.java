@@ -9,9 +9,10 @@ import java.util.List;
  * <ul>
  *   <li>A normal return acks all messages of which nothing else was decided by {@link
  *       Delivery#decide}; in {@link AckMode#MANUAL} those are retried.
- *   <li>If it throws, what was decided stays. The others are handled again at once, in two halves,
- *       and so on, until the message at fault stands alone: only that one has failed. So a handler
- *       that writes should write all or nothing.
+ *   <li>If it throws, what was decided stays, acks included; where that is all of them, what it
+ *       threw is only logged and told to {@link SubscriberEvents#handled}. The others are handled
+ *       again at once, in two halves, and so on, until the message at fault stands alone: only that
+ *       one has failed. So a handler that writes should write all or nothing.
  *   <li>A message that has failed before, or whose last owner has gone, is handled alone.
  *   <li>{@code handlerTimeout} bounds each call. If it passes, all messages of that call have
  *       failed.

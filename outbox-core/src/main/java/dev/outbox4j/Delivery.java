@@ -110,7 +110,9 @@ public interface Delivery {
 
   /**
    * Decides the outcome. The last decision before the handler returns (or its stage completes)
-   * holds; an exception from the handler overrides it.
+   * holds; an exception from the handler overrides it. Not so of a {@link BatchHandler}: what it
+   * has decided of a message before it throws stays, acks included, so it should not ack what is
+   * not safely written.
    *
    * @param outcome what becomes of the message
    */

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.spi.ClaimRequest;
+import dev.outbox4j.testing.CapturedLogs;
 import dev.outbox4j.testing.InMemoryStore;
 import java.nio.charset.StandardCharsets;
 import java.time.Clock;
@@ -18,6 +19,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -30,6 +32,7 @@ class BatchHandlerTest {
   private final List<Integer> sizes = new CopyOnWriteArrayList<>();
   private final AtomicInteger acked = new AtomicInteger();
   private final Map<Long, Integer> deliveries = new ConcurrentHashMap<>();
+  private final List<Throwable> thrown = new CopyOnWriteArrayList<>();
   private OutboxSubscriber subscriber;
 
   @AfterEach
@@ -53,6 +56,14 @@ class BatchHandlerTest {
               public void acked(String name, Delivery delivery) {
                 acked.incrementAndGet();
                 deliveries.put(delivery.id(), delivery.deliveries());
+              }
+
+              @Override
+              public void handled(
+                  String name, Delivery delivery, Duration took, @Nullable Throwable failure) {
+                if (failure != null) {
+                  thrown.add(failure);
+                }
               }
             });
   }
@@ -194,6 +205,62 @@ class BatchHandlerTest {
     assertThat(runs.get("m3")).isEqualTo(1);
     assertThat(runs.get("m7")).isEqualTo(1);
     assertThat(runs.get("m9")).isEqualTo(2);
+  }
+
+  @Test
+  void whatIsThrownAfterAllWasDecidedIsToldThoughTheMessagesAreAcked() {
+    IllegalStateException failure = new IllegalStateException("the flush failed");
+    publish(0, 5);
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start(
+          builder()
+              .onBatch(
+                  "t",
+                  String.class,
+                  Batch.of(5).linger(Duration.ofSeconds(5)), // so that they come together
+                  messages -> {
+                    seen(messages);
+                    messages.forEach(each -> each.delivery().decide(Outcome.ack()));
+                    throw failure;
+                  }));
+      await().untilAsserted(() -> assertThat(acked).hasValue(5));
+      String told =
+          "[orders] what a handler has decided of all its 5 message(s), type t, stays, though it"
+              + " threw: java.lang.IllegalStateException at ";
+      logs.awaitLine(line -> line.startsWith("WARN") && line.contains(told));
+      subscriber.stop();
+      assertThat(logs.lines()).filteredOn(line -> line.startsWith("WARN")).hasSize(1);
+    }
+    assertThat(sizes).containsExactly(5);
+    assertThat(thrown).hasSize(5).containsOnly(failure);
+  }
+
+  @Test
+  void whatIsThrownBeforeAllWasDecidedIsToldOfTheOthersOnly() {
+    publish(0, 2);
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start(
+          builder()
+              .retry(RetryPolicy.none())
+              .onBatch(
+                  "t",
+                  String.class,
+                  Batch.of(2).linger(Duration.ofSeconds(5)), // so that they come together
+                  messages -> {
+                    for (BatchMessage<String> each : messages) {
+                      if (each.body().equals("m1")) {
+                        throw new IllegalStateException("in the middle");
+                      }
+                      each.delivery().decide(Outcome.ack());
+                    }
+                  }));
+      await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+      logs.awaitLine(line -> line.startsWith("ERROR") && line.contains("failed for good"));
+      subscriber.stop();
+      assertThat(logs.lines()).noneMatch(line -> line.startsWith("WARN"));
+    }
+    assertThat(acked).hasValue(1);
+    assertThat(thrown).hasSize(1);
   }
 
   @Test

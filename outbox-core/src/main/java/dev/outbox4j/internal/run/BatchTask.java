@@ -271,14 +271,17 @@ final class BatchTask {
         succeeded = true;
       }
       boolean split = thrown != null && rows.size() > 1 && mayBeOneMessage(thrown);
-      List<HeldRow> again = new ArrayList<>();
+      List<HeldRow> said = new ArrayList<>(rows.size());
+      List<HeldRow> left = new ArrayList<>();
       for (HeldRow row : rows) {
-        if (thrown == null || row.delivery().decision() != null) {
-          task.handled(row, run, null);
-          decided.add(new Decided(row, outcomes.returned(row, null)));
-        } else if (split) {
-          again.add(row);
-        } else {
+        (thrown == null || row.delivery().decision() != null ? said : left).add(row);
+      }
+      for (HeldRow row : said) {
+        task.handled(row, run, left.isEmpty() ? thrown : null); // else it is told of those left
+        decided.add(new Decided(row, outcomes.returned(row, null)));
+      }
+      if (thrown != null && !split) {
+        for (HeldRow row : left) {
           task.handled(row, run, thrown);
           decided.add(
               new Decided(
@@ -288,14 +291,23 @@ final class BatchTask {
                       : outcomes.threw(row, thrown)));
         }
       }
-      if (end() && !again.isEmpty()) {
-        log.debug("a batch of {} failed and is handled in halves", rows.size(), thrown);
-        int half = (again.size() + 1) / 2;
-        if (half < again.size()) {
-          parts.addFirst(again.subList(half, again.size()));
-        }
-        parts.addFirst(again.subList(0, half));
+      if (!end() || thrown == null) {
+        return;
       }
+      if (left.isEmpty()) {
+        task.threwAfterAll(said, thrown);
+      } else if (split) {
+        log.debug("a batch of {} failed and is handled in halves", rows.size(), thrown);
+        handleAgain(left);
+      }
+    }
+
+    private void handleAgain(List<HeldRow> rows) {
+      int half = (rows.size() + 1) / 2;
+      if (half < rows.size()) {
+        parts.addFirst(rows.subList(half, rows.size()));
+      }
+      parts.addFirst(rows.subList(0, half));
     }
 
     /** A thread that is to end is not to begin again; and what fails whatever it gets is broken. */

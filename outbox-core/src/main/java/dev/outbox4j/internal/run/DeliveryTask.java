@@ -17,6 +17,7 @@ import dev.outbox4j.internal.state.Settlement;
 import dev.outbox4j.internal.state.Shared;
 import dev.outbox4j.spi.UndecodableException;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
@@ -301,6 +302,11 @@ public final class DeliveryTask {
       Duration took = Duration.ofNanos(System.nanoTime() - run.startedAt());
       events.handled(row, took, failure);
     }
+  }
+
+  /** A handler threw when it had decided of all its rows. */
+  void threwAfterAll(List<HeldRow> rows, Throwable failure) {
+    failures.threwAfterAll(rows, outcomes.inWords(failure));
   }
 
   private void endInTrouble(HandlerRun run, Throwable trouble) {

@@ -109,6 +109,11 @@ public final class OutcomeApplier {
     return comesAlone(row, failureOf(unwrapped(thrown)));
   }
 
+  /** What a handler threw, as the log says it. */
+  String inWords(Throwable thrown) {
+    return words.of(unwrapped(thrown));
+  }
+
   /** The handler ran too long: it gave no verdict on its message, so no ack mode makes it one. */
   Settlement timedOut(HeldRow row, TimeoutException failure) {
     return failed(row, tooLong(failure), null);

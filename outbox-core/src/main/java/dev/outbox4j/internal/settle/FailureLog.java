@@ -5,6 +5,7 @@ import dev.outbox4j.internal.RedactedThrowable;
 import dev.outbox4j.internal.Warnings;
 import dev.outbox4j.internal.state.HeldRow;
 import dev.outbox4j.internal.state.Settlement;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -86,6 +87,18 @@ public final class FailureLog {
         terminal.attempts(),
         row.deliveries(),
         terminal.why());
+  }
+
+  /** A handler of several messages threw, and none of them comes again for it. */
+  public void threwAfterAll(List<HeldRow> rows, String why) {
+    HeldRow first = rows.get(0);
+    warnings.warn(
+        log,
+        "decided " + first.typeOrNull(),
+        "what a handler has decided of all its {} message(s), {}, stays, though it threw: {}",
+        rows.size(),
+        first.typeInWords(),
+        why);
   }
 
   /** What the attempt threw, for those who look closer. */
