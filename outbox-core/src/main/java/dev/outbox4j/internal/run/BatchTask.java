@@ -75,10 +75,12 @@ final class BatchTask {
         new Gathering(
             shared.threads(),
             room,
+            pauses,
             first -> {
               buffer.putBack(List.of(first)); // what nobody takes any more is given back by a stop
               kick.run();
-            });
+            },
+            this::putOff);
   }
 
   Gathering gathering() {
@@ -141,6 +143,14 @@ final class BatchTask {
   void giveBack(HeldRow row) {
     row.decide(Settlement.Release.INSTANCE);
     completer.complete(row);
+  }
+
+  private void putOff(HeldRow row) {
+    try {
+      pauses.putOff(row); // first, so that nothing of its key goes before it
+    } finally {
+      giveBack(row);
+    }
   }
 
   private void retry(HeldRow row) {

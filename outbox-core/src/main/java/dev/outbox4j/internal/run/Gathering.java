@@ -4,9 +4,13 @@ import dev.outbox4j.Batch;
 import dev.outbox4j.internal.EngineThreads;
 import dev.outbox4j.internal.Loop;
 import dev.outbox4j.internal.state.HeldRow;
+import dev.outbox4j.internal.state.PausedQueues;
 import dev.outbox4j.internal.state.Room;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
@@ -18,31 +22,43 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Batches that wait for more messages. They occupy no worker meanwhile: a thread of its own ends
- * the waits, and hands a batch on by its first row. Thread-safe.
+ * the waits, and hands a batch on by its first row. It also gives back what waits of a queue that
+ * is paused. Thread-safe.
  */
 final class Gathering {
   private static final Logger log = LoggerFactory.getLogger(Gathering.class);
 
   private final Room room;
+  private final PausedQueues pauses;
   private final Consumer<HeldRow> handOn;
+  private final Consumer<HeldRow> putOff;
   private final Loop loop;
 
   // guarded by this
   private final Map<String, Waiting> waiting = new HashMap<>();
   private final Map<HeldRow, List<HeldRow>> ready = new HashMap<>();
+  private final Deque<HeldRow> paused = new ArrayDeque<>();
   private boolean closed;
 
   private record Waiting(List<HeldRow> rows, long until) {}
 
-  Gathering(EngineThreads threads, Room room, Consumer<HeldRow> handOn) {
+  Gathering(
+      EngineThreads threads,
+      Room room,
+      PausedQueues pauses,
+      Consumer<HeldRow> handOn,
+      Consumer<HeldRow> putOff) {
     this.room = room;
+    this.pauses = pauses;
     this.handOn = handOn;
+    this.putOff = putOff;
     this.loop =
         new Loop(
             threads,
             "batches",
             woken -> turn(),
             failure -> log.debug("a batch could not be handed on yet", failure));
+    pauses.signal(loop::signal);
   }
 
   void start() {
@@ -71,7 +87,7 @@ final class Gathering {
       long until = before == null ? System.nanoTime() + batch.linger().toNanos() : before.until();
       if (rows.size() < batch.most() && !room.isExhausted()) {
         waiting.put(type, new Waiting(rows, until));
-        if (before == null) {
+        if (before == null || taken.stream().anyMatch(this::isPaused)) { // that came meanwhile
           loop.signal();
         }
         return Added.NOTHING;
@@ -107,7 +123,10 @@ final class Gathering {
       long now = System.nanoTime();
       for (Iterator<Waiting> each = waiting.values().iterator(); each.hasNext(); ) {
         Waiting batch = each.next();
-        if (now - batch.until() >= 0) {
+        takePaused(batch.rows());
+        if (batch.rows().isEmpty()) {
+          each.remove();
+        } else if (now - batch.until() >= 0) {
           each.remove();
           ready.put(batch.rows().get(0), batch.rows());
           first.add(batch.rows().get(0));
@@ -117,7 +136,27 @@ final class Gathering {
       }
     }
     first.forEach(handOn);
+    for (HeldRow row = nextPaused(); row != null; row = nextPaused()) {
+      putOff.accept(row);
+    }
     return wait;
+  }
+
+  private boolean isPaused(HeldRow row) {
+    return pauses.has(row.queue());
+  }
+
+  private void takePaused(List<HeldRow> rows) {
+    List<HeldRow> found = rows.stream().filter(this::isPaused).toList();
+    if (!found.isEmpty()) {
+      rows.removeAll(new HashSet<>(found));
+      paused.addAll(found);
+    }
+  }
+
+  /** One by one: what is left when one of them fails has its turn, or is given back by a stop. */
+  private synchronized @Nullable HeldRow nextPaused() {
+    return paused.poll();
   }
 
   /** Ends all waits; returns the rows that are to be given back. */
@@ -128,8 +167,10 @@ final class Gathering {
       closed = true;
       waiting.values().forEach(batch -> rows.addAll(batch.rows()));
       ready.values().forEach(rows::addAll);
+      rows.addAll(paused);
       waiting.clear();
       ready.clear();
+      paused.clear();
     }
     return rows;
   }

@@ -1,7 +1,9 @@
 package dev.outbox4j.internal.state;
 
 import java.util.Collection;
+import java.util.List;
 import java.util.Set;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 
@@ -13,7 +15,7 @@ public final class PausedQueues {
   private volatile Set<String> queues;
   private final AtomicInteger changes = new AtomicInteger();
   private volatile Consumer<HeldRow> putOff = row -> {};
-  private volatile Runnable signal = () -> {};
+  private final List<Runnable> signals = new CopyOnWriteArrayList<>();
 
   private PausedQueues(Set<String> queues) {
     this.queues = queues;
@@ -34,9 +36,9 @@ public final class PausedQueues {
     putOff = source;
   }
 
-  /** Sets what wakes the fetcher. */
+  /** Adds what wakes somebody who looks for changes. */
   public void signal(Runnable signal) {
-    this.signal = signal;
+    signals.add(signal);
   }
 
   public Set<String> queues() {
@@ -47,7 +49,7 @@ public final class PausedQueues {
   public void set(Set<String> paused) {
     queues = Set.copyOf(paused);
     changes.incrementAndGet();
-    signal.run();
+    signals.forEach(Runnable::run);
   }
 
   /** Returns how often that has changed. */
@@ -65,7 +67,12 @@ public final class PausedQueues {
     if (!has(row.queue())) {
       return false;
     }
-    putOff.accept(row);
+    putOff(row);
     return true;
+  }
+
+  /** Takes back a row whose queue was found to be paused, and what comes after it. */
+  public void putOff(HeldRow row) {
+    putOff.accept(row);
   }
 }

@@ -1,9 +1,11 @@
 package dev.outbox4j.dlq.engine;
 
+import static java.util.stream.Collectors.joining;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.Batch;
+import dev.outbox4j.BatchMessage;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Outcome;
@@ -430,6 +432,70 @@ class PausedQueuesIT {
     assertThat(done).hasSize(20).containsOnly(other);
     pauses.resume(queue, "ada");
     await().atMost(SOON).until(() -> done.size() == 40);
+  }
+
+  private OutboxSubscriber.Builder gathering(List<String> batches) {
+    return engine
+        .subscriber(queue)
+        .pausable()
+        .onBatch(
+            "t",
+            String.class,
+            Batch.of(3).linger(Duration.ofMinutes(1)),
+            batch ->
+                batches.add(batch.stream().map(BatchMessage::body).sorted().collect(joining(" "))));
+  }
+
+  private void publishOfItsOwnKey(String queue, String text) {
+    engine.inTransaction(
+        List.of(OutboxMessage.to(queue).type("t").orderingKey(text).body(text).build()));
+  }
+
+  private long kept() {
+    return database.one(
+        Long.class,
+        "select count(*) from outbox where queue = ? and (lease_until > now() or deliveries_count > 0)",
+        queue);
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Kind.class,
+      names = {"BATCHES", "ORDERED"})
+  void whatWaitsForMoreOfItsBatchIsGivenBackAndWaitsAgainWhenItIsResumed(Kind kind) {
+    List<String> batches = new CopyOnWriteArrayList<>();
+    OutboxSubscriber.Builder builder = gathering(batches);
+    OutboxSubscriber subscriber = engine.start(kind == Kind.ORDERED ? builder.ordered() : builder);
+    publishOfItsOwnKey(queue, "1");
+    publishOfItsOwnKey(queue, "2");
+    await().atMost(SOON).until(() -> subscriber.health().inFlight() == 2);
+    pauses.pause(queue, "ada", "a try");
+    allSay(List.of(subscriber), Set.of(queue));
+
+    await().atMost(SOON).until(() -> subscriber.health().inFlight() == 0);
+    assertThat(kept()).as("rows that are kept from others, or count as delivered").isZero();
+    publishOfItsOwnKey(queue, "3");
+    pauses.resume(queue, "ada");
+    await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+    assertThat(batches).containsExactly("1 2 3");
+  }
+
+  @Test
+  void whatWaitsForMoreOfItsBatchOfAnotherQueueWaitsOn() {
+    String other = queue + "-other";
+    List<String> batches = new CopyOnWriteArrayList<>();
+    OutboxSubscriber subscriber = engine.start(gathering(batches).queues(other));
+    publishOfItsOwnKey(queue, "waits");
+    publishOfItsOwnKey(other, "1");
+    await().atMost(SOON).until(() -> subscriber.health().inFlight() == 2);
+    pauses.pause(queue, "ada", "a try");
+    await().atMost(SOON).until(() -> subscriber.health().inFlight() == 1);
+    assertThat(kept()).isZero();
+
+    publishOfItsOwnKey(other, "2");
+    publishOfItsOwnKey(other, "3");
+    await().atMost(SOON).until(() -> engine.rows(other) == 0);
+    assertThat(batches).containsExactly("1 2 3");
   }
 
   @Test
