@@ -20,6 +20,8 @@ public interface BucketStore {
 
   /**
    * Keeps an owner alive, gives up what it names, and takes what nobody has, up to its fair share.
+   * A bucket that another session has locked is not given up; the answer has it still, with its
+   * epoch.
    *
    * @param request who joins
    * @return what the owner has now
@@ -77,13 +79,13 @@ public interface BucketStore {
    * @param queue the queue
    * @param owner who; the same name as in claims
    * @param lease how long the owner's buckets are promised to it, by the server's clock
-   * @param given buckets that it gives up
+   * @param given buckets that it gives up; one that it has with another epoch by then it keeps
    * @param seenUpTo the greatest id that it has read
    */
-  record Join(String queue, String owner, Duration lease, Set<Integer> given, long seenUpTo) {
-    /** Copies the set. */
+  record Join(String queue, String owner, Duration lease, List<Owned> given, long seenUpTo) {
+    /** Copies the list. */
     public Join {
-      given = Set.copyOf(given);
+      given = List.copyOf(given);
     }
   }
 

@@ -13,7 +13,6 @@ import dev.outbox4j.spi.BucketStore.Ownership;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.HashSet;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -53,6 +52,13 @@ final class BucketLeases implements Renewable {
   // guarded by this
   private final Map<Integer, Owned> owned = new HashMap<>();
   private final Map<Integer, Long> giving = new HashMap<>();
+
+  /**
+   * Of those that are being given up: a statement that gives them had no answer, and may run at any
+   * time. They are given once more, and so come back with another epoch, if they do.
+   */
+  private final Set<Integer> inDoubt = new HashSet<>();
+
   private final Set<Integer> restedUntilAsked = new HashSet<>();
 
   /** What follows when buckets come and go. Called by the keeper, without the lock. */
@@ -104,7 +110,7 @@ final class BucketLeases implements Renewable {
     if (ended || clock.getAsLong() - joinAt < 0) {
       return;
     }
-    Set<Integer> given = drained();
+    List<Owned> given = drained();
     long sentAt = clock.getAsLong();
     Ownership ownership;
     try {
@@ -114,51 +120,55 @@ final class BucketLeases implements Renewable {
               .spendOnRenewal(
                   longestWait,
                   () -> store.join(new Join(queue, owner, length, given, changes.seenUpTo())));
-    } catch (RuntimeException failure) {
+    } catch (RuntimeException | Error failure) {
+      doubt(given);
       joinAt = clock.getAsLong() + joinEvery / 4;
+      if (failure instanceof Error error) {
+        throw error;
+      }
       shared.health().failed(Operation.RENEW, failure);
       return;
     }
     joinAt = sentAt + joinEvery;
     shared.health().succeeded(Operation.RENEW);
-    learn(ownership, sentAt);
+    learn(ownership, given, sentAt);
   }
 
-  /** Returns the buckets to give up: nobody can take a row of them from now on. */
-  private Set<Integer> drained() {
+  /** Returns the buckets to give up: nobody can take a row of them any more. */
+  private List<Owned> drained() {
     Set<Integer> held = changes.held();
     synchronized (this) {
-      Set<Integer> drained = new HashSet<>();
-      for (Iterator<Integer> each = giving.keySet().iterator(); each.hasNext(); ) {
-        Integer bucket = each.next();
-        if (!held.contains(bucket)) {
-          drained.add(bucket);
-          owned.remove(bucket);
-          each.remove();
-        }
-      }
-      return drained;
+      return owned.values().stream()
+          .filter(each -> giving.containsKey(each.bucket()) && !held.contains(each.bucket()))
+          .toList();
     }
   }
 
-  private void learn(Ownership ownership, long sentAt) {
+  private synchronized void doubt(List<Owned> given) {
+    given.stream().map(Owned::bucket).filter(owned::containsKey).forEach(inDoubt::add);
+  }
+
+  private void learn(Ownership ownership, List<Owned> given, long sentAt) {
     Set<Integer> lost = new HashSet<>();
     Set<Integer> withdrawn = new HashSet<>();
+    Map<Integer, Owned> readBefore;
     boolean gained;
     synchronized (this) {
-      boolean wasOver = clock.getAsLong() - lease.expiresAt() >= 0;
+      readBefore = readable();
       lease.renewed(sentAt, length.toNanos());
       Map<Integer, Owned> now = new HashMap<>();
       ownership.owned().forEach(each -> now.put(each.bucket(), each));
       for (Owned before : List.copyOf(owned.values())) {
         Owned after = now.get(before.bucket());
         if (!before.isSameAs(after)) {
-          lost.add(before.bucket());
+          if (!given.contains(before)) {
+            lost.add(before.bucket());
+          }
           owned.remove(before.bucket());
           giving.remove(before.bucket());
+          inDoubt.remove(before.bucket());
         }
       }
-      gained = wasOver || !owned.keySet().containsAll(now.keySet());
     }
     if (!lost.isEmpty()) {
       log.warn(
@@ -171,6 +181,9 @@ final class BucketLeases implements Renewable {
     synchronized (this) { // only now: what comes again must not be taken for what was lost
       ownership.owned().forEach(each -> owned.put(each.bucket(), each));
       withdrawn.addAll(balance(ownership));
+      gained =
+          readable().values().stream()
+              .anyMatch(each -> !each.isSameAs(readBefore.get(each.bucket())));
     }
     if (!withdrawn.isEmpty()) {
       changes.withdraw(withdrawn);
@@ -187,7 +200,7 @@ final class BucketLeases implements Renewable {
     long now = clock.getAsLong();
     int excess = owned.size() - most;
     if (excess <= 0) {
-      giving.clear();
+      giving.keySet().retainAll(inDoubt);
       restedUntilAsked.clear();
       return Set.of();
     }
@@ -196,7 +209,8 @@ final class BucketLeases implements Renewable {
         .entrySet()
         .removeIf(
             each -> {
-              boolean tooLong = now - each.getValue() >= length.toNanos();
+              boolean tooLong =
+                  now - each.getValue() >= length.toNanos() && !inDoubt.contains(each.getKey());
               if (tooLong) {
                 restedUntilAsked.add(each.getKey());
               }
@@ -280,6 +294,7 @@ final class BucketLeases implements Renewable {
     synchronized (this) {
       owned.clear();
       giving.clear();
+      inDoubt.clear();
     }
     if (!joined) {
       return;

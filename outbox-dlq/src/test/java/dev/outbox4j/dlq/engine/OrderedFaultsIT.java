@@ -25,12 +25,14 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -302,6 +304,53 @@ class OrderedFaultsIT {
         "insert into outbox_bucket_owners (queue, owner, lease_until, read_up_to, seen_up_to)"
             + " values (?, 'other', now() + interval '3 seconds', 0, 0)",
         queue);
+  }
+
+  @Test
+  void bucketsThatAreGivenUpByAStatementThatRunsLateAreNotTakenFromWhoReadsThemAgain()
+      throws Exception {
+    String key = key(0, 8);
+    CountDownLatch end = gate(key + ":0");
+    AtomicReference<Callable<Object>> late = new AtomicReference<>();
+    startAndOwnAll(
+        subscriber("first")
+            .lease(Duration.ofSeconds(10))
+            .store(
+                store(
+                    (method, argument, real) -> {
+                      if (argument instanceof BucketStore.Join join
+                          && !join.given().isEmpty()
+                          && late.compareAndSet(null, real)) {
+                        database.update(
+                            "delete from outbox_bucket_owners where queue = ? and owner = 'other'",
+                            queue);
+                        throw new OutboxStoreException(
+                            "of a test", OutboxStoreException.Fault.TRANSIENT, true, null);
+                      }
+                      return real.call();
+                    })));
+    anotherOwner();
+    await().atMost(SOON).until(() -> late.get() != null);
+    publish(key, 0, 3);
+    await().atMost(SOON).until(() -> begun.contains(key + ":0")); // it is read again
+    engine.start(subscriber("second"));
+    await()
+        .atMost(SOON)
+        .until(
+            () ->
+                database.one(
+                        Long.class,
+                        "select count(*) from outbox_bucket_owners where queue = ? and lease_until > now()",
+                        queue)
+                    == 2);
+
+    late.get().call();
+
+    await().atMost(SOON).until(() -> bucketsOf("second") >= 31);
+    await().during(Duration.ofSeconds(1)).until(() -> begunOf(key).size() == 1);
+    end.countDown();
+    await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+    assertThat(begunOf(key)).isEqualTo(names(key, 3));
   }
 
   @Test

@@ -211,11 +211,23 @@ final class BucketSql {
         seen_up_to = greatest(o.seen_up_to, excluded.seen_up_to)
       """;
 
+  /**
+   * The epoch tells a statement that runs late that its owner has the bucket anew. What is locked
+   * is given up another time: the renewal does not wait for it.
+   */
   private static final String GIVE =
       """
+      with given as materialized (
+        select b.bucket
+        from unnest(:given::bigint[], :given_epochs::bigint[]) as g (bucket, epoch)
+        cross join {buckets} b
+        where b.queue = :queue and b.owner = :owner and b.bucket = any (array[g.bucket])
+          and b.epoch = g.epoch
+        for no key update of b skip locked)
       update {buckets} b
       set owner = null, seen_up_to = greatest(b.seen_up_to, :seen_up_to)
-      where b.queue = :queue and b.owner = :owner and b.bucket = any (:given::bigint[])
+      from given
+      where b.queue = :queue and b.bucket = given.bucket
       """;
 
   /**

@@ -79,7 +79,8 @@ final class JdbcBuckets implements BucketStore {
     values.put("queue", request.queue());
     values.put("owner", request.owner());
     values.put("lease", ServerTime.seconds(request.lease()));
-    values.put("given", longs(request.given(), Integer::longValue));
+    values.put("given", longs(request.given(), Owned::bucket));
+    values.put("given_epochs", longs(request.given(), Owned::epoch));
     values.put("seen_up_to", request.seenUpTo());
     return run(
         "join",

@@ -23,8 +23,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Set;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -61,8 +61,47 @@ class BucketLocksIT {
   }
 
   private Map<Integer, Long> join() {
-    return buckets.join(new Join(QUEUE, "me", Duration.ofMinutes(5), Set.of(), 0)).owned().stream()
+    return join("me", List.of());
+  }
+
+  private Map<Integer, Long> join(String owner, List<Owned> given) {
+    return buckets.join(new Join(QUEUE, owner, Duration.ofMinutes(5), given, 0)).owned().stream()
         .collect(Collectors.toMap(Owned::bucket, Owned::epoch));
+  }
+
+  private static List<Owned> given(Map<Integer, Long> epochs, int... buckets) {
+    return IntStream.of(buckets)
+        .mapToObj(bucket -> new Owned(bucket, epochs.get(bucket), 0, 0))
+        .toList();
+  }
+
+  @Test
+  void aLockedBucketIsGivenUpAnotherTimeAndStopsNoRenewal() throws SQLException {
+    Map<Integer, Long> epochs = join();
+    assertThat(join("other", List.of())).isEmpty();
+    try (Connection stranger = database.plain().getConnection();
+        Statement statement = stranger.createStatement()) {
+      stranger.setAutoCommit(false);
+      statement.execute(
+          "select from outbox_buckets where queue = 'locked' and bucket = 1 for share");
+      assertThat(join("me", given(epochs, 1, 2)))
+          .hasSize(63)
+          .containsEntry(1, epochs.get(1))
+          .doesNotContainKey(2);
+      stranger.rollback();
+    }
+    assertThat(join("me", given(epochs, 1))).hasSize(62).doesNotContainKey(1);
+  }
+
+  @Test
+  void aBucketThatCameBackMeanwhileIsNotGivenUp() {
+    Map<Integer, Long> before = join();
+    Map<Integer, Long> now = join("me", given(before, 3)); // there is nobody else to take it
+    assertThat(now).hasSize(64).containsEntry(3, before.get(3) + 1);
+    assertThat(join("other", List.of())).isEmpty();
+
+    assertThat(join("me", given(before, 3))).isEqualTo(now);
+    assertThat(join("me", given(now, 3))).hasSize(63);
   }
 
   @Test

@@ -77,7 +77,7 @@ class OrderedPlanIT {
   }
 
   private List<Owned> owned() {
-    return buckets.join(new Join(QUEUE, "me", Duration.ofMinutes(5), Set.of(), 0)).owned();
+    return buckets.join(new Join(QUEUE, "me", Duration.ofMinutes(5), List.of(), 0)).owned();
   }
 
   private static ReadRequest request(
