@@ -145,10 +145,12 @@ final class TransactionalTask {
 
   /** Returns what becomes of a row whose handler is not to begin; null if it is to. */
   private @Nullable Settlement withoutHandler(HeldRow row) {
-    if (pauses.putsOff(row) || buffer.isClosed()) { // nothing is to begin any more
+    long now = System.nanoTime();
+    // somebody else may have it, or nothing is to begin any more
+    if (row.leaseOver(now) || pauses.putsOff(row) || buffer.isClosed()) {
       return Settlement.Release.INSTANCE;
     }
-    return outcomes.withoutHandler(row, System.nanoTime());
+    return outcomes.withoutHandler(row, now);
   }
 
   /** The transaction could not be begun, or not be ended as its handler said. */

@@ -40,6 +40,7 @@ public final class HandlerRun {
   private volatile long endsWithin; // 0 until the transaction is being ended
   private volatile @Nullable Runnable whenExpired;
   private volatile @Nullable Runnable abort;
+  private volatile boolean aborted;
 
   /** Its lease was lost, and what it waits for is broken off; confined to the lease keeper. */
   public boolean givenUp;
@@ -153,13 +154,20 @@ public final class HandlerRun {
     return state.get() == State.COMMITTING;
   }
 
-  /** Says how another thread can break off what the handler's thread waits for. */
+  /**
+   * Says how another thread can break off what the handler waits for; breaks it off at once if that
+   * came before. What only waits to begin is left alone: it asks for its lease when it does.
+   */
   public void onAbort(Runnable abort) {
     this.abort = abort;
+    if (aborted && !waiting) {
+      abort.run();
+    }
   }
 
-  /** Breaks off what the handler's thread waits for, if it can be. */
+  /** Breaks off what the handler waits for, as soon as it can be; it may be so twice. */
   public void abort() {
+    aborted = true; // before the look, so that whoever registers it later finds it so
     Runnable known = abort;
     if (known != null) {
       known.run();

@@ -81,13 +81,31 @@ class HeldRowTest {
   void aRunThatWasTakenAwayDoesNotCommit() {
     HandlerRun run = started(row, 0);
     AtomicInteger aborted = new AtomicInteger();
-    run.abort(); // there is nothing to break off
     run.onAbort(aborted::incrementAndGet);
     run.expire();
     assertThat(Thread.interrupted()).isTrue();
     run.abort();
     assertThat(aborted).hasValue(1);
     assertThat(run.commits()).isFalse();
+  }
+
+  @Test
+  void aRunThatWasGivenUpBeforeItCouldBeBrokenOffIsBrokenOffOnceItCan() {
+    HandlerRun run = started(row, 0);
+    AtomicInteger aborted = new AtomicInteger();
+    run.abort(); // there is nothing to break off
+    run.onAbort(aborted::incrementAndGet);
+    assertThat(aborted).hasValue(1);
+  }
+
+  @Test
+  void aRunThatWasGivenUpBeforeItsHandlerCouldBeginIsNotBrokenOff() {
+    HandlerRun run = started(row, 0);
+    AtomicInteger aborted = new AtomicInteger();
+    run.waits();
+    run.abort();
+    run.onAbort(aborted::incrementAndGet);
+    assertThat(aborted).hasValue(0);
   }
 
   @Test

@@ -729,6 +729,36 @@ class TransactionalHandlerIT {
   }
 
   @Test
+  void aHandlerWhoseLeaseIsLostWhileItWaitsForItsConnectionDoesNotBegin() throws Exception {
+    AtomicInteger borrowed = new AtomicInteger();
+    CountDownLatch answer = new CountDownLatch(1);
+    PostgresOutbox slow =
+        borrowing(
+            () -> {
+              if (borrowed.incrementAndGet() == 1) {
+                awaitUninterruptibly(answer);
+              }
+              return engine.pool.getConnection();
+            });
+    OutboxSubscriber subscriber =
+        engine.start(
+            subscriber()
+                .lease(Duration.ofSeconds(1))
+                .on("t", String.class, slow.transactional(this::writeText)));
+    long id = engine.publish(queue, "t", "one");
+    await().until(() -> borrowed.get() == 1);
+    database.update( // as if another owner had claimed it
+        "update outbox set lease_token = lease_token + 1, lease_until = now() where id = ?", id);
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    await().untilAsserted(() -> assertThat(engine.events.leaseLost).contains(Phase.RENEW));
+    answer.countDown();
+    await().until(() -> subscriber.health().inFlight() == 0);
+    assertThat(runs).hasValue(1);
+    assertThat(effects()).containsExactly("one");
+    assertThat(engine.events.storeFailed).isEmpty();
+  }
+
+  @Test
   void anotherSearchPathOfTheHandlerDoesNotLeadTheAckToAnotherTable() {
     database.update("create schema if not exists tenant");
     database.update("drop table if exists tenant.outbox");
