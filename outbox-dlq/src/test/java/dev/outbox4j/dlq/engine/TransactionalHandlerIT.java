@@ -868,6 +868,38 @@ class TransactionalHandlerIT {
   }
 
   @Test
+  void aDefaultIsolationThatIsChangedLaterIsNoticed() {
+    PGSimpleDataSource serializable = database.plain();
+    serializable.setOptions("-c default_transaction_isolation=serializable");
+    AtomicInteger borrowed = new AtomicInteger();
+    PostgresOutbox changing =
+        borrowing(
+            () ->
+                borrowed.incrementAndGet() == 1
+                    ? engine.pool.getConnection()
+                    : serializable.getConnection());
+    List<String> seen = new CopyOnWriteArrayList<>();
+    engine.start(
+        subscriber()
+            .lease(Duration.ofMillis(400))
+            .on(
+                "t",
+                String.class,
+                changing.transactional(
+                    (text, delivery, connection) -> {
+                      seen.add(delivery.attempt() + setting(connection, "transaction_isolation"));
+                      write(connection, text);
+                      sleep(connection, text.equals("one") ? 0 : 1); // and its lease is renewed
+                    })));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    engine.publish(queue, "t", "two");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(2));
+    assertThat(seen).containsExactly("1read committed", "1serializable", "1read committed");
+    assertThat(effects()).containsExactly("one", "two");
+  }
+
+  @Test
   void aServerThatFallsSilentBeforeTheHandlerBeginsHoldsUpNoWorkerForLong() {
     List<Integer> timeouts = new CopyOnWriteArrayList<>();
     try (TcpProxy network = new TcpProxy(database.server().host(), database.server().port())) {

@@ -26,6 +26,7 @@ import org.jspecify.annotations.Nullable;
 public final class JdbcTransactions implements HandlerTransactions<Connection> {
   private static final String OPERATION = "transaction";
   private static final String LOST = "08006";
+  private static final String SERIALIZATION_FAILURE = "40001";
   private static final String READ_COMMITTED = "set transaction isolation level read committed";
 
   private final DataSource dataSource;
@@ -143,10 +144,16 @@ public final class JdbcTransactions implements HandlerTransactions<Connection> {
           : writes.ack(session.connection(), lease, timeoutMillis);
     } catch (SQLException e) {
       OutboxStoreException failure = SqlFaults.explainRolledBack(OPERATION, table, e);
-      if (failure.fault() == Fault.SETUP) {
-        found = null; // the table may have been moved
-      }
+      lookAnewAfter(failure);
       throw failure;
+    }
+  }
+
+  /** The table may have been moved, or the default isolation changed. */
+  private void lookAnewAfter(OutboxStoreException failure) {
+    boolean serialization = SERIALIZATION_FAILURE.equals(failure.sqlState().orElse(null));
+    if (failure.fault() == Fault.SETUP || serialization) {
+      found = null;
     }
   }
 
@@ -154,7 +161,9 @@ public final class JdbcTransactions implements HandlerTransactions<Connection> {
     try {
       session.commit();
     } catch (SQLException e) {
-      throw SqlFaults.explainCommit(OPERATION, table, e);
+      OutboxStoreException failure = SqlFaults.explainCommit(OPERATION, table, e);
+      lookAnewAfter(failure);
+      throw failure;
     }
   }
 
