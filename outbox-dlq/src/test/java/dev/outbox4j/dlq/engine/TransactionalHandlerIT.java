@@ -900,6 +900,50 @@ class TransactionalHandlerIT {
   }
 
   @Test
+  void aHandlerCannotMakeItsConnectionReadOnlySinceItsAckIsAWrite() {
+    AtomicReference<Throwable> refused = new AtomicReference<>();
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      refused.set(catchThrowable(() -> connection.setReadOnly(true)));
+                      connection.setReadOnly(false);
+                      writeText(text, delivery, connection);
+                    })));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(refused.get())
+        .isInstanceOf(SQLException.class)
+        .hasMessageContaining("leave it as it is");
+    assertThat(effects()).containsExactly("one");
+    assertThat(runs).hasValue(1);
+  }
+
+  @Test
+  void aHandlerThatSetsItsTransactionReadOnlyHasFailed() {
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      try (Statement statement = connection.createStatement()) {
+                        statement.execute("set transaction read only");
+                      }
+                    })));
+    long id = engine.publish(queue, "t", "one");
+    await().until(() -> engine.deadLetters(queue) == 1);
+    assertThat(engine.deadLetter(Integer.class, "attempts_count", id)).isEqualTo(3);
+    assertThat(engine.deadLetter(String.class, "last_exception", id))
+        .contains("25006", "the handler has set its transaction read-only");
+    assertThat(engine.events.storeFailed).isEmpty();
+  }
+
+  @Test
   void aServerThatFallsSilentBeforeTheHandlerBeginsHoldsUpNoWorkerForLong() {
     List<Integer> timeouts = new CopyOnWriteArrayList<>();
     try (TcpProxy network = new TcpProxy(database.server().host(), database.server().port())) {

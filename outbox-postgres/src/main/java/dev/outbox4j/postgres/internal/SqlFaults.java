@@ -74,6 +74,19 @@ public final class SqlFaults {
     return exception(operation, table, e, state, Fault.ROW, false);
   }
 
+  /**
+   * Explains why a handler's transaction could not write at last, on a connection that can.
+   *
+   * @param operation what was attempted, by its verb
+   * @param table the outbox it was attempted on
+   * @param e what the driver or the pool threw
+   * @return what to throw; the handler is at fault
+   */
+  public static OutboxStoreException explainReadOnlyHandler(
+      String operation, OutboxTable table, SQLException e) {
+    return exception(operation, table, e, state(e), Fault.ROW, false);
+  }
+
   private static OutboxStoreException explain(
       String operation, OutboxTable table, SQLException e, boolean mayBeCommitted) {
     String state = state(e);
@@ -142,7 +155,7 @@ public final class SqlFaults {
    * @param e what the driver or the pool threw
    * @return true if the connection should not be used again
    */
-  static boolean isOfServer(SQLException e) {
+  public static boolean isOfServer(SQLException e) {
     return READ_ONLY.equals(state(e));
   }
 
@@ -206,6 +219,10 @@ public final class SqlFaults {
       return "a right is missing; grant the database user what it needs on table "
           + table
           + ", its sleepers and its dead letters";
+    }
+    if (READ_ONLY.equals(state) && fault == Fault.ROW) {
+      return "the handler has set its transaction read-only, and its message's end is a write; let it"
+          + " set nothing of the kind";
     }
     if (READ_ONLY.equals(state)) {
       return "this server is read-only, such as a standby or a former primary, or"

@@ -9,8 +9,9 @@ import java.sql.SQLException;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A connection as a handler sees it: it cannot end the transaction, and is of no use after it.
- * Closing it does nothing, so that it may be handed to code that closes what it is given.
+ * A connection as a handler sees it: it cannot end the transaction, nor make it read-only, and is
+ * of no use after it. Closing it does nothing, so that it may be handed to code that closes what it
+ * is given.
  */
 final class HandlerConnection implements InvocationHandler {
   private final Connection connection;
@@ -70,6 +71,12 @@ final class HandlerConnection implements InvocationHandler {
           "The transaction of a transactional handler ends with its message: return to commit it,"
               + " throw or return another outcome to roll it back",
           "2D000");
+    }
+    if (name.equals("setReadOnly") && Boolean.TRUE.equals(first)) {
+      throw new SQLException(
+          "The transaction of a transactional handler cannot be read-only, since the library writes"
+              + " in it, too; leave it as it is, or read on a connection of your own",
+          "25001");
     }
     if (name.equals("setAutoCommit")) {
       return null; // as it is

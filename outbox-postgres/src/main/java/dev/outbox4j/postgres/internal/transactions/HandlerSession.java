@@ -20,6 +20,7 @@ final class HandlerSession {
   private final Connection connection;
   private final Thread thread = Thread.currentThread();
   private boolean setsAutoCommit;
+  private boolean readOnly; // as it was borrowed
   private int timeout = -1; // of the network, if it is to be set back
   private boolean ended; // the transaction has, surely
   private boolean lost; // the transaction could not be rolled back, nor was it aborted
@@ -46,6 +47,7 @@ final class HandlerSession {
 
   /** The next statement begins a transaction. */
   void begin() throws SQLException {
+    readOnly = connection.isReadOnly();
     if (connection.getAutoCommit()) {
       connection.setAutoCommit(false);
       setsAutoCommit = true;
@@ -139,6 +141,22 @@ final class HandlerSession {
   /** Tells whether the rollback found the connection lost, and not aborted by {@link #abort}. */
   boolean isLost() {
     return lost && !isAborted();
+  }
+
+  /** Rolls back, and tells what the connection allows: what the handler has set is gone by then. */
+  Access accessAfterRollBack(int timeoutMillis) {
+    rollBack(timeoutMillis);
+    if (!ended || isAborted()) {
+      return Access.UNKNOWN;
+    }
+    try {
+      if (connection.isReadOnly() != readOnly) { // by way of the connection that is behind ours
+        connection.setReadOnly(readOnly);
+      }
+    } catch (SQLException e) {
+      return Access.UNKNOWN;
+    }
+    return Access.ask(connection);
   }
 
   /**

@@ -143,6 +143,10 @@ public final class JdbcTransactions implements HandlerTransactions<Connection> {
           ? writes.reschedule(session.connection(), lease, reschedule.delay(), timeoutMillis)
           : writes.ack(session.connection(), lease, timeoutMillis);
     } catch (SQLException e) {
+      if (SqlFaults.isOfServer(e)
+          && session.accessAfterRollBack(timeoutMillis) == Access.READ_WRITE) {
+        throw SqlFaults.explainReadOnlyHandler(OPERATION, table, e);
+      }
       OutboxStoreException failure = SqlFaults.explainRolledBack(OPERATION, table, e);
       lookAnewAfter(failure);
       throw failure;
