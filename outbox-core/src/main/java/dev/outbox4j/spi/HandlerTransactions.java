@@ -23,8 +23,9 @@ public interface HandlerTransactions<C> {
    *     may take as long as a connection to the server, and does nothing after the end
    * @return how it ended
    * @throws OutboxStoreException if the transaction could not be begun, or not be ended as the work
-   *     said, or was lost before the work threw; {@link OutboxStoreException#outcomeUnknown()}
-   *     tells whether it may have been committed. Nothing was committed otherwise
+   *     said, or its connection was lost or could not write when the work threw; {@link
+   *     OutboxStoreException#outcomeUnknown()} tells whether it may have been committed. Nothing
+   *     was committed otherwise
    * @throws Exception whatever the work threw, the same object
    */
   End run(LeaseRef lease, Work<C> work, AbortRegistration abort) throws Exception;

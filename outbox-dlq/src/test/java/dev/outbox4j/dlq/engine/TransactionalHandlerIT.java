@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.awaitility.Awaitility.await;
 
+import com.zaxxer.hikari.HikariConfig;
+import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxMessage;
@@ -941,6 +943,49 @@ class TransactionalHandlerIT {
     assertThat(engine.deadLetter(String.class, "last_exception", id))
         .contains("25006", "the handler has set its transaction read-only");
     assertThat(engine.events.storeFailed).isEmpty();
+  }
+
+  /** Whatever the handler makes of it; and the pool looks for another server. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aServerThatHasBecomeReadOnlyCountsNoAttemptAndIsLeft(boolean handlerWrites) {
+    PGSimpleDataSource server = database.plain();
+    server.setOptions("-c default_transaction_read_only=on");
+    HikariConfig config = new HikariConfig();
+    config.setDataSource(server);
+    config.setMaximumPoolSize(4);
+    List<Integer> attempts = new CopyOnWriteArrayList<>();
+    try (HikariDataSource pool = new HikariDataSource(config)) {
+      await().until(() -> pool.getHikariPoolMXBean().getIdleConnections() == 4);
+      server.setOptions("-c default_transaction_read_only=off"); // of connections made from now on
+      OutboxSubscriber subscriber =
+          engine.start(
+              subscriber()
+                  .retry(RetryPolicy.none())
+                  .on(
+                      "t",
+                      String.class,
+                      PostgresOutbox.on(pool, database.table())
+                          .transactional(
+                              (text, delivery, connection) -> {
+                                attempts.add(delivery.attempt());
+                                try {
+                                  setting(connection, "transaction_read_only");
+                                  if (handlerWrites) {
+                                    write(connection, text);
+                                  }
+                                } catch (SQLException e) {
+                                  throw new IllegalStateException("it could not be written");
+                                }
+                              })));
+      engine.publish(queue, "t", "one");
+      await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+      subscriber.stop();
+    }
+    assertThat(attempts).containsExactly(1, 1);
+    assertThat(effects()).hasSize(handlerWrites ? 1 : 0);
+    assertThat(engine.deadLetters(queue)).isZero();
+    assertThat(engine.events.storeFailed).anyMatch(each -> each.startsWith("transaction: "));
   }
 
   @Test

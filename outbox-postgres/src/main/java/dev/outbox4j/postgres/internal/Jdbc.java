@@ -8,8 +8,6 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.concurrent.Executor;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicLong;
 import javax.sql.DataSource;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -22,12 +20,11 @@ public final class Jdbc {
   private static final Logger log = LoggerFactory.getLogger(Jdbc.class);
   // the driver needs it only to close the socket, so the caller's thread will do
   private static final Executor SAME_THREAD = Runnable::run;
-  private static final long RENEW_EVERY = TimeUnit.SECONDS.toNanos(10);
 
   private final DataSource dataSource;
   private final OutboxTable table;
   private final int timeoutMillis;
-  private final AtomicLong renewedAt = new AtomicLong(System.nanoTime() - RENEW_EVERY);
+  private final PoolRenewal renewal;
   private final Preamble preamble;
 
   /**
@@ -51,6 +48,7 @@ public final class Jdbc {
               + Duration.ofMillis(Integer.MAX_VALUE));
     }
     this.timeoutMillis = (int) networkTimeout.toMillis();
+    this.renewal = new PoolRenewal(dataSource);
     this.preamble = new Preamble(networkTimeout);
   }
 
@@ -97,7 +95,7 @@ public final class Jdbc {
         closing(failure, () -> connection.abort(SAME_THREAD));
       }
       if (SqlFaults.isOfServer(e)) {
-        renewConnections();
+        renewal.renew();
       }
       closing(failure, connection::close);
       throw failure;
@@ -109,18 +107,6 @@ public final class Jdbc {
       closing(e, () -> connection.abort(SAME_THREAD));
       closing(e, connection::close);
       throw e;
-    }
-  }
-
-  /**
-   * The pool's other connections lead to the same server, most likely. Not at each failure: a
-   * server may stay as it is, and others use the pool, too.
-   */
-  private void renewConnections() {
-    long now = System.nanoTime();
-    long last = renewedAt.get();
-    if (now - last >= RENEW_EVERY && renewedAt.compareAndSet(last, now)) {
-      PoolSize.renewConnections(dataSource);
     }
   }
 

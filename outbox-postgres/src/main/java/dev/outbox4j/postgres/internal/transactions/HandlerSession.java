@@ -23,6 +23,7 @@ final class HandlerSession {
   private boolean readOnly; // as it was borrowed
   private int timeout = -1; // of the network, if it is to be set back
   private boolean ended; // the transaction has, surely
+  private boolean useless; // to whoever would have the connection next
   private boolean lost; // the transaction could not be rolled back, nor was it aborted
 
   // guarded by this
@@ -159,12 +160,17 @@ final class HandlerSession {
     return Access.ask(connection);
   }
 
+  /** Nobody is to have the connection after this. */
+  void closeForGood() {
+    useless = true;
+  }
+
   /**
    * Gives the connection back as it was, if its transaction has ended: autocommit would commit it.
    */
   void giveBack() {
     endAborts();
-    if (!ended || !quietly(this::restore)) {
+    if (useless || !ended || !quietly(this::restore)) {
       quietly(() -> connection.abort(SAME_THREAD));
     }
     quietly(connection::close);

@@ -4,6 +4,7 @@ import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresStore;
+import dev.outbox4j.postgres.internal.PoolRenewal;
 import dev.outbox4j.postgres.internal.PoolSize;
 import dev.outbox4j.postgres.internal.SettlingWrites;
 import dev.outbox4j.postgres.internal.SqlFaults;
@@ -26,12 +27,14 @@ import org.jspecify.annotations.Nullable;
 public final class JdbcTransactions implements HandlerTransactions<Connection> {
   private static final String OPERATION = "transaction";
   private static final String LOST = "08006";
+  private static final String READ_ONLY = "25006";
   private static final String SERIALIZATION_FAILURE = "40001";
   private static final String READ_COMMITTED = "set transaction isolation level read committed";
 
   private final DataSource dataSource;
   private final OutboxTable table;
   private final int timeoutMillis;
+  private final PoolRenewal renewal;
 
   /** Null until a connection was asked. */
   private volatile @Nullable Found found;
@@ -47,6 +50,7 @@ public final class JdbcTransactions implements HandlerTransactions<Connection> {
     this.dataSource = Objects.requireNonNull(dataSource, "dataSource");
     this.table = Objects.requireNonNull(table, "table");
     this.timeoutMillis = (int) networkTimeout.toMillis();
+    this.renewal = new PoolRenewal(dataSource);
   }
 
   /** What is known of the pool's connections, and what follows from it. */
@@ -78,8 +82,8 @@ public final class JdbcTransactions implements HandlerTransactions<Connection> {
   }
 
   /**
-   * Runs the work. Only the connection knows whether it was lost: what the handler throws may say
-   * nothing of it. An Error stays the handler's own.
+   * Runs the work. Only the connection knows whether it was lost, or cannot write: what the handler
+   * throws may say nothing of it. An Error stays the handler's own.
    */
   private Decision handled(HandlerSession session, Work<Connection> work) throws Exception {
     try {
@@ -91,6 +95,10 @@ public final class JdbcTransactions implements HandlerTransactions<Connection> {
             OPERATION,
             table,
             new SQLException("the connection was lost while the handler ran", LOST));
+      }
+      if (access(session) == Access.READ_ONLY) {
+        throw SqlFaults.explainRolledBack(
+            OPERATION, table, new SQLException("the handler could write nothing", READ_ONLY));
       }
       throw thrown;
     }
@@ -143,14 +151,23 @@ public final class JdbcTransactions implements HandlerTransactions<Connection> {
           ? writes.reschedule(session.connection(), lease, reschedule.delay(), timeoutMillis)
           : writes.ack(session.connection(), lease, timeoutMillis);
     } catch (SQLException e) {
-      if (SqlFaults.isOfServer(e)
-          && session.accessAfterRollBack(timeoutMillis) == Access.READ_WRITE) {
+      if (SqlFaults.isOfServer(e) && access(session) == Access.READ_WRITE) {
         throw SqlFaults.explainReadOnlyHandler(OPERATION, table, e);
       }
       OutboxStoreException failure = SqlFaults.explainRolledBack(OPERATION, table, e);
       lookAnewAfter(failure);
       throw failure;
     }
+  }
+
+  /** Rolls back, and leaves a server that has become read-only: another may be the right one. */
+  private Access access(HandlerSession session) {
+    Access access = session.accessAfterRollBack(timeoutMillis);
+    if (access == Access.READ_ONLY) {
+      session.closeForGood();
+      renewal.renew();
+    }
+    return access;
   }
 
   /** The table may have been moved, or the default isolation changed. */
