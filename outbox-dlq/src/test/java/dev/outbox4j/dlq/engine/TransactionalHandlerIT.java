@@ -15,6 +15,7 @@ import dev.outbox4j.Outcome;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.SubscriberEvents.Phase;
 import dev.outbox4j.Transactional;
+import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.internal.transactions.JdbcTransactions;
@@ -40,6 +41,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.postgresql.PGConnection;
 import org.postgresql.ds.PGSimpleDataSource;
@@ -986,6 +988,73 @@ class TransactionalHandlerIT {
     assertThat(effects()).hasSize(handlerWrites ? 1 : 0);
     assertThat(engine.deadLetters(queue)).isZero();
     assertThat(engine.events.storeFailed).anyMatch(each -> each.startsWith("transaction: "));
+  }
+
+  /** The server is told nothing of a network that is cut. */
+  @Test
+  void aTransactionThatIsCutOffBeforeItsCommitKeepsItsBucketForALittleWhileOnly() {
+    OrderedMigrations.of("public", "outbox", queue).migrate(database.plain());
+    try (TcpProxy network = new TcpProxy(database.server().host(), database.server().port())) {
+      PGSimpleDataSource plain = database.plain();
+      plain.setServerNames(new String[] {network.host()});
+      plain.setPortNumbers(new int[] {network.port()});
+      AtomicInteger borrowed = new AtomicInteger();
+      DataSource source =
+          source(
+              () ->
+                  borrowed.incrementAndGet() == 1
+                      ? calling(
+                          plain.getConnection(), "commit", connection -> network.blackhole(), true)
+                      : engine.pool.getConnection());
+      engine.start(
+          subscriber()
+              .ordered()
+              .on("t", String.class, Transactional.of(impatient(source), this::writeText)));
+      engine.inTransaction(
+          List.of(OutboxMessage.to(queue).type("t").orderingKey("k").body("one").build()));
+      await().until(() -> runs.get() == 1);
+      await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+      await()
+          .untilAsserted(
+              () ->
+                  assertThat(buckets("for update skip locked"))
+                      .containsExactlyInAnyOrderElementsOf(buckets("")));
+    }
+    assertThat(effects()).containsExactly("one");
+    assertThat(runs).hasValue(2);
+  }
+
+  private List<Long> buckets(String locking) {
+    return database.list(
+        Long.class, "select bucket from outbox_buckets where queue = ? " + locking, queue);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"0, 2s", "1500, 1500ms", "3600000, 2s"})
+  void whatTheServerAllowsAnIdleTransactionIsOnlyShortenedAndAfterTheHandler(
+      String before, String atTheCommit) {
+    OrderedMigrations.of("public", "outbox", queue).migrate(database.plain());
+    PGSimpleDataSource plain = database.plain();
+    String name = "idle_in_transaction_session_timeout";
+    plain.setOptions("-c " + name + "=" + before);
+    List<String> seen = new CopyOnWriteArrayList<>();
+    DataSource source =
+        source(
+            () ->
+                calling(
+                    plain.getConnection(),
+                    "commit",
+                    connection -> seen.add(setting(connection, name)),
+                    true));
+    engine.start(
+        subscriber()
+            .ordered()
+            .on("t", String.class, Transactional.of(impatient(source), this::writeText)));
+    engine.inTransaction(
+        List.of(OutboxMessage.to(queue).type("t").orderingKey("k").body("one").build()));
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(seen).containsExactly(atTheCommit);
+    assertThat(effects()).containsExactly("one");
   }
 
   @Test

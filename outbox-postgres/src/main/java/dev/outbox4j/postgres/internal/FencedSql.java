@@ -245,13 +245,14 @@ public final class FencedSql {
    * Renders the form that waits for locked rows, to be sent without the preamble of the store, in a
    * transaction that may have begun long before: its now() is over.
    *
+   * @param before a statement to be sent with it, or nothing
    * @param schema the outbox's; null if it is found on the search path
    * @param outbox its table
    * @return the text
    */
-  Sql alone(@Nullable String schema, String outbox) {
+  Sql alone(String before, @Nullable String schema, String outbox) {
     return Sql.of(
-        text(WAITING).replace("available_at = now()", "available_at = clock_timestamp()"),
+        before + text(WAITING).replace("available_at = now()", "available_at = clock_timestamp()"),
         schema,
         outbox);
   }

@@ -18,6 +18,22 @@ import org.jspecify.annotations.Nullable;
  * the store sets for its own statements. Immutable.
  */
 public final class SettlingWrites {
+  /**
+   * For the server, of how long the commit may take to come: the bucket is locked until then, and
+   * of a network that is cut the server hears nothing. What is shorter is left so; zero is no
+   * limit.
+   */
+  private static final String LET_NOTHING_STAND =
+      """
+      select set_config('idle_in_transaction_session_timeout', (
+        select case when known > 0 and known < :idle_millis::bigint then known
+          else :idle_millis::bigint end
+        from (
+          select 1000 * extract(epoch from
+            current_setting('idle_in_transaction_session_timeout')::interval)) as s (known)
+      )::bigint::text, true);
+      """;
+
   private final OutboxTable table;
   private final Sql ack;
   private final Sql ackOfBucket;
@@ -33,10 +49,12 @@ public final class SettlingWrites {
   public SettlingWrites(OutboxTable table, @Nullable String schema) {
     String name = table.name();
     this.table = table;
-    this.ack = new FencedSql(FencedSql.ACK).alone(schema, name);
-    this.ackOfBucket = new FencedSql(FencedSql.ACK).ofBuckets().alone(schema, name);
-    this.reschedule = new FencedSql(FencedSql.RESCHEDULE).alone(schema, name);
-    this.rescheduleOfBucket = new FencedSql(FencedSql.RESCHEDULE).ofBuckets().alone(schema, name);
+    this.ack = new FencedSql(FencedSql.ACK).alone("", schema, name);
+    this.ackOfBucket =
+        new FencedSql(FencedSql.ACK).ofBuckets().alone(LET_NOTHING_STAND, schema, name);
+    this.reschedule = new FencedSql(FencedSql.RESCHEDULE).alone("", schema, name);
+    this.rescheduleOfBucket =
+        new FencedSql(FencedSql.RESCHEDULE).ofBuckets().alone(LET_NOTHING_STAND, schema, name);
   }
 
   /**
@@ -90,8 +108,13 @@ public final class SettlingWrites {
     try (PreparedStatement statement = connection.prepareStatement(sql.text())) {
       // somebody may have locked the row
       statement.setQueryTimeout((int) Math.max(1, TimeUnit.MILLISECONDS.toSeconds(timeoutMillis)));
+      values.put("idle_millis", 2L * timeoutMillis + 1_000);
       sql.bind(statement, values);
-      try (ResultSet done = statement.executeQuery()) {
+      Results results = Results.of(statement);
+      for (int i = 1; i < sql.statements(); i++) {
+        results.next();
+      }
+      try (ResultSet done = results.rows()) {
         return done.next();
       }
     }
