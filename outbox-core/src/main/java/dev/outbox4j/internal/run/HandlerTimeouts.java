@@ -9,6 +9,8 @@ import dev.outbox4j.internal.state.HeldRow;
 import dev.outbox4j.internal.state.Settlement;
 import dev.outbox4j.internal.state.Shared;
 import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.ExecutorService;
@@ -30,6 +32,10 @@ public final class HandlerTimeouts {
   private static final Logger log = LoggerFactory.getLogger(HandlerTimeouts.class);
 
   private static final int MOST_THREADS = 32;
+
+  /** How long an interrupt waits until what the handler waits for is broken off. */
+  private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(1);
+
   private static final Settlement WITHOUT_POLICY =
       new Settlement.Retry(Duration.ofSeconds(30), "the handler ran longer than handlerTimeout");
 
@@ -42,6 +48,11 @@ public final class HandlerTimeouts {
 
   /** Others than decide: what depends on a stage runs on them, and may never end. */
   private final ExecutorService breakers;
+
+  /** Runs that were taken away a moment ago, the oldest first; confined to the lease keeper. */
+  private final Deque<Expiring> expiring = new ArrayDeque<>();
+
+  private record Expiring(HandlerRun run, long since) {}
 
   public HandlerTimeouts(
       SubscriberSettings settings, Shared shared, Completer completer, OutcomeApplier outcomes) {
@@ -69,6 +80,9 @@ public final class HandlerTimeouts {
   }
 
   public void endOverdue(long now) {
+    while (!expiring.isEmpty() && now - expiring.getFirst().since() > PATIENCE_NANOS) {
+      expiring.removeFirst().run().interrupt(); // if that has not come yet
+    }
     for (ClaimedBatch batch : shared.registry().batches()) {
       for (int i = 0; i < batch.size(); i++) {
         HeldRow row = batch.at(i);
@@ -83,7 +97,7 @@ public final class HandlerTimeouts {
           continue;
         }
         if (timeout != null && !run.isWaiting() && now - run.startedAt() > timeout.toNanos()) {
-          expire(run);
+          expire(run, now);
         } else if (row.knownLost() && !run.givenUp) {
           giveUp(run);
         }
@@ -100,7 +114,7 @@ public final class HandlerTimeouts {
     breakOff(run);
   }
 
-  private void expire(HandlerRun run) {
+  private void expire(HandlerRun run, long now) {
     deciding.incrementAndGet(); // before the handler's permit can be free
     boolean handedOn = false;
     try {
@@ -114,11 +128,21 @@ public final class HandlerTimeouts {
           end(run, settlements);
         }
         handedOn = true;
+        interrupt(run, now);
       }
     } finally {
       if (!handedOn) {
         deciding.decrementAndGet();
       }
+    }
+  }
+
+  private void interrupt(HandlerRun run, long now) {
+    if (run.isBrokenOffFirst()) {
+      expiring.addLast(new Expiring(run, now));
+      breakOff(run, run::interrupt);
+    } else {
+      run.interrupt();
     }
   }
 
@@ -182,6 +206,10 @@ public final class HandlerTimeouts {
 
   /** The handler's outcome changes nothing any more. */
   private void breakOff(HandlerRun run) {
+    breakOff(run, () -> {});
+  }
+
+  private void breakOff(HandlerRun run, Runnable then) {
     try {
       breakers.execute(
           () -> {
@@ -189,10 +217,13 @@ public final class HandlerTimeouts {
               run.abort();
             } catch (RuntimeException | Error broken) {
               log.debug("[{}] a handler could not be broken off", shared.subscriber(), broken);
+            } finally {
+              then.run();
             }
           });
     } catch (RuntimeException | Error noThread) { // it ends by itself
       log.debug("[{}] a handler is not broken off", shared.subscriber(), noThread);
+      then.run();
     }
   }
 

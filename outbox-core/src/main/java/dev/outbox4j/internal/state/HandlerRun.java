@@ -13,6 +13,7 @@ import org.jspecify.annotations.Nullable;
  * RUNNING -> ENDED
  *    |\__ COMMITTING -> ENDED     in a transaction
  *     \__ EXPIRING -> EXPIRED     it ran too long
+ *             \__ INTERRUPTING -> EXPIRED
  * </pre>
  */
 public final class HandlerRun {
@@ -21,8 +22,10 @@ public final class HandlerRun {
     RUNNING,
     /** The transaction that settles the row is being ended, and no timeout can take it away. */
     COMMITTING,
-    /** The timeout has taken the run away and interrupts the handler. */
+    /** The timeout has taken the run away, and is to interrupt the handler. */
     EXPIRING,
+    /** It interrupts the handler. */
+    INTERRUPTING,
     /** The timeout decides the outcome; the handler's end changes nothing. */
     EXPIRED,
     /** The handler's end decides the outcome. */
@@ -175,20 +178,35 @@ public final class HandlerRun {
   }
 
   /**
-   * Takes the run away from its handler, with what waits behind it, and interrupts it; false if the
-   * handler was faster.
+   * Tells whether the handler's thread may wait for what can be broken off. That has to come before
+   * its interrupt, which closes the socket under a virtual thread: the server would go on.
+   */
+  public boolean isBrokenOffFirst() {
+    return abort != null && thread != null;
+  }
+
+  /**
+   * Takes the run away from its handler, with what waits behind it; false if the handler was
+   * faster. It is to be interrupted then.
    */
   public boolean expire() {
     if (!state.compareAndSet(State.RUNNING, State.EXPIRING)) {
       return false;
     }
     expired = true; // before the interrupt, so that whoever is woken by it finds it so
+    return true;
+  }
+
+  /** Interrupts the handler of a run that was taken away; once only, whoever calls. */
+  public void interrupt() {
+    if (!state.compareAndSet(State.EXPIRING, State.INTERRUPTING)) {
+      return;
+    }
     Thread running = thread;
     if (running != null) {
       running.interrupt();
     }
     state.set(State.EXPIRED);
-    return true;
   }
 
   public boolean expired() {
@@ -204,11 +222,12 @@ public final class HandlerRun {
   }
 
   /**
-   * Waits until the timeout's interrupt, if one is on its way, has come: it then hits no later
-   * message.
+   * The handler needs no interrupt any more; waits for one that is on its way: it then hits no
+   * later message.
    */
   public void awaitInterrupt() {
-    while (state.get() == State.EXPIRING) {
+    state.compareAndSet(State.EXPIRING, State.EXPIRED);
+    while (state.get() == State.INTERRUPTING) {
       Thread.onSpinWait();
     }
   }

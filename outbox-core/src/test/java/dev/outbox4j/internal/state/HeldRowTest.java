@@ -83,6 +83,7 @@ class HeldRowTest {
     AtomicInteger aborted = new AtomicInteger();
     run.onAbort(aborted::incrementAndGet);
     run.expire();
+    run.interrupt();
     assertThat(Thread.interrupted()).isTrue();
     run.abort();
     assertThat(aborted).hasValue(1);
@@ -126,6 +127,8 @@ class HeldRowTest {
     HandlerRun run = started(row, 0);
     assertThat(row.delivery().leaseLost()).isFalse();
     assertThat(run.expire()).isTrue();
+    assertThat(Thread.interrupted()).isFalse();
+    run.interrupt();
     assertThat(Thread.interrupted()).isTrue();
     assertThat(run.expired()).isTrue();
     assertThat(run.isRunning()).isFalse();
@@ -137,12 +140,23 @@ class HeldRowTest {
   }
 
   @Test
+  void aHandlerThatIsDoneIsNotInterruptedAnyMore() {
+    HandlerRun run = started(row, 0);
+    run.expire();
+    run.awaitInterrupt();
+    run.interrupt();
+    assertThat(Thread.interrupted()).isFalse();
+    assertThat(run.expired()).isTrue();
+  }
+
+  @Test
   void aTimeoutOfAPendingStageInterruptsNobodyAndMayFreeItsPermit() {
     AtomicInteger freed = new AtomicInteger();
     HandlerRun run = started(row, 0);
     run.freePermit(); // it has none
     run.goesOnWithoutThread(freed::incrementAndGet);
     assertThat(run.expire()).isTrue();
+    run.interrupt();
     assertThat(Thread.interrupted()).isFalse();
     run.freePermit();
     assertThat(freed).hasValue(1);

@@ -7,8 +7,10 @@ import static org.awaitility.Awaitility.await;
 import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Payload;
+import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import java.sql.Statement;
 import java.time.Duration;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -115,6 +117,44 @@ class VirtualThreadsIT {
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
     assertThat(interrupts).hasValue(1);
     assertThat(engine.events.handlerTimeouts).hasValue(1);
+  }
+
+  /** An interrupt closes the socket under a virtual thread, and the server does not notice. */
+  @Test
+  @EnabledForJreRange(minVersion = 21)
+  void aStatementThatRunsPastTheHandlersTimeoutDoesNotGoOnAtTheServer() {
+    PostgresOutbox outbox = PostgresOutbox.on(engine.pool, database.table());
+    engine.start(
+        engine
+            .subscriber("virtual-statement")
+            .virtualThreads()
+            .workers(1)
+            .handlerTimeout(Duration.ofMillis(300))
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      if (delivery.attempt() == 1) {
+                        try (Statement statement = connection.createStatement()) {
+                          statement.execute("select pg_sleep(60)");
+                        }
+                      }
+                    })));
+    engine.publish("virtual-statement", "t", "x");
+
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(engine.events.handlerTimeouts).hasValue(1);
+    await()
+        .untilAsserted(
+            () ->
+                assertThat(
+                        database.one(
+                            Long.class,
+                            "select count(*) from pg_stat_activity where state = 'active'"
+                                + " and query = 'select pg_sleep(60)'"))
+                    .as("statements that go on without a client")
+                    .isZero());
   }
 
   @Test
