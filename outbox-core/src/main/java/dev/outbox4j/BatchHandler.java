@@ -14,8 +14,8 @@ import java.util.List;
  *       again at once, in two halves, and so on, until the message at fault stands alone: only that
  *       one has failed. So a handler that writes should write all or nothing.
  *   <li>A message that has failed before, or whose last owner has gone, is handled alone.
- *   <li>{@code handlerTimeout} bounds each call. If it passes, all messages of that call have
- *       failed.
+ *   <li>{@code handlerTimeout} bounds each call. If it passes, a message that was handled alone has
+ *       failed; of several, each comes again alone.
  * </ul>
  *
  * @param <T> what the payloads are decoded to

@@ -118,10 +118,14 @@ public interface OutboxSubscriber extends AutoCloseable {
     /** The largest {@link #concurrencyLimit}: {@value}. */
     public static final int MAX_CONCURRENCY_LIMIT = 1_000;
 
+    /** The largest {@link #weight}: {@value}. */
+    public static final int MAX_WEIGHT = 100;
+
     private final Set<String> queues = new LinkedHashSet<>();
     private final Map<String, Integer> concurrencyLimits = new LinkedHashMap<>();
     private final Map<String, Integer> processLimits = new LinkedHashMap<>();
     private final Map<String, RateLimit> rateLimits = new LinkedHashMap<>();
+    private final Map<String, Integer> weights = new LinkedHashMap<>();
     private final HandlerTable.Builder handlers = new HandlerTable.Builder();
     private final List<SubscriberEvents> observers = new ArrayList<>();
     private String name;
@@ -604,6 +608,22 @@ public interface OutboxSubscriber extends AutoCloseable {
     }
 
     /**
+     * Says how large a queue's share of this subscriber is while several of its queues have a
+     * backlog: one with weight 3 gets about three times as many messages through as one with weight
+     * 1. What one queue does not need, the others get. No queue waits for ever, however small its
+     * weight. See {@code docs/limits.md}.
+     *
+     * @param queue a queue that this subscriber reads
+     * @param weight 1 to {@value #MAX_WEIGHT}; default: 1
+     * @return this builder
+     */
+    public Builder weight(String queue, int weight) {
+      weights.put(
+          OutboxMessage.requireName("queue", queue), Check.range("weight", weight, 1, MAX_WEIGHT));
+      return this;
+    }
+
+    /**
      * Heeds pauses: while one of its queues is paused, no message of it begins, in any process that
      * runs such a subscriber; handlers that run end as ever. A pause is noticed within a second,
      * and its end at once where the subscriber listens. Until it is known whether a queue is
@@ -930,7 +950,8 @@ public interface OutboxSubscriber extends AutoCloseable {
                   maxPollUnheard,
                   ordered,
                   pausable,
-                  new SubscriberSettings.Limits(concurrencyLimits, processLimits, rateLimits)),
+                  new SubscriberSettings.Limits(concurrencyLimits, processLimits, rateLimits),
+                  weights),
               new SubscriberSettings.Failing(
                   retry == null ? RetryPolicy.standard() : retry,
                   retryOfTypes,
@@ -951,14 +972,15 @@ public interface OutboxSubscriber extends AutoCloseable {
       limitFaults("concurrencyLimit", concurrencyLimits.keySet(), faults);
       limitFaults("concurrencyLimitPerProcess", processLimits.keySet(), faults);
       limitFaults("rateLimit", rateLimits.keySet(), faults);
+      unreadFaults("weight", weights.keySet(), faults);
       if (!concurrencyLimits.isEmpty() && store != null && store.slots().isEmpty()) {
         faults.add("concurrencyLimit(...) is set and the store " + store + " has no slots");
       }
       return faults;
     }
 
-    private void limitFaults(String knob, Set<String> limited, List<String> faults) {
-      limited.stream()
+    private void unreadFaults(String knob, Set<String> named, List<String> faults) {
+      named.stream()
           .filter(queue -> !queues.contains(queue))
           .map(
               queue ->
@@ -968,6 +990,10 @@ public interface OutboxSubscriber extends AutoCloseable {
                       + "', which this subscriber does not read; correct the name, or add it to"
                       + " queues(...)")
           .forEach(faults::add);
+    }
+
+    private void limitFaults(String knob, Set<String> limited, List<String> faults) {
+      unreadFaults(knob, limited, faults);
       if (ordered && !limited.isEmpty()) {
         faults.add(
             knob

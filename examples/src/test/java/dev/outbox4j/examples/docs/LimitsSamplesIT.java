@@ -127,6 +127,36 @@ class LimitsSamplesIT {
     assertThat(most.get()).isBetween(10, 12);
   }
 
+  private OutboxSubscriber weighted(OutboxStore store) {
+    // tag::weight
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("labels")
+            .queues("mails")
+            .weight("labels", 3)
+            .store(store)
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .on("label.wanted", String.class, this::print)
+            .on("mail.wanted", String.class, this::mail)
+            .build();
+    // end::weight
+    return subscriber;
+  }
+
+  @Test
+  void bothQueuesAreHandledWhateverTheirWeights() throws SQLException {
+    OutboxStore store = PostgresOutbox.on(dataSource, table).store();
+    List<OutboxMessage> messages = labels(50);
+    messages.add(OutboxMessage.to("mails").type("mail.wanted").body("m").build());
+    publish(messages);
+    try (OutboxSubscriber subscriber = weighted(store)) {
+      subscriber.start();
+      assertThatOutbox(dataSource, table).awaitDrained("labels", Duration.ofSeconds(30));
+      assertThatOutbox(dataSource, table).awaitDrained("mails", Duration.ofSeconds(30));
+    }
+    assertThat(printed).hasValue(50);
+    assertThat(mails).hasValue(1);
+  }
+
   private OutboxSubscriber ofARate(OutboxStore store) {
     // tag::rate
     RateLimiter limiter =

@@ -69,7 +69,7 @@ public final class Fetcher implements RowSource {
   private final WatchHandOver handOver;
   private final RoomWait roomWait;
   private final ClaimSize size = new ClaimSize();
-  private int first;
+  private final Turns turns;
   private long claimedTotal;
   private boolean lastFull;
   private boolean resting;
@@ -103,6 +103,7 @@ public final class Fetcher implements RowSource {
     this.idlePlan = new IdlePlan(lanes, settings.claiming());
     this.roomWait = new RoomWait(lanes, handOver, clock);
     this.clock = clock;
+    this.turns = new Turns(settings.claiming().weights());
     this.loop = new Loop(shared.threads(), "fetcher", this::turn, this::survive);
     shared.room().signal(loop::signal);
     shared.pauses().signal(loop::signal);
@@ -213,7 +214,8 @@ public final class Fetcher implements RowSource {
     if (limited) {
       shared.room().watchLimited(); // what is settled from now on may be missed below
     }
-    for (int i = 0; i < lanes.size() && !loop.stopping(); i++) {
+    int first = lanes.size() == 1 ? 0 : turns.first(queues());
+    for (int i = 0; i < lanes.size() && !loop.stopping() && !(full && turns.areWeighted()); i++) {
       int limit = shared.room().rows();
       if (limit <= 0) {
         full = true;
@@ -247,7 +249,6 @@ public final class Fetcher implements RowSource {
         failure = (RuntimeException) thrown;
       }
     }
-    first = (first + 1) % lanes.size();
     shared.room().awaitSettled(limited && lanes.stream().anyMatch(this::hasReachedItsLimit));
     if (failure != null) {
       if (succeeded == 0) {
@@ -265,6 +266,10 @@ public final class Fetcher implements RowSource {
     idlePlan.round(rows);
     lastFull = full;
     return full ? 0 : rest(rows);
+  }
+
+  private List<String> queues() {
+    return lanes.stream().map(QueueLane::queue).toList();
   }
 
   private boolean hasReachedItsLimit(QueueLane lane) {

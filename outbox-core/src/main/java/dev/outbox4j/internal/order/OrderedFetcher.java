@@ -4,6 +4,7 @@ import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.internal.Loop;
 import dev.outbox4j.internal.claim.ListenState;
 import dev.outbox4j.internal.claim.RowSource;
+import dev.outbox4j.internal.claim.Turns;
 import dev.outbox4j.internal.lease.Renewable;
 import dev.outbox4j.internal.run.Rows;
 import dev.outbox4j.internal.settings.SubscriberSettings;
@@ -42,13 +43,13 @@ public final class OrderedFetcher implements RowSource {
   private final LongSupplier clock;
   private final List<OrderedLane> lanes = new ArrayList<>();
   private final long minPoll;
+  private final Turns turns;
   private final Loop loop;
 
   /** The drain waits for this loop no longer, nor for rows that it brings in. */
   private volatile boolean late;
 
   // confined to the loop
-  private int first;
   private int epoch;
   private int pauseChanges;
   private int emptyRounds;
@@ -74,6 +75,7 @@ public final class OrderedFetcher implements RowSource {
     this.listen = listen;
     this.clock = clock;
     this.minPoll = settings.claiming().minPoll().toNanos();
+    this.turns = new Turns(settings.claiming().weights());
     this.loop = new Loop(shared.threads(), "fetcher", this::turn, this::survive);
     for (String queue : settings.queues()) {
       lanes.add(
@@ -192,7 +194,8 @@ public final class OrderedFetcher implements RowSource {
     boolean read = false;
     boolean rowsLikely = (woken || lastMore) && !forRowsAlone;
     RuntimeException failure = null;
-    for (int i = 0; i < lanes.size() && !loop.stopping(); i++) {
+    int first = lanes.size() == 1 ? 0 : turns.first(queues());
+    for (int i = 0; i < lanes.size() && !loop.stopping() && !(more && turns.areWeighted()); i++) {
       int room = shared.room().rows();
       if (room <= 0) {
         more = true;
@@ -215,7 +218,6 @@ public final class OrderedFetcher implements RowSource {
         failure = (RuntimeException) thrown;
       }
     }
-    first = (first + 1) % lanes.size();
     if (failure != null) {
       shared.health().failed(Operation.CLAIM, failure);
     } else if (read) {
@@ -253,6 +255,10 @@ public final class OrderedFetcher implements RowSource {
       wait = Math.min(wait, lane.untilNext(listen.up(), idle, now));
     }
     return Math.max(0, wait);
+  }
+
+  private List<String> queues() {
+    return lanes.stream().map(OrderedLane::queue).toList();
   }
 
   private void survive(Throwable failure) {

@@ -96,7 +96,13 @@ public record SubscriberSettings(
       Duration maxPollUnheard,
       boolean ordered,
       boolean pausable,
-      Limits limits) {
+      Limits limits,
+      Map<String, Integer> weights) {
+
+    /** Copies the map. */
+    public Claiming {
+      weights = Map.copyOf(weights);
+    }
 
     /** Rows that are claimed one by one. */
     public Claiming(
@@ -105,7 +111,7 @@ public record SubscriberSettings(
         Duration minPoll,
         Duration maxPoll,
         Duration maxPollUnheard) {
-      this(batchSize, lease, minPoll, maxPoll, maxPollUnheard, false, false, Limits.NONE);
+      this(batchSize, lease, minPoll, maxPoll, maxPollUnheard, false, false, Limits.NONE, Map.of());
     }
   }
 
