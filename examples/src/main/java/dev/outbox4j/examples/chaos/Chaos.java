@@ -317,6 +317,8 @@ public final class Chaos {
     report.mustBeZero("poison_not_dead_lettered", ledger.poisonNotDeadLettered());
     report.mustBeZero("healthy_dead_lettered", ledger.healthyDeadLettered());
     report.mustBeZero("dead_lettered_twice", ledger.deadLetteredTwice());
+    report.mustBeZero("repeated_transactions", ledger.repeatedTransactions());
+    report.mustBeZero("handled_after_expiry", ledger.handledAfterExpiry(options.slack()));
     report.mustBeZero("handled_early", ledger.early());
     report.mustBeZero(
         "quiet_messages_late", ledger.quietMessagesLate(Ledger.LATE.plus(options.slack())));

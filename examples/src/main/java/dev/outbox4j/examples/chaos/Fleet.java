@@ -245,7 +245,7 @@ final class Fleet {
     for (int slot = 0; slot < SUBSCRIBERS; slot++) {
       limits.put(listener(slot), 3);
       limits.put(subscribers[slot].name(), Subscriber.POOL);
-      limits.put(subscribers[slot].name() + "-effects", Subscriber.WORKERS);
+      limits.put(subscribers[slot].name() + "-effects", Subscriber.EFFECTS);
       limits.put(Subscriber.ordered(subscribers[slot].name()), Subscriber.POOL);
       limits.put(Subscriber.quiet(subscribers[slot].name()), Subscriber.QUIET_CONNECTIONS);
     }

@@ -55,6 +55,13 @@ public final class Gate {
           new Engine("releases-what-runs", "calm", 40, "unexplained_duplicates"),
           new Engine("two-of-a-key-at-once", "calm", 40, "beside_one_of_their_key"),
           new Engine("lets-others-overtake", "calm", 40, "overtaken"),
+          new Engine(
+              "commits-without-ack",
+              "freeze-subscriber,black-hole-network",
+              60,
+              "repeated_transactions"),
+          new Engine("handles-the-expired", "cut-network,crash-server", 60, "handled_after_expiry"),
+          new Engine("acks-a-failed-batch", "calm", 40, "lost"),
           new Engine("forgets-the-drain", "rolling-restart", 20, "after a graceful stop"));
 
   /** Arguments: the names of the runs that are wanted; all without any. */

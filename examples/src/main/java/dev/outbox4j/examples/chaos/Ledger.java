@@ -36,9 +36,15 @@ final class Ledger {
     BIG(20),
     /** Is due later. */
     DELAYED(100),
+    /** Has its effect in the transaction of its ack. */
+    TRANSACTIONAL(200),
+    /** Is of use for a few seconds only, and is a dead letter after that. */
+    EXPIRING(100),
+    /** Is handled with others of its kind, in calls of which some fail. */
+    BATCHED(200),
     /** Comes rarely, in a queue of its own whose subscribers sleep. */
     QUIET(0),
-    NORMAL(9_426);
+    NORMAL(8_926);
 
     private final int share;
 
@@ -70,6 +76,10 @@ final class Ledger {
         from committed c join handled h using (no)
         where h.in_order and c.ordered and c.key is not null group by c.key, c.outbox_id)
       """;
+
+  private static final String NOT_BY_ANOTHER_CLOCK =
+      "not exists (select from episodes e where e.fault = ? and e.began <= h.at and (e.ended >= h.at"
+          + " or (c.due_at > e.began and c.due_at < e.ended + make_interval(secs => ?))))";
 
   /** Well above what a notification takes on a busy machine, well below the wait for a poll. */
   static final Duration LATE = Duration.ofMillis(1_500);
@@ -177,8 +187,30 @@ final class Ledger {
         direct,
         """
         select count(*) from %s d join committed c on c.outbox_id = d.original_id
-        where c.kind <> 'POISON'"""
+        where c.kind <> 'POISON' and not (c.kind = 'EXPIRING' and d.failure_reason = 'expired')"""
             .formatted(ALL_DEAD_LETTERS));
+  }
+
+  /**
+   * Second effects of messages that have theirs in the transaction of their ack: never, whatever.
+   */
+  long repeatedTransactions() throws SQLException {
+    return Database.number(
+        direct,
+        "select count(*) - count(distinct h.no) from handled h join committed c using (no)"
+            + " where c.kind = 'TRANSACTIONAL'");
+  }
+
+  /** Effects of messages whose time was over when their handler began. */
+  long handledAfterExpiry(Duration slack) throws SQLException {
+    return Database.number(
+        direct,
+        "select count(*) from handled h join committed c using (no) where c.kind = 'EXPIRING'"
+            + " and h.began > c.due_at + make_interval(secs => ?) and "
+            + NOT_BY_ANOTHER_CLOCK,
+        Publisher.EXPIRES_IN.plus(slack).toMillis() / 1e3 + 1,
+        Fault.JUMP_CLOCK.label(),
+        ClockJump.SECONDS);
   }
 
   /** Messages that have more than one dead letter, though nobody redrives any here. */
@@ -199,9 +231,8 @@ final class Ledger {
     return Database.number(
         direct,
         "select count(*) from handled h join committed c using (no)"
-            + " where h.at < c.due_at - interval '1 second' and not exists ("
-            + "select from episodes e where e.fault = ? and e.began <= h.at and (e.ended >= h.at"
-            + " or (c.due_at > e.began and c.due_at < e.ended + make_interval(secs => ?))))",
+            + " where h.at < c.due_at - interval '1 second' and "
+            + NOT_BY_ANOTHER_CLOCK,
         Fault.JUMP_CLOCK.label(),
         ClockJump.SECONDS);
   }
@@ -264,7 +295,7 @@ final class Ledger {
             "select 1000 * count(h.no) / greatest(count(*), 1) from committed c"
                 + " left join handled h on h.no = c.no and h.at <= ?::timestamptz"
                 + " where c.due_at >= ?::timestamptz and c.due_at < ?::timestamptz"
-                + " and c.kind not in ('POISON', 'HANGING', 'STUBBORN', 'LONG')",
+                + " and c.kind not in ('POISON', 'HANGING', 'STUBBORN', 'LONG', 'EXPIRING')",
             to,
             from,
             to)

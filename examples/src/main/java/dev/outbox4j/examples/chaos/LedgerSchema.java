@@ -15,6 +15,9 @@ final class LedgerSchema {
   /** In the server's data directory: by how much its clock is off, as in {@code +40s}. */
   static final String SERVER_CLOCK = "server-clock";
 
+  /** A setting of a handler's transaction: the subscriber's name. */
+  static final String WRITER = "chaos.writer";
+
   /** The time, whatever the server's clock was turned to. */
   private static final List<String> CLOCK =
       List.of(
@@ -58,6 +61,12 @@ final class LedgerSchema {
 
   private static final List<String> FUNCTIONS =
       List.of(
+          // a handler's transaction is of another pool, and says for whom it acks
+          """
+          create function writer() returns text language sql as $$
+            select coalesce(nullif(current_setting('%s', true), ''),
+              current_setting('application_name')) $$"""
+              .formatted(WRITER),
           // whether the writer owns the bucket of a row of the ordered queue
           """
           create function owns(queue text, key text, id bigint) returns boolean language sql as $$
@@ -65,14 +74,14 @@ final class LedgerSchema {
               select from public.outbox_buckets b
               where b.queue = $1
                 and b.bucket = (case when $2 is null then $3 else hashtextextended($2, 0) end & 63)
-                and split_part(b.owner, '/', 1) = current_setting('application_name')) $$""",
+                and split_part(b.owner, '/', 1) = public.writer()) $$""",
           """
           create function note_deletions() returns trigger language plpgsql as $$
           begin
             insert into public.deleted (outbox_id, token, stale)
             select id, lease_token, case when queue = '%s' then not public.owns(queue, ordering_key, id)
               else lease_until is null or split_part(leased_by, '/', 1)
-                is distinct from current_setting('application_name') end
+                is distinct from public.writer() end
             from gone;
             return null;
           end $$"""

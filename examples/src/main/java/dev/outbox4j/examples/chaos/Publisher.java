@@ -32,6 +32,7 @@ final class Publisher {
   private static final Logger log = LoggerFactory.getLogger(Publisher.class);
   private static final int BATCH = 20;
   private static final Duration DELAY = Duration.ofSeconds(2);
+  static final Duration EXPIRES_IN = Duration.ofSeconds(5);
   private static final Duration SHORTEST_QUIET = Duration.ofSeconds(5);
   private static final Duration LONGEST_QUIET = Duration.ofSeconds(10);
   private static final Duration LONGEST_LATE = Duration.ofSeconds(30);
@@ -265,6 +266,9 @@ final class Publisher {
         message.orderingKey(ofKeys[i]);
       }
       ordered[i] = inOrder && kind != Kind.DELAYED;
+      if (kind == Kind.EXPIRING) {
+        message.expiresIn(EXPIRES_IN);
+      }
       messages.add(kind == Kind.DELAYED ? message.deliverIn(DELAY).build() : message.build());
     }
     Long[] rows =

@@ -1,9 +1,12 @@
 package dev.outbox4j.examples.chaos;
 
 import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.Batch;
+import dev.outbox4j.BatchMessage;
 import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.OutboxSubscribers;
+import dev.outbox4j.Outcome;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.SubscriberState;
@@ -18,8 +21,10 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import javax.sql.DataSource;
@@ -34,6 +39,7 @@ import org.slf4j.LoggerFactory;
 final class Subscriber {
   private static final Logger log = LoggerFactory.getLogger(Subscriber.class);
   static final int LEASES_OF_A_LONG_RUN = 3;
+  private static final Duration IN_TRANSACTION = Duration.ofMillis(100);
   static final int BIG = 100_000;
   static final String QUIET_QUEUE = "quiet";
   static final String QUEUE = "chaos";
@@ -50,6 +56,9 @@ final class Subscriber {
 
   /** The most rows that a subscriber has under its lease at a time, whatever becomes of them. */
   static final int MOST_IN_FLIGHT = WORKERS + 8 * BATCH;
+
+  /** Each handler of each subscriber may have a connection of its own. */
+  static final int EFFECTS = WORKERS + WORKERS / 2 + 1;
 
   static final int POOL = 3;
 
@@ -90,7 +99,7 @@ final class Subscriber {
     HikariDataSource pool =
         Database.pool(arguments[1], POOL, name, Boolean.parseBoolean(arguments[5]));
     HikariDataSource effects =
-        Database.servicePool(arguments[3], WORKERS, name + "-effects", false);
+        Database.servicePool(arguments[3], EFFECTS, name + "-effects", false);
     Tally tally = new Tally();
     FlakyPool flaky = new FlakyPool(pool, tally);
     Duration lease = Duration.ofSeconds(Long.parseLong(arguments[4]));
@@ -226,7 +235,15 @@ final class Subscriber {
             .maxDeliveries(1_000_000)
             .retry(RetryPolicy.constant(RETRY_DELAY).attempts(1_000_000).giveUpOn(Poison.class))
             .events(tally);
-    for (Kind kind : Kind.values()) {
+    builder.onBatch(Kind.BATCHED.name(), String.class, Batch.of(10), this::handleTogether);
+    builder.on(
+        Kind.TRANSACTIONAL.name(),
+        String.class,
+        PostgresOutbox.on(effects, OutboxTable.named("outbox"))
+            .transactional(
+                (String text, Delivery delivery, Connection transaction) ->
+                    handleIn(transaction, subscriber, Long.parseLong(text), delivery)));
+    for (Kind kind : EnumSet.complementOf(EnumSet.of(Kind.BATCHED, Kind.TRANSACTIONAL))) {
       builder.on(
           kind.name(),
           String.class,
@@ -272,9 +289,42 @@ final class Subscriber {
         }
       }
       case LONG -> Thread.sleep(lease.multipliedBy(LEASES_OF_A_LONG_RUN).toMillis());
-      case NORMAL, DELAYED, BIG, QUIET -> {}
+      case NORMAL, DELAYED, EXPIRING, BIG, QUIET -> {}
+      case TRANSACTIONAL, BATCHED -> throw new AssertionError(kind);
     }
     effect(no, delivery, begun);
+  }
+
+  /** Takes its time before and after its effect: many faults find it in its transaction. */
+  private void handleIn(Connection transaction, String subscriber, long no, Delivery delivery)
+      throws SQLException {
+    long begun = System.nanoTime();
+    try (PreparedStatement sayFor = transaction.prepareStatement("select set_config(?, ?, true)")) {
+      sayFor.setString(1, LedgerSchema.WRITER);
+      sayFor.setString(2, subscriber);
+      sayFor.execute();
+    }
+    LockSupport.parkNanos(IN_TRANSACTION.toNanos());
+    effect(transaction, no, delivery, begun);
+    LockSupport.parkNanos(IN_TRANSACTION.toNanos());
+  }
+
+  /** Some calls fail before they have an effect, as if one of the messages were at fault. */
+  private void handleTogether(List<BatchMessage<String>> messages) {
+    long begun = System.nanoTime();
+    if (messages.size() > 1 && ThreadLocalRandom.current().nextInt(5) == 0) {
+      throw new IllegalStateException("not all of them together");
+    }
+    try (Connection connection = effects.getConnection()) {
+      connection.setAutoCommit(false);
+      for (BatchMessage<String> message : messages) {
+        effect(connection, Long.parseLong(message.body()), message.delivery(), begun);
+      }
+      connection.commit();
+    } catch (SQLException failure) { // it may have been committed: none is to be handled at once
+      messages.forEach(
+          message -> message.delivery().decide(Outcome.retry("no effect is known of")));
+    }
   }
 
   private static void ignoreInterrupts(Duration time) {
@@ -286,8 +336,14 @@ final class Subscriber {
   }
 
   private void effect(long no, Delivery delivery, long begun) throws SQLException {
-    try (Connection connection = effects.getConnection();
-        PreparedStatement insert = connection.prepareStatement(EFFECT)) {
+    try (Connection connection = effects.getConnection()) {
+      effect(connection, no, delivery, begun);
+    }
+  }
+
+  private void effect(Connection connection, long no, Delivery delivery, long begun)
+      throws SQLException {
+    try (PreparedStatement insert = connection.prepareStatement(EFFECT)) {
       insert.setLong(1, no);
       insert.setLong(2, delivery.id());
       insert.setLong(3, delivery.leaseToken());

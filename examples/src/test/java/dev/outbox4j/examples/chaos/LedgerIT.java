@@ -10,7 +10,9 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.sql.Connection;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -452,6 +454,59 @@ class LedgerIT {
   }
 
   @Test
+  void findsASecondEffectOfATransactionWhateverWasDone() throws SQLException {
+    database.update("update committed set kind = 'TRANSACTIONAL'");
+    effect(OWNER, 1);
+    ledger.hit("kill-subscriber", null, "2020-01-01Z", "2040-01-01Z");
+    assertThat(ledger.repeatedTransactions()).isZero();
+
+    effect(OTHER, 1);
+    assertThat(ledger.repeatedTransactions()).isOne();
+  }
+
+  @Test
+  void knowsForWhomAHandlersTransactionAcks() throws SQLException {
+    try (Connection connection = database.plain().getConnection();
+        Statement statement = connection.createStatement()) {
+      connection.setAutoCommit(false);
+      statement.execute("set local application_name = '" + OWNER + "-effects'");
+      statement.execute("set local %s = '%s'".formatted(LedgerSchema.WRITER, OWNER));
+      statement.execute(
+          "insert into handled (no, outbox_id, token, owner)"
+              + " values (1, %d, 1, '%s')".formatted(ROW, OWNER));
+      statement.execute("delete from outbox where id = " + ROW);
+      connection.commit();
+    }
+    assertThat(breaches()).isEmpty();
+  }
+
+  @Test
+  void findsAnEffectAfterTheMessageHadExpired() throws SQLException {
+    database.update(
+        "update committed set kind = 'EXPIRING', due_at = true_now() - interval '7 seconds'");
+    effect(OWNER, 1);
+    database.update("update handled set began = true_now() - interval '1500 ms'");
+    assertThat(ledger.handledAfterExpiry(Duration.ZERO)).isZero();
+    database.update("update handled set began = true_now()");
+    assertThat(ledger.handledAfterExpiry(Duration.ZERO)).isOne();
+    assertThat(ledger.handledAfterExpiry(Duration.ofSeconds(5))).isZero();
+
+    ledger.episode(Fault.JUMP_CLOCK.label(), "2020-01-01Z", "2040-01-01Z");
+    assertThat(ledger.handledAfterExpiry(Duration.ZERO)).as("by another clock").isZero();
+  }
+
+  @ParameterizedTest
+  @CsvSource({"EXPIRING, expired, 0", "EXPIRING, retry_terminal, 1", "NORMAL, expired, 1"})
+  void ofHealthyMessagesOnlyThoseThatExpireMayBeDeadLetters(
+      String kind, String reason, long breaches) throws SQLException {
+    database.update("update committed set kind = ?", kind);
+    deadLetter(OWNER, ROW);
+    database.update("update outbox_dlq set failure_reason = ?", reason);
+
+    assertThat(ledger.healthyDeadLettered()).isEqualTo(breaches);
+  }
+
+  @Test
   void findsTwoMessagesOfAKeyThatWereHandledAtTheSameTime() throws SQLException {
     inOrder(11, 21, "k");
     inOrder(12, 22, "k");
@@ -543,6 +598,8 @@ class LedgerIT {
     figures.put("poisonNotDeadLettered", ledger.poisonNotDeadLettered());
     figures.put("healthyDeadLettered", ledger.healthyDeadLettered());
     figures.put("deadLetteredTwice", ledger.deadLetteredTwice());
+    figures.put("repeatedTransactions", ledger.repeatedTransactions());
+    figures.put("handledAfterExpiry", ledger.handledAfterExpiry(Duration.ZERO));
     figures.put("early", ledger.early());
     figures.put("misdated", ledger.misdated(RETRY_DELAY));
     figures.values().removeIf(value -> value == 0);
