@@ -60,7 +60,7 @@ public final class Gate {
               "freeze-subscriber,black-hole-network",
               60,
               "repeated_transactions"),
-          new Engine("handles-the-expired", "cut-network,crash-server", 60, "handled_after_expiry"),
+          new Engine("handles-the-expired", "calm", 40, "handled_after_expiry"),
           new Engine("acks-a-failed-batch", "calm", 40, "lost"),
           new Engine("forgets-the-drain", "rolling-restart", 20, "after a graceful stop"));
 

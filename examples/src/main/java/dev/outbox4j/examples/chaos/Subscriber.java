@@ -289,7 +289,15 @@ final class Subscriber {
         }
       }
       case LONG -> Thread.sleep(lease.multipliedBy(LEASES_OF_A_LONG_RUN).toMillis());
-      case NORMAL, DELAYED, EXPIRING, BIG, QUIET -> {}
+      case EXPIRING -> {
+        boolean inOrder = delivery.queue().equals(ORDERED_QUEUE); // its key would wait with it
+        boolean putOff = delivery.availableAt().isAfter(delivery.createdAt().plusSeconds(5));
+        if (no % 2 == 0 && !putOff && !inOrder) {
+          delivery.decide(Outcome.reschedule(Publisher.EXPIRES_IN.multipliedBy(2)));
+          return;
+        }
+      }
+      case NORMAL, DELAYED, BIG, QUIET -> {}
       case TRANSACTIONAL, BATCHED -> throw new AssertionError(kind);
     }
     effect(no, delivery, begun);
