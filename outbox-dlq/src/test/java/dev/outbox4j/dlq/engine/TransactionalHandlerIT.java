@@ -868,7 +868,12 @@ class TransactionalHandlerIT {
 
   private void terminate(Connection connection) throws SQLException {
     int pid = connection.unwrap(PGConnection.class).getBackendPID();
-    database.one(Boolean.class, "select pg_terminate_backend(?, 5000)", pid);
+    database.one(Boolean.class, "select pg_terminate_backend(?)", pid);
+    await()
+        .until(
+            () ->
+                database.one(Long.class, "select count(*) from pg_stat_activity where pid = ?", pid)
+                    == 0);
   }
 
   @Test
