@@ -69,8 +69,11 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
   private static final int MOST_BLOCKED = 100_000;
   private static final int FIND_LIMIT = 500;
 
-  /** Nothing more is looked for while so many keys and rows are known that are to be read. */
+  /** Little more is looked for while so many keys and rows are known that are to be read. */
   private static final int MOST_FOUND = 10_000;
+
+  private static final int FIND_LIMIT_IF_CROWDED = 8;
+  private static final long PAUSE_IF_CROWDED = TimeUnit.SECONDS.toNanos(2);
 
   private static final int LEAST_RANGE = 16;
   private static final int LEAST_SCAN = 1_000;
@@ -110,6 +113,9 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
 
   /** The last ranges had nothing but rows that are not due yet. */
   private boolean passesBy;
+
+  /** When it was last looked for rows that are not known. */
+  private long lookedAt;
 
   /** There was more of this bucket than the last read could give; or null. */
   private @Nullable Integer backlogged;
@@ -174,6 +180,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     this.hold =
         open == null ? null : new DeadLetterHold(queue, open, chains, shared, MOST_BLOCKED, now);
     this.retryAt = now;
+    this.lookedAt = now;
     this.paused = shared.pauses().has(queue);
   }
 
@@ -238,7 +245,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       return Turn.NOTHING;
     }
     boolean released = hold != null && hold.ask(now);
-    if (!isCrowded() && late.takeTurn(now)) {
+    if (mayLook(now) && late.takeTurn(now)) {
       Turn swept = sweep(now);
       boolean owesRead =
           rowsLikely || released || scans.values().stream().anyMatch(BucketScan::isFresh);
@@ -313,17 +320,26 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     return new ArrayList<>(all);
   }
 
-  /** Tells whether so much is to be read that nothing more is looked for. */
   private boolean isCrowded() {
     return chains.hungry() + agenda.found() >= MOST_FOUND;
   }
 
+  /** Tells whether to look for rows that are not known; seldom, while many are. */
+  private boolean mayLook(long now) {
+    return !isCrowded() || now - lookedAt >= PAUSE_IF_CROWDED;
+  }
+
+  private int findLimit() {
+    return isCrowded() ? FIND_LIMIT_IF_CROWDED : FIND_LIMIT;
+  }
+
   /** Looks for rows that have fallen due. */
   private void look(long now) {
+    lookedAt = now;
     List<DueRange> due = dueLook.next(scans, now);
     Answer answer;
     try {
-      answer = ask(finding(List.of(), due, dueLook.limit()), now);
+      answer = ask(finding(List.of(), due, findLimit(), dueLook.limit()), now);
     } catch (OutboxStoreException failure) {
       if (failure.fault() != OutboxStoreException.Fault.TIMEOUT) {
         throw failure;
@@ -336,18 +352,20 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     dueLook.looked(answer.exhausted, ended - now, ended);
   }
 
-  private ReadRequest finding(List<Range> sweep, List<DueRange> due, @Nullable Duration timeLimit) {
-    return ReadRequest.finding(queue, owner, sweep, due, FIND_LIMIT, timeLimit);
+  private ReadRequest finding(
+      List<Range> sweep, List<DueRange> due, int limit, @Nullable Duration timeLimit) {
+    return ReadRequest.finding(queue, owner, sweep, due, limit, timeLimit);
   }
 
   private Turn sweep(long now) {
+    lookedAt = now;
     LateRows.Step step = late.next(scans.values(), now);
     Turn turn = Turn.NOTHING;
     long seenTo = Long.MAX_VALUE;
     if (!step.ranges().isEmpty()) {
       Answer answer;
       try {
-        answer = ask(finding(step.ranges(), List.of(), SWEEP_LIMIT), now);
+        answer = ask(finding(step.ranges(), List.of(), findLimit(), SWEEP_LIMIT), now);
       } catch (OutboxStoreException failure) {
         if (failure.fault() != OutboxStoreException.Fault.TIMEOUT) {
           throw failure;
@@ -378,7 +396,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     }
     int mostIds = Math.min(MOST_IDS, limit);
     List<Long> dueIds = agenda.takeDue(now, mostIds);
-    if (dueIds.size() < mostIds && !isCrowded() && dueLook.isDue(now)) { // else the known is first
+    if (dueIds.size() < mostIds && mayLook(now) && dueLook.isDue(now)) { // else the known is first
       dueIds = withFound(dueIds, mostIds, now);
     }
     List<KeyRange> keys = hungry(Math.min(MOST_KEYS, limit));
@@ -631,7 +649,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
             }
           });
       while (!below.isEmpty()) {
-        Answer found = ask(finding(below, List.of(), null), now);
+        Answer found = ask(finding(below, List.of(), FIND_LIMIT, null), now);
         answer.more |= found.found > 0;
         below.removeIf(range -> range.upTo() <= found.sweptTo);
         below.replaceAll(
@@ -928,10 +946,8 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     }
     long wait = Math.min(idleWait, watch.longestWait(listening, now));
     wait = Math.min(wait, agenda.untilDue(now));
-    if (!isCrowded()) {
-      wait = Math.min(wait, late.untilDue(now));
-      wait = Math.min(wait, dueLook.untilDue(now));
-    }
+    long unknown = Math.min(late.untilDue(now), dueLook.untilDue(now));
+    wait = Math.min(wait, mayLook(now) ? unknown : lookedAt + PAUSE_IF_CROWDED - now);
     return hold == null ? wait : Math.min(wait, hold.untilDue(now));
   }
 

@@ -147,14 +147,16 @@ class OrderedBacklogIT {
     await().atMost(SOON).until(() -> handled.get() == above);
 
     await().atMost(SOON).until(() -> fallenDue.get() > 0);
+    int first = fallenDue.get();
     await()
         .atMost(SOON)
         .until(
             () -> {
-              permits.release(); // there is room for more, time and again
-              return handled.get() >= above + 40;
+              permits.release(200); // for some seconds, in which it is read time and again
+              return handled.get() >= above + 15_000;
             });
     assertThat(fallenDue.get()).isLessThan(most / 2);
+    assertThat(fallenDue.get()).as("it is still looked for others").isGreaterThan(first);
 
     permits.release(most);
     await().atMost(SOON).until(() -> engine.rows(queue) == 0);
