@@ -6,16 +6,19 @@ import org.jspecify.annotations.Nullable;
 /**
  * The texts of the writes on leased rows. Each has two forms: one that waits a moment for locked
  * rows, and one that passes them by and tells which they are. Parameters of all: queue, ids,
- * tokens.
+ * tokens. A write that is the same for all rows has a third form, for rows that have one token in
+ * common; it waits like the first, and costs the server a third of it.
  */
 public final class FencedSql {
-  /**
-   * The fence, of a row {@code o} and what is asked, {@code a}. One probe of the primary key a row,
-   * whatever the planner believes.
-   */
-  private static final String HELD =
-      "o.queue = :queue and o.id = any (array[a.id]) and o.lease_token = a.token"
-          + " and o.lease_until is not null";
+  /** The fence, of a row {@code o} and what is asked, {@code a}. */
+  private static final String FENCE = "o.lease_token = a.token and o.lease_until is not null";
+
+  /** One probe of the primary key a row, whatever the planner believes. */
+  private static final String HELD = "o.queue = :queue and o.id = any (array[a.id]) and " + FENCE;
+
+  /** That of a row whose bucket is held: nobody holds the row itself. */
+  private static final String NO_LEASE =
+      "o.lease_token = a.token and (o.lease_until is null or o.lease_until < now())";
 
   /**
    * The fence where the bucket is held and not the row. Whoever takes a bucket waits for this lock,
@@ -23,8 +26,8 @@ public final class FencedSql {
    * joined, they were gone through for each row.
    */
   private static final String OF_A_HELD_BUCKET =
-      "o.queue = :queue and o.id = any (array[a.id]) and o.lease_token = a.token"
-          + " and (o.lease_until is null or o.lease_until < now())"
+      "o.queue = :queue and o.id = any (array[a.id]) and "
+          + NO_LEASE
           + " and a.bucket = any ((select array_agg({fence}.bucket) from {fence})::bigint[])";
 
   /** Buckets that have the owner and the epoch. */
@@ -85,6 +88,24 @@ public final class FencedSql {
       select done.id, false from done
       where {checked}
       """;
+
+  /**
+   * The queue is no condition of an index here: the primary key alone can find the rows, in the
+   * order of their ids.
+   */
+  private static final String WAITING_FOR_ONE_TOKEN =
+      """
+      with done as (
+        {effect} (select :token::bigint as token) a
+        where (o.queue = :queue) is true and o.id = any (:ids::bigint[]) and {held}
+        returning {returning}){more}
+      select done.id, false from done
+      where {checked}
+      """;
+
+  /** All of the buckets, or nothing is written: which rows are of which is not asked. */
+  private static final String OF_HELD_BUCKETS =
+      NO_LEASE + " and (select count(*) from held) = cardinality(:held_buckets::bigint[])";
 
   private static final String PASSING_BY =
       """
@@ -257,6 +278,25 @@ public final class FencedSql {
         outbox);
   }
 
+  /** Tells whether the same is written to all rows, so that there is a form for one token. */
+  boolean isUniform() {
+    return effect.arrays().isEmpty();
+  }
+
+  /**
+   * Renders the form that waits for locked rows, for rows that have one token in common: its
+   * parameter is {@code token}, not tokens.
+   *
+   * @param table the outbox
+   * @return the text
+   */
+  Sql waitingForOneToken(OutboxTable table) {
+    if (!isUniform()) {
+      throw new IllegalStateException("what is written differs by row");
+    }
+    return Preamble.before(text(WAITING_FOR_ONE_TOKEN), table);
+  }
+
   private String text(String form) {
     String text =
         form.replace("{effect}", effect.statement())
@@ -266,7 +306,7 @@ public final class FencedSql {
             .replace("{returning}", effect.returning())
             .replace("{more}", effect.more())
             .replace("{checked}", NO_TWINS + "\n" + effect.conditions())
-            .replace("{held}", ofBuckets ? OF_A_HELD_BUCKET.replace("{fence}", "held") : HELD)
+            .replace("{held}", held(form))
             .replace("{named}", ofBuckets ? OF_A_HELD_BUCKET.replace("{fence}", "mine") : HELD)
             .replace("{moved}", ofBuckets ? "lease_token = o.lease_token + 1, " : "")
             .replace("{token}", ofBuckets ? "o.lease_token + 1" : "o.lease_token")
@@ -274,10 +314,17 @@ public final class FencedSql {
                 "{deliveries}",
                 ofBuckets ? "(o.deliveries_count + a.uncounted)" : "o.deliveries_count");
     if (ofBuckets) {
-      String buckets = form.equals(WAITING) ? HELD_BUCKETS : LOCKABLE_BUCKETS;
+      String buckets = form.equals(PASSING_BY) ? LOCKABLE_BUCKETS : HELD_BUCKETS;
       text = buckets + text.replaceFirst("^with ", "");
     }
     return text.replaceAll("\n\n+", "\n");
+  }
+
+  private String held(String form) {
+    if (form.equals(WAITING_FOR_ONE_TOKEN)) {
+      return ofBuckets ? OF_HELD_BUCKETS : FENCE;
+    }
+    return ofBuckets ? OF_A_HELD_BUCKET.replace("{fence}", "held") : HELD;
   }
 
   private String arrays() {

@@ -8,6 +8,7 @@ import java.sql.Connection;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -16,6 +17,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A write on rows of one queue under their leases. Rows are locked in the order of their ids, so
@@ -25,6 +27,9 @@ import java.util.function.Function;
  */
 public final class FencedStatement<T> {
   private static final String LOCK_NOT_AVAILABLE = "55P03";
+
+  /** The parameter that is there if all rows have the same token. */
+  private static final String ONE_TOKEN = "token";
 
   private final String operation;
   private final Jdbc jdbc;
@@ -36,9 +41,12 @@ public final class FencedStatement<T> {
   /** Always passes locked rows by: for renewals, which are for many rows and must not be late. */
   private final boolean hurried;
 
-  private record Texts(Sql waiting, Sql passingBy) {
+  private record Texts(Sql waiting, Sql passingBy, @Nullable Sql waitingForOneToken) {
     static Texts of(FencedSql sql, OutboxTable table) {
-      return new Texts(sql.waiting(table), sql.passingBy(table));
+      return new Texts(
+          sql.waiting(table),
+          sql.passingBy(table),
+          sql.isUniform() ? sql.waitingForOneToken(table) : null);
     }
   }
 
@@ -92,7 +100,11 @@ public final class FencedStatement<T> {
     all.put("queue", queue);
     long[] ids = sorted.stream().mapToLong(update -> lease.apply(update).id()).toArray();
     all.put("ids", ids);
-    all.put("tokens", sorted.stream().mapToLong(update -> lease.apply(update).token()).toArray());
+    long[] tokens = sorted.stream().mapToLong(update -> lease.apply(update).token()).toArray();
+    all.put("tokens", tokens);
+    if (Arrays.stream(tokens).allMatch(token -> token == tokens[0])) {
+      all.put(ONE_TOKEN, tokens[0]);
+    }
     if (!BucketFence.isNeeded(lease.apply(updates.get(0)))) {
       return execute(ofRows, ids, all);
     }
@@ -119,7 +131,7 @@ public final class FencedStatement<T> {
   private Written execute(Texts texts, long[] ids, Map<String, Object> values) {
     if (!hurried && !lockedRows.areExpectedAmong(ids)) {
       try {
-        return run(texts.waiting(), values);
+        return runWaiting(texts, values);
       } catch (OutboxStoreException e) {
         if (!isLocked(e)) {
           throw e;
@@ -132,6 +144,17 @@ public final class FencedStatement<T> {
       lockedRows.passedBy(ids, written.busy());
     }
     return written;
+  }
+
+  private Written runWaiting(Texts texts, Map<String, Object> values) {
+    Sql ofOneToken = texts.waitingForOneToken();
+    if (ofOneToken != null && values.containsKey(ONE_TOKEN)) {
+      Written written = run(ofOneToken, values);
+      if (!written.done().isEmpty() || !texts.equals(ofBuckets)) {
+        return written;
+      } // one of the buckets may be lost, and the rows of the others still be held
+    }
+    return run(texts.waiting(), values);
   }
 
   private Written run(Sql sql, Map<String, Object> values) {

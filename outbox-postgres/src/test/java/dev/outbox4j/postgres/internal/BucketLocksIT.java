@@ -133,13 +133,7 @@ class BucketLocksIT {
     Map<Integer, Long> epochs = join();
     List<LeaseRef> leases = new ArrayList<>();
     for (int i = 0; i < 10; i++) {
-      long id =
-          database.one(
-              Long.class,
-              "insert into outbox (queue, payload) values (?, 'x') returning id",
-              QUEUE);
-      int bucket = (int) (id & 63);
-      leases.add(new LeaseRef(QUEUE, id, 0, new BucketLease(bucket, epochs.get(bucket), false)));
+      leases.add(insert(epochs));
     }
     LeaseRef locked = leases.get(4);
     LeaseRef alsoLocked = leases.get(5);
@@ -167,17 +161,41 @@ class BucketLocksIT {
   }
 
   @Test
-  void aBucketThatIsAnothersNowIsLostAndNotLocked() throws SQLException {
+  void anAckOfRowsOfWhichOneHasALostBucketDeletesTheOthers() {
     Map<Integer, Long> epochs = join();
+    List<LeaseRef> leases = new ArrayList<>();
+    for (int i = 0; i < 10; i++) {
+      leases.add(insert(epochs));
+    }
+    LeaseRef lost = leases.get(3);
+    database.update(
+        "update outbox_buckets set epoch = epoch + 1, owner = 'other' where queue = ? and bucket = ?",
+        QUEUE,
+        bucket(lost));
+
+    assertThat(store.ack(leases).done())
+        .containsExactlyInAnyOrderElementsOf(
+            leases.stream().filter(lease -> lease != lost).map(LeaseRef::id).toList());
+    assertThat(database.list(Long.class, "select id from outbox where queue = ?", QUEUE))
+        .containsExactly(lost.id());
+  }
+
+  private LeaseRef insert(Map<Integer, Long> epochs) {
     long id =
         database.one(
             Long.class, "insert into outbox (queue, payload) values (?, 'x') returning id", QUEUE);
     int bucket = (int) (id & 63);
-    LeaseRef lease = new LeaseRef(QUEUE, id, 0, new BucketLease(bucket, epochs.get(bucket), false));
+    return new LeaseRef(QUEUE, id, 0, new BucketLease(bucket, epochs.get(bucket), false));
+  }
+
+  @Test
+  void aBucketThatIsAnothersNowIsLostAndNotLocked() throws SQLException {
+    Map<Integer, Long> epochs = join();
+    LeaseRef lease = insert(epochs);
     database.update(
         "update outbox_buckets set epoch = epoch + 1, owner = 'other' where queue = ? and bucket = ?",
         QUEUE,
-        bucket);
+        bucket(lease));
     try (Connection stranger = database.plain().getConnection();
         Statement statement = stranger.createStatement()) {
       stranger.setAutoCommit(false);

@@ -85,6 +85,43 @@ class FencedStatementIT {
   }
 
   @Test
+  void rowsOfOneTokenAreFoundByOneListOfIdsAndALostOneIsLeft() {
+    List<LeaseRef> leases = leases(5);
+    LeaseRef lost = leases.get(1);
+    LeaseRef released = leases.get(2);
+    database.update("update outbox set lease_token = lease_token + 1 where id = ?", lost.id());
+    database.update("update outbox set lease_until = null where id = ?", released.id());
+
+    Written written = ack.execute(leases, rows -> Map.of());
+
+    assertThat(counting.executionsOf("o.id = any (?::bigint[])")).isEqualTo(1);
+    assertThat(counting.executions()).isEqualTo(1);
+    assertThat(written.done()).hasSize(3).doesNotContain(lost.id(), released.id());
+    assertThat(database.count("outbox")).isEqualTo(2);
+  }
+
+  @Test
+  void rowsOfSeveralTokensEachHaveTheirOwn() {
+    List<LeaseRef> leases = leases(4);
+    LeaseRef older = leases.get(1);
+    LeaseRef younger = new LeaseRef(older.queue(), leases.get(2).id(), older.token() + 1);
+    database.update("update outbox set lease_token = lease_token + 1 where id = ?", younger.id());
+
+    Written written =
+        ack.execute(
+            List.of(leases.get(0), older, younger, inVain(leases.get(3))), rows -> Map.of());
+
+    assertThat(counting.executionsOf("o.id = any (?::bigint[])")).isZero();
+    assertThat(written.done())
+        .containsExactlyInAnyOrder(leases.get(0).id(), older.id(), younger.id());
+    assertThat(database.count("outbox")).isEqualTo(1);
+  }
+
+  private static LeaseRef inVain(LeaseRef lease) {
+    return new LeaseRef(lease.queue(), lease.id(), lease.token() + 1);
+  }
+
+  @Test
   void aRowThatIsKnownToBeLockedIsNotWaitedForAgain() throws SQLException {
     List<LeaseRef> leases = leases(1);
     try (Connection stranger = holding("select 1 from outbox for update")) {

@@ -46,6 +46,9 @@ class RenderedStatementsTest {
     FencedSql sql = new FencedSql(effect);
     statements.put(name, withoutPreamble(sql.waiting(TABLE)));
     statements.put(name + ", passing locked rows by", withoutPreamble(sql.passingBy(TABLE)));
+    if (sql.isUniform()) {
+      statements.put(name + ", rows of one token", withoutPreamble(sql.waitingForOneToken(TABLE)));
+    }
   }
 
   private static String withoutPreamble(Sql sql) {

@@ -29,6 +29,16 @@ select o.id, true
 from asked a cross join "Sales"."out box" o
 where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.id not in (select done.id from done);
 
+-- ack, rows of one token
+with done as (
+  delete from "Sales"."out box" o using (select ?::bigint as token) a
+  where (o.queue = ?) is true and o.id = any (?::bigint[]) and o.lease_token = a.token and o.lease_until is not null
+  returning o.id)
+select done.id, false from done
+where (
+    select cast(min('outbox4j: more rows than asked, more than one with id ' || twin.id) as int)
+    from (select done.id from done group by done.id having count(*) > 1) twin) is null;
+
 -- before every statement
 select now(),
   pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
@@ -300,6 +310,25 @@ select o.id, true
 from asked a cross join "Sales"."out box" o
 where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.id not in (select done.id from done);
 
+-- release, rows of one token
+with done as (
+  update "Sales"."out box" o
+  set lease_until = null, leased_at = null, leased_by = null,
+    deliveries_count = greatest(o.deliveries_count - 1, 0)
+  from (select ?::bigint as token) a
+  where (o.queue = ?) is true and o.id = any (?::bigint[]) and o.lease_token = a.token and o.lease_until is not null
+  returning o.id, o.available_at)
+select done.id, false from done
+where (
+    select cast(min('outbox4j: more rows than asked, more than one with id ' || twin.id) as int)
+    from (select done.id from done group by done.id having count(*) > 1) twin) is null
+  and (
+    select count(pg_notify(?, ?))
+    where exists (
+      select from "Sales"."out box_sleepers" s
+      where s.queue = ? and s.wake_at > (
+        select greatest(min(done.available_at), now()) from done having count(*) > 0))) >= 0;
+
 -- renew
 with done as (
   update "Sales"."out box" o
@@ -334,6 +363,18 @@ union all
 select o.id, true
 from asked a cross join "Sales"."out box" o
 where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.id not in (select done.id from done);
+
+-- renew, rows of one token
+with done as (
+  update "Sales"."out box" o
+  set lease_until = now() + make_interval(secs => ?)
+  from (select ?::bigint as token) a
+  where (o.queue = ?) is true and o.id = any (?::bigint[]) and o.lease_token = a.token and o.lease_until is not null
+  returning o.id)
+select done.id, false from done
+where (
+    select cast(min('outbox4j: more rows than asked, more than one with id ' || twin.id) as int)
+    from (select done.id from done group by done.id having count(*) > 1) twin) is null;
 
 -- reschedule
 with done as (
