@@ -131,6 +131,14 @@ public interface BucketStore {
   record Range(int bucket, long above, long upTo) {}
 
   /**
+   * The first rows of a part of a bucket.
+   *
+   * @param range the part
+   * @param limit the most rows of it
+   */
+  record Portion(Range range, int limit) {}
+
+  /**
    * The rows of a key.
    *
    * @param key the ordering key
@@ -149,17 +157,15 @@ public interface BucketStore {
   record DueRange(int bucket, @Nullable ScanBound above, long upToId) {}
 
   /**
-   * What to read. Ranges, keys and ids give rows with their payloads, as far as these fit. Sweep
+   * What to read. Portions, keys and ids give rows with their payloads, as far as these fit. Sweep
    * and due give rows without, to find out which there are; a request that has one of them has
    * nothing else.
    *
    * @param queue the queue
    * @param owner who reads
-   * @param ranges parts of buckets
-   * @param rangeLimit the most rows of one range
-   * @param scanLimit the most rows of all ranges together: those with the smallest ids
-   * @param limit the most of them that have payloads
-   * @param skippedKeys keys of which ranges give no payloads
+   * @param portions of parts of buckets
+   * @param limit the most rows of portions that have payloads
+   * @param skippedKeys keys of which portions give no payloads
    * @param keys rows of keys
    * @param keyLimit the most rows of one key
    * @param ids single rows, in whatever bucket
@@ -167,8 +173,8 @@ public interface BucketStore {
    * @param due where to look for what falls due
    * @param findLimit the most rows of each part of these two
    * @param maxBytes the most payload bytes; one row is read whatever its size
-   * @param rowBytes of ranges alone, and if all may have payloads: each row up to so many bytes has
-   *     its payload and a larger one has none, so that nothing needs to be added up; else 0
+   * @param rowBytes of portions alone, and if all may have payloads: each row up to so many bytes
+   *     has its payload and a larger one has none, so that nothing needs to be added up; else 0
    * @param idle what to say to publishers, and what to learn
    * @param mark whether to give a mark
    * @param newestOf with the mark, the newest id of this bucket is wanted; null for none
@@ -177,9 +183,7 @@ public interface BucketStore {
   record ReadRequest(
       String queue,
       String owner,
-      List<Range> ranges,
-      int rangeLimit,
-      int scanLimit,
+      List<Portion> portions,
       int limit,
       Set<String> skippedKeys,
       List<KeyRange> keys,
@@ -217,8 +221,6 @@ public interface BucketStore {
           owner,
           List.of(),
           1,
-          1,
-          1,
           Set.of(),
           List.of(),
           1,
@@ -236,7 +238,7 @@ public interface BucketStore {
 
     /** Copies the collections. */
     public ReadRequest {
-      ranges = List.copyOf(ranges);
+      portions = List.copyOf(portions);
       skippedKeys = Set.copyOf(skippedKeys);
       keys = List.copyOf(keys);
       ids = List.copyOf(ids);
@@ -247,7 +249,7 @@ public interface BucketStore {
 
   /** By which part of a request a row was found. */
   enum Part {
-    /** A range. */
+    /** A portion. */
     RANGE,
     /** A key. */
     KEY,

@@ -14,6 +14,9 @@ final class BucketScan {
   /** Its rows may be held still, from an earlier time as owner. */
   private boolean fresh = true;
 
+  /** There was more than the last read could give. */
+  private boolean full;
+
   private @Nullable ScanBound duePlace;
 
   BucketScan(Owned owned) {
@@ -50,6 +53,14 @@ final class BucketScan {
   /** All there was has been read. */
   void caughtUp() {
     fresh = false;
+  }
+
+  boolean isFull() {
+    return full;
+  }
+
+  void full(boolean more) {
+    full = more;
   }
 
   /** Up to an id that exists, it is read in parts. */

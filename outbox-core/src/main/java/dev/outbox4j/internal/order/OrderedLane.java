@@ -21,6 +21,7 @@ import dev.outbox4j.spi.BucketStore;
 import dev.outbox4j.spi.BucketStore.DueRange;
 import dev.outbox4j.spi.BucketStore.KeyRange;
 import dev.outbox4j.spi.BucketStore.Owned;
+import dev.outbox4j.spi.BucketStore.Portion;
 import dev.outbox4j.spi.BucketStore.Range;
 import dev.outbox4j.spi.BucketStore.Read;
 import dev.outbox4j.spi.BucketStore.ReadRequest;
@@ -75,7 +76,6 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
   private static final int FIND_LIMIT_IF_CROWDED = 8;
   private static final long PAUSE_IF_CROWDED = TimeUnit.SECONDS.toNanos(2);
 
-  private static final int LEAST_RANGE = 16;
   private static final int LEAST_SCAN = 1_000;
 
   /** So many ids below its place are looked through before a row of a key begins. */
@@ -133,7 +133,6 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
   private final DueLook dueLook;
   private final @Nullable DeadLetterHold hold;
   private final LateRows late;
-  private int active = 1;
   private long partWidth = PART_WIDTH;
 
   private boolean failing;
@@ -387,12 +386,11 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
                 .anyMatch(scan -> scan.isFresh() && scan.mayHaveBegun(scan.place() + 1));
     int limit = counts ? Math.min(room, 4 * workers) : room;
     Set<String> unwanted = chains.unwanted(MOST_UNWANTED);
-    int scanLimit = unwanted.isEmpty() && !passesBy ? limit : Math.max(limit, LEAST_SCAN);
-    List<Range> ranges = new ArrayList<>();
+    List<Portion> portions = List.of();
     if (chains.isFull()) {
       tellFull();
     } else {
-      scans.values().forEach(scan -> ranges.add(scan.next(partWidth)));
+      portions = portions(unwanted.isEmpty() && !passesBy ? limit : Math.max(limit, LEAST_SCAN));
     }
     int mostIds = Math.min(MOST_IDS, limit);
     List<Long> dueIds = agenda.takeDue(now, mostIds);
@@ -402,8 +400,11 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     List<KeyRange> keys = hungry(Math.min(MOST_KEYS, limit));
     int ofEachKey = Math.max(1, limit / Math.max(1, keys.size()));
     List<Long> ids = notHeld(dueIds, now);
-    boolean rangesAlone = keys.isEmpty() && ids.isEmpty() && limit >= scanLimit;
-    long rowBytes = rangesAlone && largest <= bytes / scanLimit ? bytes / scanLimit : 0;
+    boolean portionsAlone =
+        keys.isEmpty()
+            && ids.isEmpty()
+            && portions.stream().mapToInt(Portion::limit).sum() <= limit;
+    long rowBytes = portionsAlone && largest <= bytes / limit ? bytes / limit : 0;
     boolean mark = late.wantsMark(now);
     boolean busy = rowsLikely || !keys.isEmpty() || !ids.isEmpty();
     Idle idle = watch.next(listen.up(), busy, now);
@@ -414,9 +415,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         new ReadRequest(
             queue,
             owner,
-            ranges,
-            Math.min(scanLimit, Math.max(LEAST_RANGE, 5 * scanLimit / (4 * active))),
-            scanLimit,
+            portions,
             limit,
             unwanted,
             keys,
@@ -451,6 +450,23 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       late.lookEverywhere(ended); // somebody may have put a row back, far below
     }
     return new Turn(answer.taken, more);
+  }
+
+  /**
+   * Shares the rows that may be read among the buckets: most of them among those of which there is
+   * known to be more, and of each other bucket a few.
+   */
+  private List<Portion> portions(int most) {
+    int all = scans.size();
+    int full = (int) scans.values().stream().filter(BucketScan::isFull).count();
+    int few = Math.max(1, most / (full == 0 ? all : 8 * all));
+    int many = Math.max(few, (most - few * (all - full)) / Math.max(1, full));
+    int least = most / (2 * Math.max(1, full)); // if there is room for less than a row of each
+    List<Portion> portions = new ArrayList<>(all);
+    for (BucketScan scan : scans.values()) {
+      portions.add(new Portion(scan.next(partWidth), scan.isFull() ? Math.max(many, least) : few));
+    }
+    return portions;
   }
 
   private List<KeyRange> hungry(int most) {
@@ -597,7 +613,6 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     private int inRanges;
     private int dueInRanges;
     private long largestInRanges;
-    private int last;
 
     Taking(ReadRequest request, Read read, Map<Long, Long> held, long sentAt) {
       this.request = request;
@@ -608,7 +623,8 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     }
 
     Answer take() {
-      boolean inParts = request.ranges().stream().anyMatch(each -> each.upTo() < Long.MAX_VALUE);
+      boolean inParts =
+          request.portions().stream().anyMatch(each -> each.range().upTo() < Long.MAX_VALUE);
       if (inParts) {
         partWidth = Math.min(PART_WIDTH, 2 * partWidth);
       }
@@ -636,10 +652,10 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         }
       }
       keyed.forEach(bucket -> places.putIfAbsent(bucket, 0L));
-      request
-          .ranges()
-          .forEach(
-              range -> places.computeIfPresent(range.bucket(), (bucket, place) -> range.above()));
+      for (Portion portion : request.portions()) {
+        Range range = portion.range();
+        places.computeIfPresent(range.bucket(), (bucket, place) -> range.above());
+      }
       List<Range> below = new ArrayList<>();
       places.forEach(
           (bucket, place) -> {
@@ -677,8 +693,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
             }
           }
           case RANGE -> {
-            inRanges++; // whose bucket it is now does not change what the answer had room for
-            last = row.bucket();
+            inRanges++;
             if (mine) {
               range(Objects.requireNonNull(scan), row);
             }
@@ -740,32 +755,29 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     }
 
     private void endParts(Map<Integer, Owned> readable) {
-      boolean truncated = inRanges >= request.scanLimit();
-      answer.more |= truncated;
-      if (!request.ranges().isEmpty()) {
+      if (!request.portions().isEmpty()) {
         passesBy = inRanges > 0 && dueInRanges == 0;
         largest = inRanges > 0 ? largestInRanges : largest;
-        backlogged = truncated ? Integer.valueOf(last) : null;
+        backlogged = null;
       }
-      for (Range range : request.ranges()) {
+      for (Portion portion : request.portions()) {
+        Range range = portion.range();
         BucketScan scan = scans.get(range.bucket());
-        int count = counts.getOrDefault(range.bucket(), 0);
-        if (!isMine(scan, readable.get(range.bucket()))) {
+        if (scan == null || !isMine(scan, readable.get(range.bucket()))) {
           answer.more = true; // it is read anew, or is another's
-        } else if (count >= request.rangeLimit() || ended.contains(range.bucket())) {
+          continue;
+        }
+        int count = counts.getOrDefault(range.bucket(), 0);
+        scan.full(count >= portion.limit() || ended.contains(range.bucket()));
+        if (scan.isFull()) {
           answer.more = true;
           backlogged = range.bucket();
-        } else if (scan != null && !truncated) {
-          if (range.upTo() == Long.MAX_VALUE) {
-            scan.caughtUp();
-          } else {
-            scan.read(range.upTo());
-            answer.more = true;
-          }
+        } else if (range.upTo() == Long.MAX_VALUE) {
+          scan.caughtUp();
+        } else {
+          scan.read(range.upTo());
+          answer.more = true;
         }
-      }
-      if (!request.ranges().isEmpty()) {
-        active = Math.max(1, counts.size());
       }
       for (DueRange range : request.due()) {
         BucketScan scan = scans.get(range.bucket());

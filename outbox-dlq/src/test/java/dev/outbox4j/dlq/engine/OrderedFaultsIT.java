@@ -586,7 +586,7 @@ class OrderedFaultsIT {
                     (method, argument, real) -> {
                       if (argument instanceof BucketStore.ReadRequest request) {
                         reads.incrementAndGet();
-                        if (!request.ranges().isEmpty()
+                        if (!request.portions().isEmpty()
                             && timeouts.getAndUpdate(left -> Math.max(0, left - 1)) > 0) {
                           throw new OutboxStoreException(
                               "slow", OutboxStoreException.Fault.TIMEOUT, false, null);

@@ -6,9 +6,16 @@ import dev.outbox4j.internal.schema.Buckets;
 final class BucketSql {
   private static final String COLUMNS =
       """
-      {bucket} as bucket, o.id, o.lease_token, o.type, o.ordering_key, o.timer_id, o.payload,
+      o.id, o.lease_token, o.type, o.ordering_key, o.timer_id, o.payload,
             o.headers, o.created_at, o.available_at, o.deliveries_count, o.attempts_count,
             o.first_attempt_at, o.expires_at, greatest(o.available_at, o.lease_until) as ready_at\
+      """;
+
+  /** Each part of a bucket has a limit of its own, so that none takes the room of the others. */
+  private static final String PORTIONS =
+      """
+      unnest(:buckets::bigint[], :above::bigint[], :up_to::bigint[], :limits::bigint[])
+              as b (bucket, above, up_to, most)\
       """;
 
   /**
@@ -52,19 +59,17 @@ final class BucketSql {
       template(
           """
           with found as (
-            (select 0 as source, r.*,
-                r.ready_at <= clock_timestamp() and (r.ordering_key is null
-                  or r.ordering_key <> all (:skipped_keys::text[])) as wanted
-              from unnest(:buckets::bigint[], :above::bigint[], :up_to::bigint[])
-                as b (bucket, above, up_to)
-              {parts}
-              order by r.id limit :scan_limit)
+            select 0 as source, b.bucket, r.*,
+              r.ready_at <= clock_timestamp() and (r.ordering_key is null
+                or r.ordering_key <> all (:skipped_keys::text[])) as wanted
+            from {portions}
+            {parts}
             union all
             select 1, r.*, r.ready_at <= clock_timestamp()
             from unnest(:keys::text[], :keys_above::bigint[], :keys_up_to::bigint[])
               as k (key, above, up_to)
             cross join lateral (
-              select {columns}
+              select {bucket} as bucket, {columns}
               from {outbox} o
               where o.queue = :queue and o.ordering_key is not null
                 and (o.ordering_key, o.id) > (k.key, k.above)
@@ -76,7 +81,7 @@ final class BucketSql {
             select 2, r.*, r.ready_at <= clock_timestamp()
             from unnest(:ids::bigint[]) as i (id)
             cross join lateral (
-              select {columns}
+              select {bucket} as bucket, {columns}
               from {outbox} o
               where o.queue = :queue and o.id = any (array[i.id])) r),
           sized as (
@@ -100,38 +105,47 @@ final class BucketSql {
           from fitting f
           order by f.source = 0, f.source, case when f.source = 1 then f.ordering_key end, f.id
           """
-              .replace("{parts}", PARTS.replace("{limit}", ":range_limit")));
+              .replace("{portions}", PORTIONS)
+              .replace("{parts}", PARTS.replace("{limit}", "b.most")));
 
   /**
-   * The same of ranges alone, where each row may have its payload unless it is a large one. It
-   * costs the server half as much, as nothing is added up and all is sorted once.
+   * The same of ranges alone, where each row may have its payload unless it is a large one. Nothing
+   * is added up or sorted, and the clock is read once: it costs the server half as much.
    */
   static final String READ_RANGES =
       template(
           """
-          select 0, r.bucket, r.id, r.lease_token, r.type, r.ordering_key, r.timer_id,
-            case when r.fits then r.payload end, case when r.fits then r.headers end, r.created_at,
-            r.available_at, r.deliveries_count, r.attempts_count, r.first_attempt_at, r.fits,
-            case when r.ready_at > clock_timestamp() then r.ready_at end, r.ready_at > r.available_at,
-            r.expires_at
+          select 0, b.bucket, r.id, r.lease_token, r.type, r.ordering_key, r.timer_id, r.payload,
+            r.headers, r.created_at, r.available_at, r.deliveries_count, r.attempts_count,
+            r.first_attempt_at, r.payload is not null,
+            case when r.available_at > c.at or r.lease_until > c.at
+              then greatest(r.available_at, r.lease_until) end,
+            r.lease_until > r.available_at, r.expires_at
           from (
-            select p.*, p.ready_at <= clock_timestamp() and octet_length(p.payload) <= :row_bytes
-              and (p.ordering_key is null or p.ordering_key <> all (:skipped_keys::text[])) as fits
-            from (
-              select r.*
-              from unnest(:buckets::bigint[], :above::bigint[], :up_to::bigint[])
-                as b (bucket, above, up_to)
-              {parts}
-              order by r.id limit :scan_limit) p) r
-          order by r.id
+            select clock_timestamp() as at, clock_timestamp() + interval '2 seconds' as soon offset 0) c
+          cross join {portions}
+          cross join lateral (
+            select o.id, o.lease_token, o.type, o.ordering_key, o.timer_id,
+              case when o.available_at <= c.at and (o.lease_until is null or o.lease_until <= c.at)
+                and octet_length(o.payload) <= :row_bytes
+                and (o.ordering_key is null or o.ordering_key <> all (:skipped_keys::text[]))
+                then o.payload end as payload,
+              o.headers, o.created_at, o.available_at, o.deliveries_count, o.attempts_count,
+              o.first_attempt_at, o.lease_until, o.expires_at
+            from {outbox} o
+            where o.queue = :queue and {of_any}
+              and ({bucket}, o.id) > (b.bucket, b.above) and ({bucket}, o.id) <= (b.bucket, b.up_to)
+              and (o.available_at <= c.soon or o.lease_token > 0)
+            order by {bucket}, o.id
+            limit b.most) r
           """
-              .replace("{parts}", PARTS.replace("{limit}", ":range_limit")));
+              .replace("{portions}", PORTIONS));
 
   /** Which rows there are in parts of buckets; without what they hold. */
   static final String SWEEP =
       template(
           """
-          select 3, r.bucket, r.id, r.lease_token, r.type, r.ordering_key, r.timer_id,
+          select 3, b.bucket, r.id, r.lease_token, r.type, r.ordering_key, r.timer_id,
             null::bytea, null::jsonb, r.created_at,
             r.available_at, r.deliveries_count, r.attempts_count, r.first_attempt_at, false,
             case when r.ready_at > clock_timestamp() then r.ready_at end, r.ready_at > r.available_at,
@@ -139,7 +153,7 @@ final class BucketSql {
           from unnest(:sweep_buckets::bigint[], :sweep_above::bigint[], :sweep_up_to::bigint[])
             as b (bucket, above, up_to)
           {parts}
-          order by r.bucket, r.id
+          order by b.bucket, r.id
           """
               .replace("{parts}", PARTS.replace("{limit}", ":find_limit")));
 
@@ -150,7 +164,7 @@ final class BucketSql {
   static final String DUE =
       template(
           """
-          select 4, r.bucket, r.id, r.lease_token, r.type, r.ordering_key, r.timer_id,
+          select 4, b.bucket, r.id, r.lease_token, r.type, r.ordering_key, r.timer_id,
             null::bytea, null::jsonb, r.created_at,
             r.available_at, r.deliveries_count, r.attempts_count, r.first_attempt_at, false,
             case when r.ready_at > clock_timestamp() then r.ready_at end, r.ready_at > r.available_at,
@@ -167,7 +181,7 @@ final class BucketSql {
               and o.id <= b.up_to_id
             order by {bucket}, o.available_at, o.id
             limit :find_limit) r
-          order by r.bucket, r.available_at, r.id
+          order by b.bucket, r.available_at, r.id
           """);
 
   /** Who reads is on watch for itself, whoever else is: each bucket has one reader. */

@@ -20,6 +20,7 @@ import java.time.OffsetDateTime;
 import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Comparator;
 import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.List;
@@ -174,11 +175,10 @@ final class JdbcBuckets implements BucketStore {
     Map<String, Object> values = new HashMap<>();
     values.put("queue", request.queue());
     values.put("owner", request.owner());
-    values.put("buckets", longs(request.ranges(), Range::bucket));
-    values.put("above", longs(request.ranges(), Range::above));
-    values.put("up_to", longs(request.ranges(), Range::upTo));
-    values.put("range_limit", (long) request.rangeLimit());
-    values.put("scan_limit", (long) request.scanLimit());
+    values.put("buckets", longs(request.portions(), portion -> portion.range().bucket()));
+    values.put("above", longs(request.portions(), portion -> portion.range().above()));
+    values.put("up_to", longs(request.portions(), portion -> portion.range().upTo()));
+    values.put("limits", longs(request.portions(), Portion::limit));
     values.put("limit", (long) request.limit());
     values.put("skipped_keys", request.skippedKeys().toArray(String[]::new));
     values.put("keys", request.keys().stream().map(KeyRange::key).toArray(String[]::new));
@@ -198,6 +198,9 @@ final class JdbcBuckets implements BucketStore {
         request.timeLimit(),
         (start, results) -> {
           List<Row> rows = rows(results, request.queue(), start.now());
+          if (request.rowBytes() > 0) { // which the server has not sorted
+            rows.sort(Comparator.comparingLong(row -> row.row().lease().id()));
+          }
           Ahead ahead = lookAhead(results, idle, start.oldest());
           return new Read(
               rows, ahead.found(), start.now(), start.oldest(), ahead.mark(), ahead.newest());
