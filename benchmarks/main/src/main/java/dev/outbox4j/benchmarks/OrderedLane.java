@@ -10,6 +10,8 @@ final class OrderedLane implements Lane {
   private static final Entrant UNORDERED = Roster.OURS;
   private static final Entrant NO_KEYS = ordered("no keys", "0");
   private static final Entrant KEYS = ordered("1,000 keys", "1000");
+  private static final Entrant BLOCKED =
+      ordered("1,000 keys and a blocked one", "1000").with("blocked", "100000");
   private static final Entrant ONE_KEY = ordered("one key", "1");
 
   private static Entrant ordered(String what, String keys) {
@@ -34,7 +36,12 @@ final class OrderedLane implements Lane {
     int rows = Settings.numbers("rows", "1m").get(0);
     for (int round = 0; round < Settings.rounds() && !run.over(); round++) {
       for (int processes : Settings.numbers("processes", "1,2,4")) {
-        List<Entrant> entrants = processes == 4 ? List.of(KEYS) : List.of(UNORDERED, NO_KEYS, KEYS);
+        List<Entrant> entrants =
+            switch (processes) {
+              case 1 -> List.of(UNORDERED, NO_KEYS, KEYS, BLOCKED);
+              case 2 -> List.of(UNORDERED, NO_KEYS, KEYS);
+              default -> List.of(KEYS);
+            };
         run.turn(
             cell(rows, processes),
             round,
@@ -60,6 +67,9 @@ final class OrderedLane implements Lane {
     results
         .ratio(one, NO_KEYS.label(), one, UNORDERED.label(), "rate")
         .ifPresent(value -> figures.put("ordered_no_keys_vs_unordered", value));
+    results
+        .ratio(one, BLOCKED.label(), one, KEYS.label(), "rate")
+        .ifPresent(value -> figures.put("blocked_key_vs_none", value));
     String two = cell(1_000_000, 2);
     results
         .ratio(two, KEYS.label(), one, KEYS.label(), "rate")

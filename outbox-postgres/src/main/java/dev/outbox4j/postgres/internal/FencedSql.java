@@ -290,7 +290,7 @@ public final class FencedSql {
    * @param table the outbox
    * @return the text
    */
-  Sql waitingForOneToken(OutboxTable table) {
+  public Sql waitingForOneToken(OutboxTable table) {
     if (!isUniform()) {
       throw new IllegalStateException("what is written differs by row");
     }

@@ -33,7 +33,9 @@ import dev.outbox4j.spi.NotificationSource;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.io.IOException;
 import java.net.URI;
+import java.sql.Connection;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -76,6 +78,21 @@ public final class Outbox4j implements Draining, Publishing {
           + " and available_at <= now() order by available_at, id limit 1";
 
   private static final String QUEUE = "bench";
+
+  /** The option for messages of a key whose first one waits for a retry, among the others. */
+  private static final String BLOCKED = "blocked";
+
+  private static final String BLOCK =
+      "insert into outbox (queue, payload, ordering_key)"
+          + " select '%s', decode(repeat('00', %d), 'hex'), 'blocked' from generate_series(1, %d)";
+
+  /** As a retry does. */
+  private static final String FAIL_BLOCKED =
+      "update outbox set available_at = now() + interval '1 day', lease_token = lease_token + 1,"
+          + " deliveries_count = 1, attempts_count = 1, last_error = 'failed'"
+          + " where ordering_key = 'blocked'";
+
+  private static final int SLICES = 100;
   private static final OutboxTable TABLE = OutboxTable.named("outbox");
 
   private @Nullable OutboxSubscriber subscriber;
@@ -113,6 +130,24 @@ public final class Outbox4j implements Draining, Publishing {
 
   @Override
   public void load(Bench bench, long first, long rows, int bytes) throws SQLException, IOException {
+    int blocked = first == 0 ? bench.option(BLOCKED, 0) : 0; // not in warm-ups
+    if (blocked == 0) {
+      copy(bench, first, rows, bytes);
+      return;
+    }
+    try (Connection connection = bench.dataSource().getConnection();
+        Statement statement = connection.createStatement()) {
+      statement.execute(BLOCK.formatted(queue(bench), bytes, 1));
+      statement.execute(FAIL_BLOCKED);
+      for (int slice = 0; slice < SLICES; slice++) {
+        statement.execute(BLOCK.formatted(queue(bench), bytes, blocked / SLICES));
+        copy(bench, first + slice * rows / SLICES, rows / SLICES, bytes);
+      }
+    }
+  }
+
+  private static void copy(Bench bench, long first, long rows, int bytes)
+      throws SQLException, IOException {
     int keys = bench.option("keys", 0);
     CopyLoad.into(
         bench,
@@ -126,7 +161,7 @@ public final class Outbox4j implements Draining, Publishing {
 
   @Override
   public String countLeft() {
-    return "select count(*) from outbox";
+    return "select count(*) from outbox where ordering_key is distinct from 'blocked'";
   }
 
   @Override

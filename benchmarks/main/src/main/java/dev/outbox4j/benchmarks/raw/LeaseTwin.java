@@ -8,6 +8,7 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.OffsetDateTime;
+import java.util.Arrays;
 import java.util.function.Predicate;
 import java.util.stream.IntStream;
 
@@ -47,17 +48,26 @@ public final class LeaseTwin extends OutboxRows {
           and o.lease_until is not null
       """;
 
-  static final String ACK =
+  private static final String DONE =
+      """
+      returning o.id)
+      select done.id, false from done
+      where (
+        select cast(min('outbox4j: more rows than asked, more than one with id ' || twin.id) as int)
+        from (select done.id from done group by done.id having count(*) > 1) twin) is null
+      """;
+
+  static final String ACK = BY_INDEX + "with done as ( delete from outbox o using" + MATCH + DONE;
+
+  static final String ACK_OF_ONE_TOKEN =
       BY_INDEX
-          + "with done as ( delete from outbox o using"
-          + MATCH
           + """
-          returning o.id)
-          select done.id, false from done
-          where (
-            select cast(min('outbox4j: more rows than asked, more than one with id ' || twin.id) as int)
-            from (select done.id from done group by done.id having count(*) > 1) twin) is null
-          """;
+          with done as (
+            delete from outbox o using (select ?::bigint as token) a
+            where (o.queue = ?) is true and o.id = any (?::bigint[]) and o.lease_token = a.token
+              and o.lease_until is not null
+          """
+          + DONE;
 
   private static final String RETRY =
       BY_INDEX
@@ -142,7 +152,8 @@ public final class LeaseTwin extends OutboxRows {
     Taken rejected = only(taken, verdicts, Verdict.REJECT::equals);
     write(connection, REJECT, rejected);
     Taken done = only(taken, verdicts, Verdict.ACK::equals);
-    write(connection, ACK, done);
+    boolean oneToken = Arrays.stream(done.tokens()).distinct().count() == 1;
+    write(connection, oneToken ? ACK_OF_ONE_TOKEN : ACK, done);
     sink.acked(done.size() + rejected.size());
   }
 
@@ -168,9 +179,15 @@ public final class LeaseTwin extends OutboxRows {
   private static void writeOnce(Connection connection, String sql, Taken taken)
       throws SQLException {
     try (PreparedStatement statement = connection.prepareStatement(sql)) {
-      statement.setObject(1, taken.ids());
-      statement.setObject(2, taken.tokens());
-      statement.setString(3, QUEUE);
+      if (sql.equals(ACK_OF_ONE_TOKEN)) {
+        statement.setLong(1, taken.tokens()[0]);
+        statement.setString(2, QUEUE);
+        statement.setObject(3, taken.ids());
+      } else {
+        statement.setObject(1, taken.ids());
+        statement.setObject(2, taken.tokens());
+        statement.setString(3, QUEUE);
+      }
       statement.execute();
       statement.getMoreResults();
       int written = 0;

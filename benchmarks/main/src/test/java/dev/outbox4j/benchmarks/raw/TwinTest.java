@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.internal.FencedSql;
+import dev.outbox4j.postgres.internal.Sql;
 import java.lang.reflect.Field;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -27,12 +28,19 @@ class TwinTest {
   @Test
   void acksByTheSameStatement() throws Exception {
     FencedSql ours = new FencedSql((FencedSql.Effect) value("FencedSql", "ACK"));
-    String text = ours.waiting(OutboxTable.named("outbox")).text();
+    OutboxTable outbox = OutboxTable.named("outbox");
+    assertThat(LeaseTwin.ACK).isEqualToNormalizingWhitespace(comparable(ours.waiting(outbox)));
+    assertThat(LeaseTwin.ACK_OF_ONE_TOKEN)
+        .isEqualToNormalizingWhitespace(comparable(ours.waitingForOneToken(outbox)));
+  }
+
+  private static String comparable(Sql sql) {
+    String text = sql.text();
     List<String> timeouts = List.of("'12000'", "'100'"); // they come first
     for (String timeout : timeouts) {
       text = text.replaceFirst("\\?", timeout);
     }
-    assertThat(LeaseTwin.ACK).isEqualToNormalizingWhitespace(text.replace("\"outbox\"", "outbox"));
+    return text.replace("\"outbox\"", "outbox");
   }
 
   private static String constants(String sql) {
