@@ -126,6 +126,13 @@ class OrderedBacklogIT {
   void noMoreIsLookedForThanCanBeReadSoon() {
     int most = 100_000;
     Semaphore permits = new Semaphore(0);
+    database.update(
+        """
+        insert into outbox (queue, type, ordering_key, payload, available_at)
+        select ?, 't', 'k' || n, '', clock_timestamp() + interval '15 seconds' from generate_series(1, ?) n
+        """,
+        queue,
+        most);
     engine.start(
         subscriber()
             .otherwise(
@@ -135,13 +142,6 @@ class OrderedBacklogIT {
                   }
                   handled.incrementAndGet();
                 }));
-    database.update(
-        """
-        insert into outbox (queue, type, ordering_key, payload, available_at)
-        select ?, 't', 'k' || n, '', now() + interval '8 seconds' from generate_series(1, ?) n
-        """,
-        queue,
-        most);
     int above = 640; // these are read, and so their buckets up to here
     engine.publish(queue, "t", above);
     await().atMost(SOON).until(() -> handled.get() == above);
