@@ -236,6 +236,11 @@ public interface BucketStore {
           timeLimit);
     }
 
+    /** {@return whether nothing but portions is asked for, so that no row can come twice} */
+    public boolean isOfPortionsAlone() {
+      return keys.isEmpty() && ids.isEmpty() && sweep.isEmpty() && due.isEmpty();
+    }
+
     /** Copies the collections. */
     public ReadRequest {
       portions = List.copyOf(portions);

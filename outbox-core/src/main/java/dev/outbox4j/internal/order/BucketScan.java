@@ -1,8 +1,11 @@
 package dev.outbox4j.internal.order;
 
+import dev.outbox4j.internal.state.HeldRow;
 import dev.outbox4j.spi.BucketStore.Owned;
 import dev.outbox4j.spi.BucketStore.Range;
 import dev.outbox4j.spi.ScanBound;
+import java.util.ArrayList;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /** How far one bucket has been read. Confined to the fetcher. */
@@ -19,8 +22,12 @@ final class BucketScan {
 
   private @Nullable ScanBound duePlace;
 
-  BucketScan(Owned owned) {
+  /** Rows that were held when its reading began; confined like all of this. */
+  private final List<HeldRow> heldBefore;
+
+  BucketScan(Owned owned, List<HeldRow> heldBefore) {
     this.owned = owned;
+    this.heldBefore = new ArrayList<>(heldBefore);
     this.partsUpTo = owned.seenUpTo();
   }
 
@@ -53,6 +60,13 @@ final class BucketScan {
   /** All there was has been read. */
   void caughtUp() {
     fresh = false;
+    heldBefore.clear();
+  }
+
+  /** Returns those of the rows that were held when its reading began which still are. */
+  List<HeldRow> heldStill() {
+    heldBefore.removeIf(row -> row.state() == HeldRow.State.SETTLED);
+    return heldBefore;
   }
 
   boolean isFull() {

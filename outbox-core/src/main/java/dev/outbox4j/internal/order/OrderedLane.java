@@ -267,17 +267,18 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     if (!adopted.isEmpty()) {
       Set<Integer> buckets = adopted.stream().map(Owned::bucket).collect(Collectors.toSet());
       forget(buckets); // such as what was blocked before a gap in the lease
-      awaitRunning(buckets, now);
+      List<HeldRow> before = held.of(buckets);
+      awaitRunning(before, now);
       if (hold == null || hold.adopt(buckets, now)) {
-        adopted.forEach(this::adopt);
+        adopted.forEach(owned -> adopt(owned, before));
       }
     }
     return !scans.isEmpty();
   }
 
   /** What still runs from before goes first, whatever else of its key comes up. */
-  private void awaitRunning(Set<Integer> buckets, long now) {
-    for (HeldRow row : held.of(buckets)) {
+  private void awaitRunning(List<HeldRow> before, long now) {
+    for (HeldRow row : before) {
       String key = row.message().orderingKey();
       if (key != null && row.state() != HeldRow.State.SETTLED) {
         chains.waits(key, HeldOfQueue.bucketOf(row).bucket(), row.id());
@@ -286,8 +287,12 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     }
   }
 
-  private void adopt(Owned owned) {
-    scans.put(owned.bucket(), new BucketScan(owned));
+  private void adopt(Owned owned, List<HeldRow> before) {
+    List<HeldRow> ofBucket =
+        before.stream()
+            .filter(row -> HeldOfQueue.bucketOf(row).bucket() == owned.bucket())
+            .toList();
+    scans.put(owned.bucket(), new BucketScan(owned, ofBucket));
     reservation.forget(); // as its name may have been purged
     late.seen(owned.seenUpTo());
     late.nothingIsSettled();
@@ -550,7 +555,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
   }
 
   private Answer ask(ReadRequest request, long now) {
-    Map<Long, Long> known = mayRepeat(request) ? held.epochs() : new HashMap<>();
+    Map<Long, Long> known = known(request);
     long[] sentAt = {now};
     Read read =
         shared
@@ -574,13 +579,19 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     }
   }
 
-  /** Tells whether the answer may have rows that are held already. */
-  private boolean mayRepeat(ReadRequest request) {
-    return !request.keys().isEmpty()
-        || !request.ids().isEmpty()
-        || !request.sweep().isEmpty()
-        || !request.due().isEmpty()
-        || scans.values().stream().anyMatch(BucketScan::isFresh);
+  /**
+   * Returns the rows that are held and may be in the answer, each with its epoch. Above its place a
+   * bucket has none but those that were held before it was read.
+   */
+  private Map<Long, Long> known(ReadRequest request) {
+    if (!request.isOfPortionsAlone()) {
+      return held.epochs();
+    }
+    Map<Long, Long> known = new HashMap<>();
+    for (BucketScan scan : scans.values()) {
+      scan.heldStill().forEach(row -> known.put(row.id(), HeldOfQueue.bucketOf(row).epoch()));
+    }
+    return known;
   }
 
   private void reserve(Read read) {
@@ -601,14 +612,31 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     private final long sentAt;
     private final long now = clock.getAsLong();
     private final List<ClaimedRow> accepted = new ArrayList<>();
-    private final Map<Integer, Integer> counts = new TreeMap<>();
-    private final Map<Integer, Integer> sweptCounts = new TreeMap<>();
-    private final Map<Integer, Integer> dueCounts = new TreeMap<>();
-    private final Set<Integer> ended = new HashSet<>();
+    private final Map<Integer, OfBucket> buckets = new HashMap<>();
     private final Set<Long> missing = new HashSet<>();
 
-    /** Buckets of whose ranges rows with keys came, also such as wait for others of their key. */
-    private final Set<Integer> keyed = new HashSet<>();
+    /** What the answer has of one bucket. */
+    private static final class OfBucket {
+      private final @Nullable BucketScan scan;
+      private final boolean mine;
+      private int inRange;
+      private int swept;
+      private int due;
+      private boolean ended;
+
+      /** Rows with keys came of its range, also such as wait for others of their key. */
+      private boolean keyed;
+
+      OfBucket(@Nullable BucketScan scan, boolean mine) {
+        this.scan = scan;
+        this.mine = mine;
+      }
+
+      /** Of a bucket that is read. */
+      BucketScan scan() {
+        return Objects.requireNonNull(scan);
+      }
+    }
 
     private int inRanges;
     private int dueInRanges;
@@ -629,7 +657,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         partWidth = Math.min(PART_WIDTH, 2 * partWidth);
       }
       List<HeldRow> taken = leases.undisturbed(this::takeReadable);
-      if (!taken.isEmpty() || !keyed.isEmpty()) {
+      if (mayHaveMoreBelow()) {
         lookBack(taken);
       }
       for (HeldRow row : deliveries.counted(taken)) {
@@ -637,6 +665,14 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       }
       answer.taken = taken.size();
       return answer;
+    }
+
+    /** Not all ids up to the place of some bucket are settled. */
+    private boolean mayHaveMoreBelow() {
+      long settled = late.settled();
+      return request.isOfPortionsAlone()
+          ? request.portions().stream().anyMatch(portion -> portion.range().above() > settled)
+          : scans.values().stream().anyMatch(scan -> scan.place() > settled);
     }
 
     /**
@@ -651,7 +687,12 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
           places.computeIfAbsent(bucket, OrderedLane.this::readUpTo);
         }
       }
-      keyed.forEach(bucket -> places.putIfAbsent(bucket, 0L));
+      buckets.forEach(
+          (bucket, found) -> {
+            if (found.keyed) {
+              places.putIfAbsent(bucket, 0L);
+            }
+          });
       for (Portion portion : request.portions()) {
         Range range = portion.range();
         places.computeIfPresent(range.bucket(), (bucket, place) -> range.above());
@@ -678,40 +719,39 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     private List<HeldRow> takeReadable(Map<Integer, Owned> readable) {
       takeKeys(readable); // first: what ranges give of these keys comes after it
       for (BucketStore.Row row : answer.read.rows()) {
-        BucketScan scan = scans.get(row.bucket());
-        boolean mine = isMine(scan, readable.get(row.bucket()));
+        OfBucket bucket = of(row.bucket(), readable);
         switch (row.part()) {
           case KEY -> {
             // taken
           }
           case ID -> {
             missing.remove(id(row));
-            if (mine) {
-              single(Objects.requireNonNull(scan), row);
-            } else if (scan != null) {
+            if (bucket.mine) {
+              single(bucket.scan(), row);
+            } else if (bucket.scan != null) {
               agenda.add(id(row), now + SECOND); // the lease is over, and may be renewed
             }
           }
           case RANGE -> {
             inRanges++;
-            if (mine) {
-              range(Objects.requireNonNull(scan), row);
+            if (bucket.mine) {
+              range(bucket, row);
             }
           }
           case SWEEP -> {
-            int count = sweptCounts.merge(row.bucket(), 1, Integer::sum);
-            if (count >= request.findLimit()) {
+            bucket.swept++;
+            if (bucket.swept >= request.findLimit()) {
               answer.sweptTo = Math.min(answer.sweptTo, id(row));
             }
-            if (mine) {
+            if (bucket.mine) {
               found(row);
             }
           }
           case DUE -> {
-            dueCounts.merge(row.bucket(), 1, Integer::sum);
-            if (mine) {
+            bucket.due++;
+            if (bucket.mine) {
               found(row);
-              due(Objects.requireNonNull(scan), row);
+              due(bucket.scan(), row);
             }
           }
           default -> throw new AssertionError(row.part());
@@ -721,6 +761,17 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       missing.forEach(chains::gone);
       answer.more |= !missing.isEmpty(); // keys that waited for them go on
       return hold();
+    }
+
+    private OfBucket of(int bucket, Map<Integer, Owned> readable) {
+      return buckets.computeIfAbsent(
+          bucket,
+          each -> {
+            BucketScan scan = scans.get(each);
+            Owned owned = readable.get(each);
+            return new OfBucket(
+                scan, scan != null && scan.owned().isSameAs(owned) && !forgotten.contains(each));
+          });
     }
 
     /** Takes the rows of each key that was asked for; of some nothing may be left. */
@@ -734,20 +785,14 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       }
       for (KeyRange range : request.keys()) {
         List<BucketStore.Row> ofKey = found.getOrDefault(range.key(), List.of());
-        boolean mine =
-            ofKey.stream()
-                .allMatch(row -> isMine(scans.get(row.bucket()), readable.get(row.bucket())));
+        boolean mine = ofKey.stream().allMatch(row -> of(row.bucket(), readable).mine);
         if (mine && chains.beginKey(range)) {
-          ofKey.forEach(this::ofKey);
+          ofKey.forEach(row -> ofKey(of(row.bucket(), readable).scan(), row));
           boolean full = ofKey.size() >= request.keyLimit();
           chains.endKey(
               range.key(), full ? Long.valueOf(id(ofKey.get(ofKey.size() - 1)) + 1) : null);
         }
       }
-    }
-
-    private boolean isMine(@Nullable BucketScan scan, @Nullable Owned readable) {
-      return scan != null && scan.owned().isSameAs(readable) && !forgotten.contains(scan.bucket());
     }
 
     private long id(BucketStore.Row row) {
@@ -762,13 +807,13 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       }
       for (Portion portion : request.portions()) {
         Range range = portion.range();
-        BucketScan scan = scans.get(range.bucket());
-        if (scan == null || !isMine(scan, readable.get(range.bucket()))) {
+        OfBucket bucket = of(range.bucket(), readable);
+        if (!bucket.mine) {
           answer.more = true; // it is read anew, or is another's
           continue;
         }
-        int count = counts.getOrDefault(range.bucket(), 0);
-        scan.full(count >= portion.limit() || ended.contains(range.bucket()));
+        BucketScan scan = bucket.scan();
+        scan.full(bucket.inRange >= portion.limit() || bucket.ended);
         if (scan.isFull()) {
           answer.more = true;
           backlogged = range.bucket();
@@ -780,22 +825,21 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         }
       }
       for (DueRange range : request.due()) {
-        BucketScan scan = scans.get(range.bucket());
-        boolean mine = isMine(scan, readable.get(range.bucket()));
-        boolean all = dueCounts.getOrDefault(range.bucket(), 0) < request.findLimit();
-        if (mine && all) {
-          Objects.requireNonNull(scan).dueSeen(DueLook.after(answer.read.at()));
+        OfBucket bucket = of(range.bucket(), readable);
+        boolean all = bucket.due < request.findLimit();
+        if (bucket.mine && all) {
+          bucket.scan().dueSeen(DueLook.after(answer.read.at()));
         }
-        if (all || !mine) { // what is another's now is looked at when it comes back
+        if (all || !bucket.mine) { // what is another's now is looked at when it comes back
           answer.exhausted.add(range.bucket());
         }
       }
       answer.more |= dueLook.hasMore(now) || answer.found > 0;
     }
 
-    private void range(BucketScan scan, BucketStore.Row row) {
-      counts.merge(row.bucket(), 1, Integer::sum);
-      if (ended.contains(row.bucket())) {
+    private void range(OfBucket bucket, BucketStore.Row row) {
+      bucket.inRange++;
+      if (bucket.ended) {
         return;
       }
       dueInRanges += row.due().isZero() ? 1 : 0;
@@ -803,19 +847,19 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       if (!row.loaded()
           && row.due().isZero()
           && !(key != null && request.skippedKeys().contains(key))) {
-        ended.add(row.bucket()); // it did not fit: read on from here
+        bucket.ended = true; // it did not fit: read on from here
         largestInRanges = Long.MAX_VALUE;
         return;
       }
       long id = id(row);
-      scan.read(id);
+      bucket.scan().read(id);
       late.seen(id);
       if (key != null && row.due().isZero()) {
-        keyed.add(row.bucket());
+        bucket.keyed = true;
       }
       if (row.loaded()) {
         largestInRanges = Math.max(largestInRanges, row.row().message().payload().size());
-        accept(row);
+        accept(bucket.scan(), row);
       } else if (row.due().isZero()) {
         more(row);
       } else {
@@ -823,9 +867,9 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       }
     }
 
-    private void ofKey(BucketStore.Row row) {
+    private void ofKey(BucketScan scan, BucketStore.Row row) {
       if (row.loaded()) {
-        accept(row);
+        accept(scan, row);
       } else if (row.due().isZero()) {
         more(row);
       } else {
@@ -838,7 +882,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         return; // its bucket came back meanwhile: it is read in its turn
       }
       if (row.loaded()) {
-        accept(row);
+        accept(scan, row);
       } else if (row.due().isZero()) {
         agenda.add(id(row), now); // it did not fit
       } else {
@@ -903,10 +947,9 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       }
     }
 
-    private void accept(BucketStore.Row row) {
+    private void accept(BucketScan scan, BucketStore.Row row) {
       String key = row.row().message().orderingKey();
-      BucketScan scan = Objects.requireNonNull(scans.get(row.bucket()));
-      Long epoch = held.get(id(row));
+      Long epoch = held.isEmpty() ? null : held.get(id(row));
       if (epoch != null) {
         boolean again =
             key == null ? epoch != scan.owned().epoch() : chains.isHeld(key, row.bucket(), id(row));
@@ -931,7 +974,9 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
           new History(
               before.deliveries() + 1, before.attempts(), before.sinceFirstAttempt(), before.age());
       accepted.add(new ClaimedRow(lease, read.message(), history));
-      held.put(id(row), scan.owned().epoch()); // it may come twice, by its id and with its bucket
+      if (!request.isOfPortionsAlone()) {
+        held.put(id(row), scan.owned().epoch()); // it may come twice, by its id and with its bucket
+      }
     }
 
     private List<HeldRow> hold() {

@@ -22,7 +22,7 @@ class DueLookTest {
   @BeforeEach
   void ownSixteenBuckets() {
     for (int bucket = 0; bucket < 16; bucket++) {
-      scans.put(bucket, new BucketScan(new Owned(bucket, 1, 0, 0)));
+      scans.put(bucket, new BucketScan(new Owned(bucket, 1, 0, 0), List.of()));
     }
   }
 

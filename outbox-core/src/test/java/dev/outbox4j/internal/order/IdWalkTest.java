@@ -16,8 +16,8 @@ class IdWalkTest {
   private static final long DEAR = 60_000_000;
 
   private final IdWalk walk = new IdWalk(PAUSE, 4 * PAUSE, 2, 0, 0);
-  private final BucketScan first = new BucketScan(new Owned(1, 1, 0, 0));
-  private final BucketScan second = new BucketScan(new Owned(2, 1, 0, 0));
+  private final BucketScan first = new BucketScan(new Owned(1, 1, 0, 0), List.of());
+  private final BucketScan second = new BucketScan(new Owned(2, 1, 0, 0), List.of());
   private final List<BucketScan> scans = List.of(first, second);
 
   @BeforeEach
