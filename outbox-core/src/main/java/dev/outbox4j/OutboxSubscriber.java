@@ -3,6 +3,7 @@ package dev.outbox4j;
 import dev.outbox4j.internal.Utf8;
 import dev.outbox4j.internal.life.DefaultSubscriber;
 import dev.outbox4j.internal.settings.HandlerTable;
+import dev.outbox4j.internal.settings.SettingFaults;
 import dev.outbox4j.internal.settings.SubscriberSettings;
 import dev.outbox4j.spi.DeadLetterWriter;
 import dev.outbox4j.spi.DeadLetters;
@@ -504,7 +505,7 @@ public interface OutboxSubscriber extends AutoCloseable {
         throw new IllegalStateException(
             "Virtual threads need Java 21 or later, this is Java "
                 + Runtime.version().feature()
-                + "; use workers(n) alone, or executor(...)");
+                + "; run on that, or do without them");
       }
       this.virtualThreads = true;
       return this;
@@ -925,11 +926,7 @@ public interface OutboxSubscriber extends AutoCloseable {
       }
       faults.addAll(handlers.faults(store));
       if (store == null || !faults.isEmpty()) {
-        throw new IllegalStateException(
-            "Subscriber '"
-                + Utf8.bounded(name, 100)
-                + "' cannot be built: "
-                + String.join("; ", faults));
+        throw new SettingFaults(name, faults);
       }
       return new DefaultSubscriber(
           new SubscriberSettings(

@@ -36,9 +36,7 @@ public final class OutboxSubscribers implements AutoCloseable {
     for (OutboxSubscriber subscriber : subscribers) {
       if (names.contains(subscriber.name())) {
         throw new IllegalArgumentException(
-            "Two subscribers are named '"
-                + subscriber.name()
-                + "'; give each a name(...) of its own");
+            "Two subscribers are named '" + subscriber.name() + "'; give each a name of its own");
       }
       names.add(subscriber.name());
     }

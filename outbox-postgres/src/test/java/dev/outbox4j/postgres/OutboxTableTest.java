@@ -58,7 +58,7 @@ class OutboxTableTest {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> OutboxTable.named(name))
         .withMessageStartingWith("table name '")
-        .withMessageContaining("is not allowed: use letters, digits, _, - and spaces")
+        .withMessageContaining("is not allowed; use letters, digits, _, - and spaces")
         .withMessageNotContaining("\n")
         .withMessageNotContaining("\0");
     assertThatIllegalArgumentException()

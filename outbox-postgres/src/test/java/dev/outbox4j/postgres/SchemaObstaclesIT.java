@@ -64,7 +64,7 @@ class SchemaObstaclesIT {
     String trigger = wanted.formatted("trigger") + " writes, found ";
     String rule = wanted.formatted("rule") + " writes, found ";
     String constraint = wanted.formatted("constraint") + " writes, found ";
-    String accept = ", or name it in accept(...) if it is meant to be there";
+    String accept = ", or name it in accept(...) of the SchemaValidator if it is meant to be there";
     return Stream.of(
         arguments(
             "create trigger mine before delete on t.outbox for each row execute function t.swallow()",

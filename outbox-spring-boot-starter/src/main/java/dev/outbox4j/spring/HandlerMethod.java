@@ -73,7 +73,9 @@ final class HandlerMethod {
       }
     }
     if (deliveries > 1 || (type == null && deliveries == 0)) {
-      throw fault("must take a body, a Delivery, or one of each");
+      throw fault(
+          (deliveries == 0 ? "takes nothing" : "takes two deliveries")
+              + "; it must take a body, a Delivery, or one of each");
     }
     return type == null ? Payload.class : type;
   }
@@ -83,7 +85,10 @@ final class HandlerMethod {
     try {
       return (TypeRef<Object>) TypeRef.of(type);
     } catch (IllegalArgumentException e) {
-      throw fault("takes a body whose type is not known: " + e.getMessage());
+      throw fault(
+          "takes a body whose type is not known ("
+              + e.getMessage()
+              + "); take a class, or a type whose arguments are classes, such as List<Item>");
     }
   }
 
@@ -130,10 +135,9 @@ final class HandlerMethod {
       return AopUtils.selectInvocableMethod(method, target.getClass());
     } catch (IllegalStateException e) {
       throw fault(
-          "cannot be called on the bean's proxy: make it public, and a method of the interface if"
-              + " the proxy is one of interfaces ("
+          "cannot be called on the bean's proxy ("
               + e.getMessage()
-              + ")");
+              + "); make it public, and a method of the interface if the proxy is one of interfaces");
     }
   }
 
@@ -183,7 +187,11 @@ final class HandlerMethod {
       arguments[i] = takesDelivery[i] ? delivery : value;
     }
     try {
-      return invocable.invoke(bean, arguments);
+      Object result = invocable.invoke(bean, arguments);
+      if (result == null && !returnsNothing) {
+        throw fault("returned null; return what it declares, or let it return nothing");
+      }
+      return result;
     } catch (InvocationTargetException thrown) {
       if (thrown.getCause() instanceof Exception failure) {
         throw failure;

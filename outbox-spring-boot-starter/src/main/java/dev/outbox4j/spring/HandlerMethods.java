@@ -8,7 +8,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -110,9 +109,10 @@ final class HandlerMethods {
   }
 
   private void add(String name, Class<?> beanClass, Method method, OutboxHandler handler) {
-    List<String> types = Stream.of(handler.type()).map(this::resolved).toList();
-    HandlerMethod added = new HandlerMethod(types, method, beanClass, beans.getBean(name));
-    String queue = resolved(handler.queue());
+    HandlerAttributes attributes = HandlerAttributes.of(handler, method, beanClass, beans);
+    HandlerMethod added =
+        new HandlerMethod(attributes.types(), method, beanClass, beans.getBean(name));
+    String queue = attributes.queue();
     List<HandlerMethod> ofQueue = found.computeIfAbsent(queue, key -> new ArrayList<>());
     for (HandlerMethod other : ofQueue) {
       requireApart(queue, added, other);
@@ -133,10 +133,5 @@ final class HandlerMethods {
                 .formatted(other, one, type, queue));
       }
     }
-  }
-
-  private String resolved(String text) {
-    String resolved = beans.resolveEmbeddedValue(text);
-    return resolved == null ? "" : resolved;
   }
 }

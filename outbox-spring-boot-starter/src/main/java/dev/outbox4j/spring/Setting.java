@@ -15,7 +15,7 @@ final class Setting {
   static <T> T of(String property, Supplier<T> made) {
     try {
       return made.get();
-    } catch (IllegalArgumentException e) {
+    } catch (IllegalArgumentException | IllegalStateException e) {
       throw new OutboxException(property + ": " + e.getMessage(), e);
     }
   }

@@ -4,6 +4,7 @@ import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.SubscriberEvents;
 import dev.outbox4j.dlq.DeadLetterQueue;
+import dev.outbox4j.internal.settings.SettingFaults;
 import dev.outbox4j.migrations.DeadLetterMigrations;
 import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.spi.NotificationSource;
@@ -77,13 +78,14 @@ final class SubscriberFactory {
   }
 
   private OutboxSubscriber create(String queue, List<HandlerMethod> handlers) {
+    OutboxSubscriber.Builder builder = OutboxSubscriber.builder(queue);
+    listen(builder);
+    SubscriberSettings settings = settings(queue);
+    set(builder, queue, handlers, settings::applyTo);
     try {
-      OutboxSubscriber.Builder builder = OutboxSubscriber.builder(queue);
-      listen(builder);
-      set(builder, queue, handlers, settings(queue)::applyTo);
       return builder.build();
-    } catch (IllegalArgumentException | IllegalStateException e) {
-      throw notBuilt(queue, e);
+    } catch (SettingFaults e) {
+      throw new OutboxException(new BuildRefusal(queue, handlers, settings).of(e), e);
     }
   }
 
@@ -100,13 +102,9 @@ final class SubscriberFactory {
           "No @OutboxHandler of this context handles queue '%s'; handled are %s"
               .formatted(queue, queues()));
     }
-    try {
-      OutboxSubscriber.Builder builder = OutboxSubscriber.builder(queue);
-      set(builder, queue, handlers, settings(queue)::applyWithoutThreads);
-      return builder;
-    } catch (IllegalArgumentException | IllegalStateException e) {
-      throw notBuilt(queue, e);
-    }
+    OutboxSubscriber.Builder builder = OutboxSubscriber.builder(queue);
+    set(builder, queue, handlers, settings(queue)::applyWithoutThreads);
+    return builder;
   }
 
   private void set(
@@ -126,8 +124,28 @@ final class SubscriberFactory {
       builder.pausable();
     }
     settings.accept(builder);
-    customizers.orderedStream().forEach(customizer -> customizer.customize(queue, builder));
-    handlers.forEach(handler -> handler.addTo(builder));
+    customizers
+        .orderedStream()
+        .forEach(
+            customizer ->
+                requireTaken(
+                    "The OutboxSubscriberCustomizer %s, called for queue '%s'"
+                        .formatted(declaring(customizer), queue),
+                    () -> customizer.customize(queue, builder)));
+    handlers.forEach(handler -> requireTaken(handler.toString(), () -> handler.addTo(builder)));
+  }
+
+  /** A lambda's own name says nothing, that of the class around it does. */
+  private static String declaring(OutboxSubscriberCustomizer customizer) {
+    return customizer.getClass().getName().replaceFirst("\\$\\$Lambda.*", "");
+  }
+
+  private static void requireTaken(String whose, Runnable setting) {
+    try {
+      setting.run();
+    } catch (IllegalArgumentException | IllegalStateException e) {
+      throw new OutboxException(whose + ": " + e.getMessage(), e);
+    }
   }
 
   private SubscriberSettings settings(String queue) {
@@ -137,11 +155,6 @@ final class SubscriberFactory {
         properties.subscriber(),
         properties.orderedQueues().contains(queue),
         virtualByDefault);
-  }
-
-  private static OutboxException notBuilt(String queue, RuntimeException e) {
-    return new OutboxException(
-        "The subscriber of queue '%s' cannot be built: %s".formatted(queue, e.getMessage()), e);
   }
 
   /** Where nothing may ever start, where to listen is looked for at the start only. */

@@ -5,14 +5,25 @@ import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.spring.OutboxProperties.Retry;
 import dev.outbox4j.spring.OutboxProperties.Subscriber;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Objects;
-import java.util.function.BiConsumer;
+import java.util.function.BiFunction;
 import java.util.function.Function;
-import java.util.stream.Stream;
+import java.util.regex.Matcher;
 import org.jspecify.annotations.Nullable;
 
 /** The properties of one queue's subscriber: its own where they are set, else those of all. */
 final class SubscriberSettings {
+  private static final List<Function<Retry, ? extends @Nullable Object>> RETRY =
+      List.of(
+          Retry::attempts,
+          Retry::initial,
+          Retry::multiplier,
+          Retry::max,
+          Retry::jitter,
+          Retry::maxTotalTime);
+
   private final String queue;
   private final @Nullable Subscriber own;
   private final Subscriber all;
@@ -44,18 +55,19 @@ final class SubscriberSettings {
   void applyTo(OutboxSubscriber.Builder builder) {
     applyWithoutThreads(builder);
     if (is(Subscriber::virtualThreads, virtualByDefault)) {
-      builder.virtualThreads();
+      String property = name("virtual-threads", Subscriber::virtualThreads);
+      Setting.of(property, builder::virtualThreads);
     }
   }
 
   /** For who runs the handlers on threads of its own. */
   void applyWithoutThreads(OutboxSubscriber.Builder builder) {
-    set(Subscriber::workers, builder, OutboxSubscriber.Builder::workers);
-    set(Subscriber::batchSize, builder, OutboxSubscriber.Builder::batchSize);
-    set(Subscriber::lease, builder, OutboxSubscriber.Builder::lease);
-    set(Subscriber::pollWithoutListener, builder, OutboxSubscriber.Builder::pollWithoutListener);
-    set(Subscriber::gracefulTimeout, builder, OutboxSubscriber.Builder::gracefulTimeout);
-    set(Subscriber::ackMode, builder, OutboxSubscriber.Builder::ackMode);
+    set("workers", Subscriber::workers, builder::workers);
+    set("batch-size", Subscriber::batchSize, builder::batchSize);
+    set("lease", Subscriber::lease, builder::lease);
+    set("poll-without-listener", Subscriber::pollWithoutListener, builder::pollWithoutListener);
+    set("graceful-timeout", Subscriber::gracefulTimeout, builder::gracefulTimeout);
+    set("ack-mode", Subscriber::ackMode, builder::ackMode);
     setPolls(builder);
     setBounds(builder);
     setRetry(builder);
@@ -81,7 +93,10 @@ final class SubscriberSettings {
   private void setLimit(OutboxSubscriber.Builder builder) {
     boolean ofThisQueue = own != null && own.concurrencyLimit() != null;
     if (!ordered || ofThisQueue) {
-      set(Subscriber::concurrencyLimit, builder, (of, most) -> of.concurrencyLimit(queue, most));
+      set(
+          "concurrency-limit",
+          Subscriber::concurrencyLimit,
+          most -> builder.concurrencyLimit(queue, most));
     }
   }
 
@@ -89,21 +104,33 @@ final class SubscriberSettings {
     Duration min = value(Subscriber::pollMin);
     Duration max = value(Subscriber::pollMax);
     if (min != null || max != null) {
-      builder.poll(
-          Objects.requireNonNullElse(min, OutboxSubscriber.Builder.DEFAULT_MIN_POLL),
-          Objects.requireNonNullElse(max, OutboxSubscriber.Builder.DEFAULT_MAX_POLL));
+      List<String> properties = new ArrayList<>();
+      if (min != null) {
+        properties.add(name("poll-min", Subscriber::pollMin));
+      }
+      if (max != null) {
+        properties.add(name("poll-max", Subscriber::pollMax));
+      }
+      Setting.of(
+          String.join(", ", properties),
+          () ->
+              builder.poll(
+                  Objects.requireNonNullElse(min, OutboxSubscriber.Builder.DEFAULT_MIN_POLL),
+                  Objects.requireNonNullElse(max, OutboxSubscriber.Builder.DEFAULT_MAX_POLL)));
     }
   }
 
   /** A bound and its absence are one setting, so a queue's own replaces either of all. */
   private void setBounds(OutboxSubscriber.Builder builder) {
     Subscriber time = holder(Subscriber::handlerTimeout, Subscriber::unlimitedHandlerTime);
-    setIfGiven(time.handlerTimeout(), builder, OutboxSubscriber.Builder::handlerTimeout);
+    String timeout = name("handler-timeout", Subscriber::handlerTimeout);
+    setIfGiven(timeout, time.handlerTimeout(), builder::handlerTimeout);
     if (Boolean.TRUE.equals(time.unlimitedHandlerTime())) {
       builder.unlimitedHandlerTime();
     }
     Subscriber deliveries = holder(Subscriber::maxDeliveries, Subscriber::unlimitedDeliveries);
-    setIfGiven(deliveries.maxDeliveries(), builder, OutboxSubscriber.Builder::maxDeliveries);
+    String most = name("max-deliveries", Subscriber::maxDeliveries);
+    setIfGiven(most, deliveries.maxDeliveries(), builder::maxDeliveries);
     if (Boolean.TRUE.equals(deliveries.unlimitedDeliveries())) {
       builder.unlimitedDeliveries();
     }
@@ -115,30 +142,47 @@ final class SubscriberSettings {
   }
 
   private void setRetry(OutboxSubscriber.Builder builder) {
-    Integer attempts = retry(Retry::attempts);
-    Duration initial = retry(Retry::initial);
-    Double multiplier = retry(Retry::multiplier);
-    Duration max = retry(Retry::max);
-    Double jitter = retry(Retry::jitter);
-    Duration maxTotalTime = retry(Retry::maxTotalTime);
-    if (Stream.of(attempts, initial, multiplier, max, jitter, maxTotalTime)
-        .allMatch(Objects::isNull)) {
+    if (RETRY.stream().allMatch(property -> retry(property) == null)) {
       return;
     }
     // what is not set is as in RetryPolicy.standard()
+    Duration initial = Objects.requireNonNullElse(retry(Retry::initial), Duration.ofSeconds(1));
+    double multiplier = Objects.requireNonNullElse(retry(Retry::multiplier), 2.0);
+    Setting.of(retryName("initial", Retry::initial), () -> RetryPolicy.exponential(initial, 1));
     RetryPolicy policy =
-        RetryPolicy.exponential(
-                Objects.requireNonNullElse(initial, Duration.ofSeconds(1)),
-                Objects.requireNonNullElse(multiplier, 2.0))
-            .max(Objects.requireNonNullElse(max, Duration.ofSeconds(300)))
-            .jitter(Objects.requireNonNullElse(jitter, 0.2))
-            .attempts(Objects.requireNonNullElse(attempts, RetryPolicy.standard().maxAttempts()));
-    builder.retry(maxTotalTime == null ? policy : policy.maxTotalTime(maxTotalTime));
+        Setting.of(
+            retryName("multiplier", Retry::multiplier),
+            () -> RetryPolicy.exponential(initial, multiplier));
+    policy = with("max", Retry::max, policy.max(Duration.ofSeconds(300)), RetryPolicy::max);
+    policy = with("jitter", Retry::jitter, policy.jitter(0.2), RetryPolicy::jitter);
+    policy =
+        with(
+            "attempts",
+            Retry::attempts,
+            policy.attempts(RetryPolicy.standard().maxAttempts()),
+            RetryPolicy::attempts);
+    builder.retry(with("max-total-time", Retry::maxTotalTime, policy, RetryPolicy::maxTotalTime));
+  }
+
+  /** Returns the policy with the property's value, or as it is if none is set. */
+  private <T> RetryPolicy with(
+      String name,
+      Function<Retry, @Nullable T> property,
+      RetryPolicy policy,
+      BiFunction<RetryPolicy, T, RetryPolicy> change) {
+    T value = retry(property);
+    return value == null
+        ? policy
+        : Setting.of(retryName(name, property), () -> change.apply(policy, value));
   }
 
   private <T> @Nullable T retry(Function<Retry, @Nullable T> property) {
     T mine = own == null ? null : property.apply(own.retry());
     return mine != null ? mine : property.apply(all.retry());
+  }
+
+  private String retryName(String name, Function<Retry, ?> property) {
+    return name("retry." + name, settings -> property.apply(settings.retry()));
   }
 
   private <T> @Nullable T value(Function<Subscriber, @Nullable T> property) {
@@ -151,18 +195,81 @@ final class SubscriberSettings {
   }
 
   private <T> void set(
-      Function<Subscriber, @Nullable T> property,
-      OutboxSubscriber.Builder builder,
-      BiConsumer<OutboxSubscriber.Builder, T> setter) {
-    setIfGiven(value(property), builder, setter);
+      String name, Function<Subscriber, @Nullable T> property, Function<T, ?> setter) {
+    setIfGiven(name(name, property), value(property), setter);
   }
 
-  private static <T> void setIfGiven(
-      @Nullable T value,
-      OutboxSubscriber.Builder builder,
-      BiConsumer<OutboxSubscriber.Builder, T> setter) {
+  private static <T> void setIfGiven(String name, @Nullable T value, Function<T, ?> setter) {
     if (value != null) {
-      setter.accept(builder, value);
+      Setting.of(name, () -> setter.apply(value));
     }
+  }
+
+  /** The property in full: that of the queue if it is set, else that of all queues. */
+  private String name(String name, Function<Subscriber, ? extends @Nullable Object> property) {
+    return own != null && property.apply(own) != null
+        ? ofQueue(name)
+        : "outbox4j.subscriber." + name;
+  }
+
+  private String ofQueue(String name) {
+    boolean plain = queue.matches("[a-z0-9-]+");
+    return "outbox4j.queues" + (plain ? "." + queue : "[" + queue + "]") + "." + name;
+  }
+
+  /**
+   * Says what a refused builder says, of properties where they were set and not by the builder's
+   * methods.
+   *
+   * @param fault names methods, such as {@code handlerTimeout(...)}
+   */
+  String inProperties(String fault) {
+    String words = fault;
+    words = named(words, "handlerTimeout", "handler-timeout", Subscriber::handlerTimeout);
+    words =
+        named(
+            words,
+            "unlimitedHandlerTime",
+            "unlimited-handler-time",
+            Subscriber::unlimitedHandlerTime);
+    words = named(words, "maxDeliveries", "max-deliveries", Subscriber::maxDeliveries);
+    words =
+        named(
+            words, "unlimitedDeliveries", "unlimited-deliveries", Subscriber::unlimitedDeliveries);
+    words = named(words, "gracefulTimeout", "graceful-timeout", Subscriber::gracefulTimeout);
+    words = named(words, "concurrencyLimit", "concurrency-limit", Subscriber::concurrencyLimit);
+    words =
+        named(
+            words,
+            "holdKeyOnDeadLetter",
+            "hold-key-on-dead-letter",
+            Subscriber::holdKeyOnDeadLetter);
+    words = named(words, "virtualThreads", "virtual-threads", Subscriber::virtualThreads);
+    if (virtualByDefault) {
+      words =
+          words.replace(
+              "virtualThreads()",
+              "spring.threads.virtual.enabled ("
+                  + ofQueue("virtual-threads")
+                  + "=false leaves this queue out)");
+    }
+    return words
+        .replace("ordered()", "'" + queue + "' in outbox4j.ordered-queues")
+        .replace("on(...) or otherwise(...)", "an @OutboxHandler method");
+  }
+
+  /** Methods stand with their brackets or without. */
+  private String named(
+      String words,
+      String method,
+      String name,
+      Function<Subscriber, ? extends @Nullable Object> property) {
+    if (value(property::apply) == null) {
+      return words;
+    }
+    String full = Matcher.quoteReplacement(name(name, property));
+    return words
+        .replaceAll("\\b" + method + "\\((\\d+)\\)", full + "=$1")
+        .replaceAll("\\b" + method + "\\b(\\((\\.\\.\\.)?\\))?", full);
   }
 }

@@ -95,14 +95,67 @@ class HandlerMethodsTest {
 
   @Test
   void refusesMethodsThatBreakARuleAndSaysWhich() {
-    refuses(NoBody.class, "NoBody.handle must take a body, a Delivery, or one of each");
+    refuses(
+        NoBody.class,
+        "NoBody.handle takes nothing; it must take a body, a Delivery, or one of each");
     refuses(TwoBodies.class, "TwoBodies.handle takes two bodies");
-    refuses(TwoDeliveries.class, "TwoDeliveries.handle must take a body");
+    refuses(TwoDeliveries.class, "TwoDeliveries.handle takes two deliveries; it must take a body");
     refuses(
         DroppedResult.class,
         "DroppedResult.handle returns java.lang.String; it may return nothing, an Outcome");
     refuses(TypedRest.class, "TypedRest.handle handles all types", "must be a Payload");
     refuses(UnknownType.class, "UnknownType.handle takes a body whose type is not known");
+  }
+
+  static class NoQueue {
+    @OutboxHandler(queue = " ", type = "a")
+    void handle(Item item) {}
+  }
+
+  static class NoType {
+    @OutboxHandler(queue = "orders", type = "")
+    void handle(Item item) {}
+  }
+
+  static class LongName {
+    @OutboxHandler(queue = "${shop.long}", type = "a")
+    void handle(Item item) {}
+  }
+
+  static class OneTypeTwice {
+    @OutboxHandler(
+        queue = "orders",
+        type = {"a", "a"})
+    void handle(Item item) {}
+  }
+
+  static class NoSuchProperty {
+    @OutboxHandler(queue = "orders", type = "${shop.typo}")
+    void handle(Item item) {}
+  }
+
+  @Test
+  void refusesNamesThatAreNoneAndSaysWhoseTheyAre() {
+    refuses(NoQueue.class, "NoQueue.handle: queue is blank; ");
+    refuses(NoType.class, "NoType.handle: type is blank; ");
+    refuses(LongName.class, "LongName.handle: queue is 300 bytes long; ");
+    refuses(OneTypeTwice.class, "OneTypeTwice.handle: type 'a' is named twice; name it once");
+    refuses(
+        NoSuchProperty.class,
+        "NoSuchProperty.handle: type = \"${shop.typo}\" names a property that is not set; set it");
+  }
+
+  @Test
+  void namesTheMethodAlsoWhereTheContextItselfRefusesAPlaceholder() {
+    DefaultListableBeanFactory beans = new DefaultListableBeanFactory();
+    beans.addEmbeddedValueResolver(
+        text -> {
+          throw new IllegalArgumentException("Could not resolve placeholder");
+        });
+    beans.registerBeanDefinition("handler", new RootBeanDefinition(NoSuchProperty.class));
+    assertThatThrownBy(() -> HandlerMethods.of(beans))
+        .isInstanceOf(OutboxException.class)
+        .hasMessageContaining("NoSuchProperty.handle: queue = \"orders\"");
   }
 
   static class First {
@@ -315,7 +368,14 @@ class HandlerMethodsTest {
           .getPropertySources()
           .addFirst(
               new MapPropertySource(
-                  "test", Map.of("shop.queue", "shop", "shop.type", "item.added")));
+                  "test",
+                  Map.of(
+                      "shop.queue",
+                      "shop",
+                      "shop.type",
+                      "item.added",
+                      "shop.long",
+                      "x".repeat(300))));
       context.register(beans);
       context.refresh();
       return HandlerMethods.of(context.getBeanFactory());

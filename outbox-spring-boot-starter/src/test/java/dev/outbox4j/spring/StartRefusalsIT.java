@@ -2,17 +2,27 @@ package dev.outbox4j.spring;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.outbox4j.Delivery;
+import dev.outbox4j.Payload;
+import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledForJreRange;
+import org.junit.jupiter.api.condition.JRE;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.diagnostics.FailureAnalysis;
 import org.springframework.boot.test.context.assertj.AssertableApplicationContext;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import tools.jackson.databind.json.JsonMapper;
 
 /** What the failure analyzer shows of starts that a value or a bean keeps from succeeding. */
 @ExtendWith(PostgresExtension.class)
@@ -24,12 +34,16 @@ class StartRefusalsIT extends StarterFixture {
     super(database);
   }
 
+  /** Each has what is wrong and what to do, in words of Spring: no method of a builder. */
   private static String analysis(AssertableApplicationContext context) {
     Throwable failure = context.getStartupFailure();
     assertThat(failure).as("a start that fails").isNotNull();
     FailureAnalysis analysis = new OutboxFailureAnalyzer().analyze(failure);
     assertThat(analysis).as("analysis of %s", failure).isNotNull();
-    return analysis.getDescription() + " " + analysis.getAction();
+    assertThat(analysis.getAction()).as("what to do about %s", failure).isNotBlank();
+    String text = analysis.getDescription() + " " + analysis.getAction();
+    assertThat(text).doesNotContainPattern("\\w\\((\\.\\.\\.|\\d*)\\)");
+    return text;
   }
 
   private static void refuses(ApplicationContextRunner service, String... texts) {
@@ -97,7 +111,7 @@ class StartRefusalsIT extends StarterFixture {
   void refusesTwoSubscribersOfOneName() {
     ApplicationContextRunner two =
         service().withBean(Own.class).withUserConfiguration(OutboxLifecycleIT.OwnSubscriber.class);
-    refuses(two, "Two subscribers are named 'own'", "name(...)");
+    refuses(two, "Two subscribers are named 'own'", "Give each a name of its own");
     refuses(two.withPropertyValues("outbox4j.auto-start=false"), "Two subscribers");
   }
 
@@ -129,5 +143,301 @@ class StartRefusalsIT extends StarterFixture {
             .withBean(SimpleMeterRegistry.class, () -> registry)
             .withPropertyValues("outbox4j.depth-metrics.enabled=true");
     counting.run(first -> refuses(counting, "outbox4j.depth-metrics.table-tag"));
+  }
+
+  record Item(String name) {}
+
+  static class Orders {
+    @OutboxHandler(queue = "orders", type = "placed")
+    void place(Item item) {}
+  }
+
+  private ApplicationContextRunner orders(String... properties) {
+    return service().withBean(Orders.class).withPropertyValues(properties);
+  }
+
+  private void refusesOrders(String properties, String... texts) {
+    refuses(orders(properties.split(" ")), texts);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "workers=0, It must be 1 to 10000.",
+    "batch-size=0, It must be 1 to 10000.",
+    "concurrency-limit=0, It must be 1 to 1000.",
+    "lease=1, It must be PT0.1S to PT24H.",
+    "poll-min=0, It must be PT0.001S to PT1M.",
+    "poll-max=2h, It must be PT0.01S to PT1H.",
+    "poll-without-listener=0, It must be PT0.001S to PT1H.",
+    "graceful-timeout=-1s, It must be PT0S to PT24H.",
+    "handler-timeout=0, It must be PT0.001S to PT24H.",
+    "max-deliveries=0, It must be 1 to",
+    "retry.attempts=0, It must be 1 or more.",
+    "retry.initial=0, It must be PT0.001S to",
+    "retry.multiplier=0.5, It must be 1 or more.",
+    "retry.max=0, It must be PT0.001S to",
+    "retry.jitter=2, It must be 0 to 1.",
+    "retry.max-total-time=0, It must be more than zero."
+  })
+  void namesThePropertyOfASubscriberThatIsOutOfRange(String setting, String action) {
+    String property = setting.substring(0, setting.indexOf('='));
+    String offline = "outbox4j.migrate=false outbox4j.validate=false ";
+    refusesOrders(
+        offline + "outbox4j.subscriber." + setting, "outbox4j.subscriber." + property, action);
+    refusesOrders(
+        offline + "outbox4j.queues.orders." + setting,
+        "outbox4j.queues.orders." + property,
+        action);
+  }
+
+  @Test
+  void namesBothPollsWhereBothAreSet() {
+    refusesOrders(
+        "outbox4j.subscriber.poll-min=20s outbox4j.queues.orders.poll-max=10s",
+        "outbox4j.subscriber.poll-min, outbox4j.queues.orders.poll-max: max poll is PT10S.",
+        "It must be PT20S to PT1H.");
+  }
+
+  @Test
+  void namesThePropertiesThatDoNotGoTogether() {
+    String all = "outbox4j.subscriber.";
+    String own = "outbox4j.queues.orders.";
+    refusesOrders(
+        all + "handler-timeout=1s " + all + "unlimited-handler-time=true",
+        all + "handler-timeout and " + all + "unlimited-handler-time are both set.",
+        "Set one of them.");
+    refusesOrders(
+        all + "handler-timeout=1s " + own + "graceful-timeout=0",
+        own + "graceful-timeout is zero while " + all + "handler-timeout is set.");
+    refusesOrders(
+        own + "max-deliveries=5",
+        own + "max-deliveries=5 is below the 10 attempts of a retry policy");
+    refusesOrders(
+        all + "max-deliveries=5 " + all + "unlimited-deliveries=true",
+        "cannot be built, for 2 reasons:",
+        all + "max-deliveries and " + all + "unlimited-deliveries are both set.",
+        all + "max-deliveries=5 is below the 10 attempts");
+    refusesOrders(
+        "outbox4j.ordered-queues=orders " + own + "concurrency-limit=2",
+        own + "concurrency-limit and 'orders' in outbox4j.ordered-queues are both set.");
+    refusesOrders(
+        own + "hold-key-on-dead-letter=true",
+        own + "hold-key-on-dead-letter is set without 'orders' in outbox4j.ordered-queues.");
+    refusesOrders(
+        "outbox4j.ordered-queues=orders outbox4j.delete-terminal-failures=true "
+            + own
+            + "hold-key-on-dead-letter=true",
+        own + "hold-key-on-dead-letter is set, and there are no dead letters.",
+        "Use outbox4j.delete-terminal-failures=false.");
+  }
+
+  static class Dotted {
+    @OutboxHandler(queue = "a.b", type = "t")
+    void handle(String body) {}
+  }
+
+  @Test
+  void namesThePropertyOfAQueueWhoseNameHasDotsAsItIsWritten() {
+    refuses(
+        service().withBean(Dotted.class).withPropertyValues("outbox4j.queues[a.b].workers=0"),
+        "outbox4j.queues[a.b].workers: workers is 0.");
+  }
+
+  @EnabledForJreRange(max = JRE.JAVA_20)
+  @Test
+  void namesThePropertyThatAsksForVirtualThreadsOfAnOlderJava() {
+    refusesOrders(
+        "outbox4j.subscriber.virtual-threads=true",
+        "outbox4j.subscriber.virtual-threads: Virtual threads need Java 21 or later");
+  }
+
+  private ApplicationContextRunner customized(OutboxSubscriberCustomizer customizer) {
+    return orders().withBean(OutboxSubscriberCustomizer.class, () -> customizer);
+  }
+
+  @Test
+  void namesTheCustomizerThatIsRefused() {
+    refuses(
+        customized((queue, subscriber) -> subscriber.workers(0)),
+        "The OutboxSubscriberCustomizer dev.outbox4j.spring.StartRefusalsIT, called for queue"
+            + " 'orders': workers is 0.");
+    refuses(
+        customized(
+            (queue, subscriber) -> subscriber.on("placed", (Payload body, Delivery of) -> {})),
+        "@OutboxHandler dev.outbox4j.spring.StartRefusalsIT$Orders.place: Type 'placed' has a"
+            + " handler already.");
+    refuses(
+        customized((queue, subscriber) -> subscriber.deleteTerminalFailures()),
+        "outbox4j.delete-terminal-failures and an OutboxSubscriberCustomizer differ",
+        "Set the property alone.");
+  }
+
+  @Test
+  void saysOfATypeThatACustomizerNamesInVainThatAMethodIsMissing() {
+    customized((queue, subscriber) -> subscriber.retry("typo", RetryPolicy.none()))
+        .run(
+            context -> {
+              FailureAnalysis analysis =
+                  new OutboxFailureAnalyzer().analyze(context.getStartupFailure());
+              assertThat(analysis.getDescription()).contains("set for type 'typo'");
+              assertThat(analysis.getAction())
+                  .isEqualTo("Add an @OutboxHandler method, or correct the type.");
+            });
+  }
+
+  @EnabledForJreRange(min = JRE.JAVA_21)
+  @Test
+  void saysHowAnExecutorAndSpringsVirtualThreadsGoTogether() {
+    customized((queue, subscriber) -> subscriber.executor(task -> new Thread(task).start()))
+        .withPropertyValues("spring.threads.virtual.enabled=true")
+        .run(
+            context ->
+                assertThat(
+                        new OutboxFailureAnalyzer()
+                            .analyze(context.getStartupFailure())
+                            .getDescription())
+                    .contains(
+                        "spring.threads.virtual.enabled"
+                            + " (outbox4j.queues.orders.virtual-threads=false leaves this queue"
+                            + " out)"));
+  }
+
+  @Test
+  void namesTheMethodWhoseBodyHasNoCodec() {
+    String method = "@OutboxHandler dev.outbox4j.spring.StartRefusalsIT$Orders.place";
+    String[] texts = {
+      method + ": type 'placed' is decoded to ",
+      "Add Spring Boot's Jackson starter, mark one mapper of several with @Primary, or declare a"
+          + " PayloadCodec bean"
+    };
+    refuses(
+        new ApplicationContextRunner()
+            .withConfiguration(AutoConfigurations.of(OutboxAutoConfiguration.class))
+            .withBean(DataSource.class, () -> database.plain())
+            .withBean(Orders.class)
+            .withPropertyValues("outbox4j.schema=" + schema, "outbox4j.listen.enabled=false"),
+        texts);
+    JsonMapper one = JsonMapper.builder().build();
+    refuses(
+        orders()
+            .withBean("one", JsonMapper.class, () -> one)
+            .withBean("other", JsonMapper.class, () -> one),
+        texts);
+  }
+
+  static class DroppedResult {
+    @OutboxHandler(queue = "orders", type = "placed")
+    String handle(Item item) {
+      return item.name();
+    }
+  }
+
+  static class SameType {
+    @OutboxHandler(queue = "orders", type = "placed")
+    void again(Item item) {}
+  }
+
+  static class NoArgument {
+    @OutboxHandler(queue = "orders", type = "placed")
+    void handle() {}
+  }
+
+  static class NoSuchProperty {
+    @OutboxHandler(queue = "${shop.typo}", type = "placed")
+    void handle(Item item) {}
+  }
+
+  @Test
+  void namesTheHandlerMethodThatBreaksARule() {
+    String here = "@OutboxHandler dev.outbox4j.spring.StartRefusalsIT$";
+    refuses(
+        service().withBean(DroppedResult.class),
+        here + "DroppedResult.handle returns java.lang.String.",
+        "It may return nothing, an Outcome");
+    refuses(
+        service().withBean(NoArgument.class),
+        here + "NoArgument.handle takes nothing.",
+        "It must take a body");
+    refuses(
+        service().withBean(NoSuchProperty.class),
+        here + "NoSuchProperty.handle: queue = \"${shop.typo}\"",
+        "Set it");
+    refuses(
+        orders().withBean(SameType.class),
+        here + "Orders.place and " + here + "SameType.again both handle type 'placed'",
+        "Keep one of them.");
+  }
+
+  @Test
+  void namesTheQueueThatNothingHandles() {
+    refusesOrders(
+        "outbox4j.queues.ordres.workers=1",
+        "outbox4j.queues has settings for [ordres]",
+        "handled are [orders]",
+        "Correct the name, or drop it.");
+    refusesOrders(
+        "outbox4j.ordered-queues=ordres",
+        "outbox4j.ordered-queues names [ordres]",
+        "Correct the name, or drop it.");
+  }
+
+  @Test
+  void saysWhatToDoAboutTheDataSource() {
+    refuses(
+        new ApplicationContextRunner()
+            .withConfiguration(AutoConfigurations.of(OutboxAutoConfiguration.class)),
+        "needs a DataSource bean, and there is none.",
+        "Set spring.datasource.url");
+    refuses(
+        orders()
+            .withBean("one", DataSource.class, () -> database.plain())
+            .withBean("other", DataSource.class, () -> database.plain()),
+        "there is more than one.",
+        "Mark one with @Primary, or with @OutboxDataSource.");
+    refuses(
+        orders().withBean(DataSource.class, () -> database.plain()),
+        "there is no place to listen at.",
+        "Set outbox4j.listen.url");
+    refusesOrders(
+        "spring.datasource.hikari.maximum-pool-size=1",
+        "The pool has 1 connection(s), too few for 1 subscriber(s)",
+        "spring.datasource.hikari.maximum-pool-size");
+  }
+
+  @Test
+  void saysWhatToDoIfTheDatabaseCannotBeReached() {
+    String soon = "spring.datasource.hikari.connection-timeout=250 ";
+    refusesOrders(
+        soon + "spring.datasource.url=jdbc:postgresql://localhost:1/shop",
+        "could not be made or brought up to date [08001]",
+        "Check that the server runs");
+    refusesOrders(
+        soon + "spring.datasource.username=nobody",
+        "could not be made or brought up to date [28",
+        "Check user, password and database name.");
+    refusesOrders(
+        soon + "spring.datasource.username=nobody outbox4j.migrate=false",
+        "refused the connection",
+        "check user, password and database name");
+  }
+
+  @Test
+  void saysWhatToDoIfTheTablesAreMissingOrMayNotBeMade() {
+    refusesOrders(
+        "outbox4j.migrate=false outbox4j.schema=nowhere_" + schema,
+        "nowhere_" + schema + ".outbox",
+        "apply the migrations");
+    String role = "poor_" + schema.substring(schema.length() - 8);
+    database.update("create role " + role + " login password 'p'");
+    database.update("create schema " + schema);
+    try {
+      refusesOrders(
+          "spring.datasource.username=" + role + " spring.datasource.password=p",
+          "could not be made or brought up to date [42501]: ERROR: permission denied for schema",
+          "Let a role migrate that may",
+          "spring.flyway.user");
+    } finally {
+      database.update("drop role " + role);
+    }
   }
 }

@@ -201,7 +201,8 @@ class HandlerMisusesIT {
     assertTold(
         shop.subscriber(queue).on("order.placed", (body, delivery) -> {}).build(),
         OutboxMessage.to(queue).type("order.plcaed").body("x").build(),
-        "No handler for type 'order.plcaed'; add on(...) for it, or otherwise(...); each subscriber"
+        "No handler for type 'order.plcaed'; add on(...) for it, or otherwise(...), with Spring an"
+            + " @OutboxHandler; each subscriber"
             + " of the queue must handle it");
   }
 
@@ -211,7 +212,7 @@ class HandlerMisusesIT {
     assertTold(
         shop.subscriber(queue).on("order.placed", (body, delivery) -> {}).build(),
         OutboxMessage.to(queue).body("x").build(),
-        "No handler for messages without a type; add otherwise(...)");
+        "No handler for messages without a type; add otherwise(...), with Spring an @OutboxHandler");
   }
 
   @Test
@@ -341,7 +342,7 @@ class HandlerMisusesIT {
       told.awaitLine(
           "ERROR",
           "of queue '" + queue + "', type t, failed for good and was DELETED with its 7 bytes",
-          "as deleteTerminalFailures() says",
+          "as deleteTerminalFailures says",
           "rejected");
     }
     assertThat(rows(queue)).isZero();

@@ -107,7 +107,8 @@ class PublishingMisusesIT {
     assertRefused(
         shop.publisher(),
         OutboxMessage.to("orders").body(new Order("o-1")).build(),
-        "the publisher has none; set one with codec(...), or give the body as bytes, Payload or String");
+        "the publisher has none; set one with codec(...), with Spring Boot by a JSON mapper or a"
+            + " PayloadCodec bean, or give the body as bytes, Payload or String");
   }
 
   @Test

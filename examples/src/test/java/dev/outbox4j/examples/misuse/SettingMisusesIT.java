@@ -85,7 +85,7 @@ class SettingMisusesIT {
   void sameNameTwiceInAGroup() {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> OutboxSubscribers.of(idle("orders"), idle("orders")))
-        .withMessage("Two subscribers are named 'orders'; give each a name(...) of its own");
+        .withMessage("Two subscribers are named 'orders'; give each a name of its own");
   }
 
   static Stream<Arguments> badValues() {
@@ -194,7 +194,7 @@ class SettingMisusesIT {
     assertThatIllegalStateException()
         .isThrownBy(() -> shop.subscriber("orders").virtualThreads())
         .withMessageStartingWith("Virtual threads need Java 21 or later, this is Java ")
-        .withMessageEndingWith("; use workers(n) alone, or executor(...)");
+        .withMessageEndingWith("; run on that, or do without them");
   }
 
   @Test
@@ -209,7 +209,7 @@ class SettingMisusesIT {
         .withMessage(
             "The pool has 1 connection(s), too few for 1 subscriber(s): each needs 2 (one to claim,"
                 + " one to settle), whatever its workers; give the pool 2 or more, plus what the"
-                + " service itself uses");
+                + " service itself uses (with Spring Boot: spring.datasource.hikari.maximum-pool-size)");
   }
 
   @Test

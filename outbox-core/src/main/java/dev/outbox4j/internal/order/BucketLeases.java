@@ -242,14 +242,14 @@ final class BucketLeases implements Renewable {
               Operation.CLAIM,
               "queue '"
                   + OneLine.of(queue)
-                  + "' is not set up to be ordered: run its migration, OrderedMigrations.of(...)");
+                  + "' is not set up to be ordered: run its migration, OrderedMigrations.of(...), or with Spring Boot name it in outbox4j.ordered-queues");
     } else if (other != null) {
       String text =
           "subscriber '"
               + OneLine.of(other)
               + "' claims queue '"
               + OneLine.of(queue)
-              + "' row by row, which keeps no order: stop it, or build it with ordered() as well;"
+              + "' row by row, which keeps no order: stop it, or build it with ordered() as well (with Spring Boot: outbox4j.ordered-queues);"
               + " no bucket is taken meanwhile";
       if (ownership.owned().isEmpty()) {
         shared.health().held(Operation.CLAIM, text);

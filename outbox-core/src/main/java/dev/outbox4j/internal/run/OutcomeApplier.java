@@ -284,9 +284,9 @@ public final class OutcomeApplier {
   static OutboxException noHandler(@Nullable String type) {
     return new OutboxException(
         type == null
-            ? "No handler for messages without a type; add otherwise(...)"
+            ? "No handler for messages without a type; add otherwise(...), with Spring an @OutboxHandler without type"
             : "No handler for type '"
                 + type
-                + "'; add on(...) for it, or otherwise(...); each subscriber of the queue must handle it");
+                + "'; add on(...) for it, or otherwise(...), with Spring an @OutboxHandler; each subscriber of the queue must handle it");
   }
 }

@@ -41,7 +41,7 @@ public final class Names {
     Objects.requireNonNull(name, what);
     if (!ALLOWED.matcher(name).matches()) {
       throw new IllegalArgumentException(
-          "%s '%s' is not allowed: use letters, digits, _, - and spaces, beginning with a letter or _"
+          "%s '%s' is not allowed; use letters, digits, _, - and spaces, beginning with a letter or _"
               .formatted(what, name.replaceAll("\\p{Cntrl}", "?")));
     }
     if (bytes(name) > MAX_BYTES) {

@@ -67,6 +67,6 @@ public final class PoolCheck {
             + what
             + "; give the pool "
             + need.connections
-            + " or more, plus what the service itself uses");
+            + " or more, plus what the service itself uses (with Spring Boot: spring.datasource.hikari.maximum-pool-size)");
   }
 }

@@ -64,7 +64,7 @@ public final class FailureLog {
     terminal(
         row,
         terminal,
-        "and was DELETED with its " + row.bytes() + " bytes, as deleteTerminalFailures() says");
+        "and was DELETED with its " + row.bytes() + " bytes, as deleteTerminalFailures says");
   }
 
   /** Whatever was to be written most likely was, by a statement whose answer was lost. */

@@ -36,7 +36,7 @@ final class BodyEncoder {
     if (codec == null) {
       throw new OutboxException(
           describe(message)
-              + " needs a codec and the publisher has none; set one with codec(...), or give the body as bytes, Payload or String");
+              + " needs a codec and the publisher has none; set one with codec(...), with Spring Boot by a JSON mapper or a PayloadCodec bean, or give the body as bytes, Payload or String");
     }
     return new Encoded(byCodec(codec, message), headers(message, codec.contentType()));
   }

@@ -44,7 +44,7 @@ final class ObstacleComparison {
                 .formatted(obstacle.kind()),
             obstacle.definition(),
             remedy(obstacle, referenced)
-                + ", or name it in accept(...) if it is meant to be there"));
+                + ", or name it in accept(...) of the SchemaValidator if it is meant to be there"));
   }
 
   private static String remedy(Live.Obstacle obstacle, boolean referenced) {

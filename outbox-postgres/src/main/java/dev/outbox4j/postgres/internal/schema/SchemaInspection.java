@@ -41,7 +41,7 @@ public final class SchemaInspection {
           connection.rollback();
         }
       }
-      return inspection.faults;
+      return inspection.faults.stream().distinct().toList(); // tables may share one
     } catch (SQLException e) {
       return List.of(Unanswered.fault(e));
     } catch (RuntimeException e) {
