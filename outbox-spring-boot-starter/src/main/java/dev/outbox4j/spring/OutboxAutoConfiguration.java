@@ -122,6 +122,7 @@ public final class OutboxAutoConfiguration {
       ConfigurableListableBeanFactory beans,
       Environment environment) {
     SettingNames.requireKnown(environment, beans); // before a slip has tables made
+    DurationUnits.require(environment, properties.queues().keySet());
     Tables.requireSame(properties, store.table());
     return new OutboxSchemaInitializer(
         properties, () -> FlywayOwner.of(beans, store.dataSource()), validator);

@@ -45,7 +45,7 @@ final class SettingNames {
     }
   }
 
-  private static String dashed(String camelCase) {
+  static String dashed(String camelCase) {
     return camelCase.replaceAll("([A-Z])", "-$1").toLowerCase(Locale.ROOT);
   }
 

@@ -165,7 +165,7 @@ class StartRefusalsIT extends StarterFixture {
     "workers=0, It must be 1 to 10000.",
     "batch-size=0, It must be 1 to 10000.",
     "concurrency-limit=0, It must be 1 to 1000.",
-    "lease=1, It must be PT0.1S to PT24H.",
+    "lease=1ms, It must be PT0.1S to PT24H.",
     "poll-min=0, It must be PT0.001S to PT1M.",
     "poll-max=2h, It must be PT0.01S to PT1H.",
     "poll-without-listener=0, It must be PT0.001S to PT1H.",
@@ -188,6 +188,15 @@ class StartRefusalsIT extends StarterFixture {
         offline + "outbox4j.queues.orders." + setting,
         "outbox4j.queues.orders." + property,
         action);
+  }
+
+  @Test
+  void namesTheDurationWithoutAUnitBeforeItHasTablesMade() {
+    refusesOrders(
+        "outbox4j.subscriber.handler-timeout=30",
+        "outbox4j.subscriber.handler-timeout=30 has no unit.",
+        "Give it one, such as 30s, or 500ms for milliseconds.");
+    assertThat(database.list(String.class, TABLES, schema)).isEmpty();
   }
 
   @Test
