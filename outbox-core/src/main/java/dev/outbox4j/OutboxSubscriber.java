@@ -484,6 +484,20 @@ public interface OutboxSubscriber extends AutoCloseable {
     }
 
     /**
+     * Handles messages of every type that has no handler of its own, and messages without a type,
+     * in the transaction that also acks them; see {@link #otherwise(TypedHandler)}.
+     *
+     * @param handler the handler and its transactions, of the outbox that is this subscriber's
+     *     store
+     * @return this builder
+     * @throws IllegalArgumentException if there is such a handler already
+     */
+    public Builder otherwise(Transactional<Payload> handler) {
+      handlers.fallbackTransactional(handler.transactions(), handler.invocation());
+      return this;
+    }
+
+    /**
      * Sets how many handlers run at once.
      *
      * @param workers 1 to 10,000; default {@value #DEFAULT_WORKERS}

@@ -119,7 +119,7 @@ class HandlerTimeoutTest {
               throws Exception {
             begun.incrementAndGet();
             await().pollDelay(Duration.ofMillis(300)).until(() -> true); // for a connection
-            if (work.run("connection") instanceof Decision.RollBack) {
+            if (work.run("connection", Flush.NOTHING) instanceof Decision.RollBack) {
               return End.ROLLED_BACK;
             }
             store.ack(List.of(lease));

@@ -63,10 +63,26 @@ public interface HandlerTransactions<C> {
      * Runs the handler.
      *
      * @param connection in the open transaction
+     * @param flush sends what the handler has written and not sent yet; to be called if the
+     *     transaction is to commit, and before anything else ends it
      * @return how the transaction is to end
      * @throws Exception to roll back
      */
-    Decision run(C connection) throws Exception;
+    Decision run(C connection, Flush flush) throws Exception;
+  }
+
+  /** Sends what was written through a layer that holds writes back, such as an entity manager. */
+  @FunctionalInterface
+  interface Flush {
+    /** Where nothing is held back. */
+    Flush NOTHING = () -> {};
+
+    /**
+     * Sends it. A failure is the handler's, as if its own statement had failed.
+     *
+     * @throws Exception to roll back
+     */
+    void run() throws Exception;
   }
 
   /** Takes what breaks a transaction off. */

@@ -12,6 +12,7 @@ import dev.outbox4j.postgres.internal.QueueDepths;
 import dev.outbox4j.postgres.internal.publish.JdbcOutboxPublisher;
 import dev.outbox4j.postgres.internal.publish.PublisherSettings;
 import dev.outbox4j.postgres.internal.publish.R2dbcOutboxPublisher;
+import dev.outbox4j.postgres.internal.transactions.FrameworkTransactions;
 import dev.outbox4j.postgres.internal.transactions.JdbcTransactions;
 import dev.outbox4j.spi.HandlerTransactions;
 import dev.outbox4j.spi.PayloadCodec;
@@ -105,6 +106,18 @@ public final class PostgresOutbox {
    */
   public HandlerTransactions<Connection> transactions() {
     return new JdbcTransactions(dataSource, table, DEFAULT_NETWORK_TIMEOUT);
+  }
+
+  /**
+   * Returns the transactions of handlers that write to this database, as a framework manages them.
+   * The framework's connections must be pgjdbc's and come from this {@linkplain #dataSource() data
+   * source}; handlers run at READ COMMITTED. Does no I/O.
+   *
+   * @param managed the framework's transactions, such as Spring's
+   * @return the transactions, for {@link Transactional#of}
+   */
+  public HandlerTransactions<Connection> transactions(ManagedTransactions managed) {
+    return new FrameworkTransactions(managed, dataSource, table, DEFAULT_NETWORK_TIMEOUT);
   }
 
   /**

@@ -5,25 +5,40 @@ import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
+import dev.outbox4j.Transactional;
 import dev.outbox4j.TypeRef;
 import dev.outbox4j.internal.reactive.PublisherResults;
+import dev.outbox4j.spi.HandlerTransactions;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.lang.reflect.Parameter;
 import java.lang.reflect.Type;
+import java.sql.Connection;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.function.Supplier;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.core.GenericTypeResolver;
 import org.springframework.core.annotation.AnnotatedElementUtils;
 import org.springframework.scheduling.annotation.Async;
+import org.springframework.transaction.TransactionDefinition;
+import org.springframework.transaction.annotation.AnnotationTransactionAttributeSource;
+import org.springframework.transaction.interceptor.TransactionAttribute;
 import org.springframework.util.ClassUtils;
 import org.springframework.util.ReflectionUtils;
 
 /** A method that handles messages, on its bean. Immutable. */
 final class HandlerMethod {
+  /** Where a method does not run in the transaction of its caller. */
+  private static final Set<Integer> OUTSIDE =
+      Set.of(
+          TransactionDefinition.PROPAGATION_REQUIRES_NEW,
+          TransactionDefinition.PROPAGATION_NOT_SUPPORTED,
+          TransactionDefinition.PROPAGATION_NEVER);
+
   private final String name;
   private final List<String> types;
   private final Object bean;
@@ -31,6 +46,7 @@ final class HandlerMethod {
   private final TypeRef<Object> body;
   private final boolean[] takesDelivery;
   private final boolean returnsNothing;
+  private final boolean transactional;
 
   /**
    * Checks the method.
@@ -38,14 +54,20 @@ final class HandlerMethod {
    * @param method as the bean's class declares it
    * @param bean the bean, or the proxy that stands for it
    */
-  HandlerMethod(List<String> types, Method method, Class<?> beanClass, Object bean) {
+  HandlerMethod(
+      OutboxHandler handler, List<String> types, Method method, Class<?> beanClass, Object bean) {
     this.name = ClassUtils.getUserClass(beanClass).getName() + "." + method.getName();
     this.types = types;
     this.bean = bean;
     this.takesDelivery = new boolean[method.getParameterCount()];
     this.body = body(bodyType(method, beanClass));
     this.returnsNothing = method.getReturnType() == void.class;
-    requireResult(method.getReturnType());
+    this.transactional = handler.transactional();
+    if (transactional) {
+      requireEndInTransaction(method, beanClass);
+    } else {
+      requireResult(method.getReturnType());
+    }
     requireResultOfAsync(method, beanClass);
     requireProxied(method);
     if (types.isEmpty() && body.type() != Payload.class) {
@@ -104,11 +126,34 @@ final class HandlerMethod {
     }
   }
 
+  private void requireEndInTransaction(Method method, Class<?> beanClass) {
+    if (isAsync(method, beanClass)
+        || !(returnsNothing || Outcome.class.isAssignableFrom(method.getReturnType()))) {
+      throw fault(
+          "is transactional and "
+              + (isAsync(method, beanClass)
+                  ? "@Async"
+                  : "returns " + method.getReturnType().getName())
+              + "; its transaction ends when it returns, so it may return nothing or an Outcome, and"
+              + " must do its work on the thread that calls it");
+    }
+    TransactionAttribute own =
+        new AnnotationTransactionAttributeSource(false).getTransactionAttribute(method, beanClass);
+    if (own != null && OUTSIDE.contains(own.getPropagationBehavior())) {
+      throw fault(
+          "is transactional, and its @Transactional takes it out of the transaction that acks its"
+              + " message; drop @Transactional, or let its propagation be REQUIRED");
+    }
+  }
+
+  private static boolean isAsync(Method method, Class<?> beanClass) {
+    return AnnotatedElementUtils.hasAnnotation(method, Async.class)
+        || AnnotatedElementUtils.hasAnnotation(beanClass, Async.class);
+  }
+
   private void requireResultOfAsync(Method method, Class<?> beanClass) {
-    boolean async =
-        AnnotatedElementUtils.hasAnnotation(method, Async.class)
-            || AnnotatedElementUtils.hasAnnotation(beanClass, Async.class);
-    if (async && !CompletableFuture.class.isAssignableFrom(method.getReturnType())) {
+    if (isAsync(method, beanClass)
+        && !CompletableFuture.class.isAssignableFrom(method.getReturnType())) {
       throw fault(
           "is @Async and returns "
               + method.getReturnType().getName()
@@ -147,7 +192,12 @@ final class HandlerMethod {
   }
 
   /** Adds itself to the subscriber of its queue. */
-  void addTo(OutboxSubscriber.Builder builder) {
+  void addTo(
+      OutboxSubscriber.Builder builder, Supplier<HandlerTransactions<Connection>> transactions) {
+    if (transactional) {
+      addTo(builder, transactional(transactions));
+      return;
+    }
     if (types.isEmpty()) {
       if (returnsNothing) {
         builder.otherwise(
@@ -178,6 +228,39 @@ final class HandlerMethod {
             });
       }
     }
+  }
+
+  private HandlerTransactions<Connection> transactional(
+      Supplier<HandlerTransactions<Connection>> transactions) {
+    try {
+      return transactions.get();
+    } catch (OutboxException none) {
+      throw fault("is transactional, and " + none.getMessage());
+    }
+  }
+
+  private void addTo(
+      OutboxSubscriber.Builder builder, HandlerTransactions<Connection> transactions) {
+    if (types.isEmpty()) {
+      builder.otherwise(this.<Payload>in(transactions));
+    }
+    for (String type : types) {
+      builder.on(type, body, this.<Object>in(transactions));
+    }
+  }
+
+  private <T> Transactional<T> in(HandlerTransactions<Connection> transactions) {
+    return returnsNothing
+        ? Transactional.of(
+            transactions,
+            (T value, Delivery delivery, Connection connection) -> {
+              invoke(value, delivery);
+            })
+        : Transactional.of(
+            transactions,
+            (T value, Delivery delivery, Connection connection) -> {
+              return (Outcome) invoke(value, delivery);
+            });
   }
 
   @SuppressWarnings("NullAway") // a method that returns null has failed, and the subscriber says so

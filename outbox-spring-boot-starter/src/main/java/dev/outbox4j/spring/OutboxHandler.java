@@ -36,4 +36,13 @@ public @interface OutboxHandler {
    * no method of their own, whose body must be a {@link dev.outbox4j.Payload}}
    */
   String[] type() default {};
+
+  /**
+   * {@return whether the method runs in the transaction that acks its message} It is Spring's, by
+   * JDBC or JPA: what the method writes to the outbox's database is committed together with the
+   * message's end, or not at all, and so is what it publishes. The method returns nothing or an
+   * {@link dev.outbox4j.Outcome}; whatever it throws rolls back. {@link dev.outbox4j.Transactional}
+   * has the rules.
+   */
+  boolean transactional() default false;
 }

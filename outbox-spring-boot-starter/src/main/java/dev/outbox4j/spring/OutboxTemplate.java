@@ -14,7 +14,6 @@ import javax.sql.DataSource;
 import org.postgresql.core.BaseConnection;
 import org.postgresql.core.TransactionState;
 import org.springframework.jdbc.datasource.DataSourceUtils;
-import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
 import org.springframework.util.ClassUtils;
 
@@ -43,14 +42,7 @@ public final class OutboxTemplate {
    */
   public OutboxTemplate(OutboxPublisher publisher, DataSource dataSource) {
     this.publisher = Objects.requireNonNull(publisher, "publisher");
-    this.dataSource = unwrapped(Objects.requireNonNull(dataSource, "dataSource"));
-  }
-
-  // transaction managers bind the connection to the data source behind the proxy
-  private static DataSource unwrapped(DataSource dataSource) {
-    return dataSource instanceof TransactionAwareDataSourceProxy proxy
-        ? Objects.requireNonNull(proxy.getTargetDataSource(), "target data source")
-        : dataSource;
+    this.dataSource = ManagedDataSource.unwrapped(Objects.requireNonNull(dataSource, "dataSource"));
   }
 
   /**

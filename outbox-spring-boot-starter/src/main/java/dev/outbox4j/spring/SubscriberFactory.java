@@ -6,19 +6,24 @@ import dev.outbox4j.SubscriberEvents;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.internal.settings.SettingFaults;
 import dev.outbox4j.migrations.DeadLetterMigrations;
+import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.PostgresStore;
+import dev.outbox4j.spi.HandlerTransactions;
 import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.PayloadCodec;
+import java.sql.Connection;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.springframework.aop.scope.ScopedProxyUtils;
 import org.springframework.beans.factory.BeanFactoryUtils;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.util.function.SingletonSupplier;
 
 /** Makes a subscriber of each queue that has a handler. */
 final class SubscriberFactory {
@@ -26,6 +31,7 @@ final class SubscriberFactory {
   private final OutboxProperties properties;
   private final PostgresStore store;
   private final boolean virtualByDefault;
+  private final Supplier<HandlerTransactions<Connection>> transactions;
   private final ObjectProvider<NotificationSource> source;
   private final ObjectProvider<PayloadCodec> codec;
   private final ObjectProvider<SubscriberEvents> observers;
@@ -40,6 +46,11 @@ final class SubscriberFactory {
     this.properties = properties;
     this.store = store;
     this.virtualByDefault = virtualByDefault;
+    this.transactions =
+        SingletonSupplier.of(
+            () ->
+                PostgresOutbox.on(store.dataSource(), store.table())
+                    .transactions(HandlerTransactionManager.of(beans, store.dataSource())));
     this.source = beans.getBeanProvider(NotificationSource.class);
     this.codec = beans.getBeanProvider(PayloadCodec.class);
     this.observers = beans.getBeanProvider(SubscriberEvents.class);
@@ -132,7 +143,8 @@ final class SubscriberFactory {
                     "The OutboxSubscriberCustomizer %s, called for queue '%s'"
                         .formatted(declaring(customizer), queue),
                     () -> customizer.customize(queue, builder)));
-    handlers.forEach(handler -> requireTaken(handler.toString(), () -> handler.addTo(builder)));
+    handlers.forEach(
+        handler -> requireTaken(handler.toString(), () -> handler.addTo(builder, transactions)));
   }
 
   /** A lambda's own name says nothing, that of the class around it does. */

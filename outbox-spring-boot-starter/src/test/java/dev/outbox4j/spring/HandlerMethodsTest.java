@@ -24,6 +24,8 @@ import org.springframework.beans.factory.support.RootBeanDefinition;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 import org.springframework.core.env.MapPropertySource;
 import org.springframework.scheduling.annotation.Async;
+import org.springframework.transaction.annotation.Propagation;
+import org.springframework.transaction.annotation.Transactional;
 
 class HandlerMethodsTest {
 
@@ -252,6 +254,48 @@ class HandlerMethodsTest {
     refuses(AckedTooEarly.class, "acked before it has run", "return a CompletableFuture");
     refuses(AsyncClass.class, "AsyncClass.handle is @Async", "return a CompletableFuture");
     assertThat(of(AsyncStage.class)).containsOnlyKeys("orders");
+  }
+
+  static class TransactionalStage {
+    @OutboxHandler(queue = "orders", type = "a", transactional = true)
+    CompletionStage<Void> handle(Item item) {
+      return CompletableFuture.completedFuture(null);
+    }
+  }
+
+  static class TransactionalAsync {
+    @Async
+    @OutboxHandler(queue = "orders", type = "a", transactional = true)
+    void handle(Item item) {}
+  }
+
+  static class InItsOwnTransaction {
+    @Transactional(propagation = Propagation.REQUIRES_NEW)
+    @OutboxHandler(queue = "orders", type = "a", transactional = true)
+    void handle(Item item) {}
+  }
+
+  @Transactional(propagation = Propagation.NOT_SUPPORTED)
+  static class OutsideOfAny {
+    @OutboxHandler(queue = "orders", type = "a", transactional = true)
+    void handle(Item item) {}
+  }
+
+  static class Joining {
+    @Transactional
+    @OutboxHandler(queue = "orders", type = "a", transactional = true)
+    Outcome handle(Item item) {
+      return Outcome.ack();
+    }
+  }
+
+  @Test
+  void refusesATransactionalMethodThatWouldNotEndWithItsTransaction() {
+    refuses(TransactionalStage.class, "returns java.util.concurrent.CompletionStage", "an Outcome");
+    refuses(TransactionalAsync.class, "TransactionalAsync.handle is transactional and @Async");
+    refuses(InItsOwnTransaction.class, "takes it out of the transaction", "be REQUIRED");
+    refuses(OutsideOfAny.class, "takes it out of the transaction");
+    assertThat(of(Joining.class)).containsOnlyKeys("orders");
   }
 
   static class Publishing {

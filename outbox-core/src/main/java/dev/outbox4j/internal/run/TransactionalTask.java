@@ -15,6 +15,7 @@ import dev.outbox4j.internal.state.Settlement;
 import dev.outbox4j.internal.state.Shared;
 import dev.outbox4j.spi.HandlerTransactions.Decision;
 import dev.outbox4j.spi.HandlerTransactions.End;
+import dev.outbox4j.spi.HandlerTransactions.Flush;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
@@ -67,7 +68,10 @@ final class TransactionalTask {
     try {
       end =
           call.transactions()
-              .run(row.lease(), connection -> work(run, call, connection, handled), run::onAbort);
+              .run(
+                  row.lease(),
+                  (connection, flush) -> work(run, call, connection, flush, handled),
+                  run::onAbort);
     } catch (OutboxStoreException failure) {
       if (failure == handled.thrown) { // the handler itself threw it
         task.end(run, outcomes.threw(row, failure));
@@ -100,17 +104,19 @@ final class TransactionalTask {
     }
   }
 
-  private <C> Decision work(HandlerRun run, InTransaction<C> call, C connection, Handled handled)
+  private <C> Decision work(
+      HandlerRun run, InTransaction<C> call, C connection, Flush flush, Handled handled)
       throws Exception {
     try {
-      return handle(run, call, connection, handled);
+      return handle(run, call, connection, flush, handled);
     } finally {
       run.ends(
           System.nanoTime(), 2 * call.transactions().networkTimeout().toNanos() + END_SLACK_NANOS);
     }
   }
 
-  private <C> Decision handle(HandlerRun run, InTransaction<C> call, C connection, Handled handled)
+  private <C> Decision handle(
+      HandlerRun run, InTransaction<C> call, C connection, Flush flush, Handled handled)
       throws Exception {
     if (!run.isRunning()) { // while it waited for a connection, and the timeout decides
       return Decision.rollBack();
@@ -122,19 +128,22 @@ final class TransactionalTask {
     }
     run.begins(System.nanoTime());
     handled.called = true;
-    Object result;
+    Settlement settlement;
+    boolean commits;
     try {
-      result = task.inContext(row, () -> call.work().run(connection));
+      settlement = outcomes.returned(row, task.inContext(row, () -> call.work().run(connection)));
+      commits =
+          settlement == Settlement.Ack.INSTANCE || settlement instanceof Settlement.Reschedule;
+      if (commits) {
+        flush.run(); // in the handler's time, and at its risk
+      }
     } catch (Throwable thrown) {
       handled.thrown = thrown;
       task.handled(run, thrown);
       throw thrown;
     }
     task.handled(run, null);
-    Settlement settlement = outcomes.returned(row, result);
     handled.settlement = settlement;
-    boolean commits =
-        settlement == Settlement.Ack.INSTANCE || settlement instanceof Settlement.Reschedule;
     if (!commits || !run.commits()) { // or the timeout decides
       return Decision.rollBack();
     }

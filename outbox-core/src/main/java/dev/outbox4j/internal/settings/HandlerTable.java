@@ -254,6 +254,12 @@ public final class HandlerTable {
       putFallback(result(handler));
     }
 
+    /** Sets the handler of all other types, in the transaction that settles its row. */
+    public void fallbackTransactional(HandlerTransactions<?> of, Invocation<Payload> invocation) {
+      putFallback(invocation);
+      transactions.add(of);
+    }
+
     private void putFallback(Invocation<Payload> invocation) {
       if (fallback != null) {
         throw new IllegalArgumentException("otherwise(...) is set already; set it once");

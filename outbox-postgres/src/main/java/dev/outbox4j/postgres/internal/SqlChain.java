@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 final class SqlChain {
   private SqlChain() {}
 
-  static Set<Throwable> of(SQLException e) {
+  static Set<Throwable> of(Throwable e) {
     Set<Throwable> seen = Collections.newSetFromMap(new IdentityHashMap<>());
     Set<Throwable> links = new LinkedHashSet<>();
     Deque<Throwable> open = new ArrayDeque<>();

@@ -174,6 +174,21 @@ public final class SqlFaults {
     return null;
   }
 
+  /**
+   * Looks for what the driver or the pool threw behind a framework's exception.
+   *
+   * @param e what the framework threw
+   * @return the first along its causes, or null
+   */
+  public static @Nullable SQLException sqlOf(Throwable e) {
+    for (Throwable link : SqlChain.of(e)) {
+      if (link instanceof SQLException sql) {
+        return sql;
+      }
+    }
+    return null;
+  }
+
   private static OutboxStoreException exception(
       String operation,
       OutboxTable table,

@@ -6,6 +6,8 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.concurrent.Executor;
 import org.postgresql.PGConnection;
+import org.postgresql.core.BaseConnection;
+import org.postgresql.core.TransactionState;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -57,6 +59,11 @@ final class HandlerSession {
     }
   }
 
+  /** Somebody else has begun it, and ends it. */
+  void isBegun() throws SQLException {
+    readOnly = connection.isReadOnly();
+  }
+
   /** Hands the connection to a handler, for as long as it runs. */
   <R> R run(Work<R> work) throws Exception {
     HandlerConnection.Handed handed = HandlerConnection.handOut(connection);
@@ -91,7 +98,7 @@ final class HandlerSession {
   }
 
   /** Nothing breaks it off any more, and an interrupt that was to do so hits nothing later. */
-  private synchronized void endAborts() {
+  synchronized void endAborts() {
     over = true;
     if (interrupted) {
       Thread.interrupted();
@@ -174,6 +181,24 @@ final class HandlerSession {
       quietly(() -> connection.abort(SAME_THREAD));
     }
     quietly(connection::close);
+  }
+
+  /**
+   * Leaves the connection to whoever has begun the transaction, and ended it; if it is still open,
+   * nobody may have it, since autocommit would commit it.
+   */
+  void leave() {
+    endAborts();
+    if (useless || !quietly(this::requireIdle) || !quietly(this::restoreTimeout)) {
+      quietly(() -> connection.abort(SAME_THREAD));
+    }
+  }
+
+  private void requireIdle() throws SQLException {
+    TransactionState state = connection.unwrap(BaseConnection.class).getTransactionState();
+    if (state != TransactionState.IDLE) {
+      throw new SQLException("the transaction is still " + state, "25000");
+    }
   }
 
   private void restore() throws SQLException {

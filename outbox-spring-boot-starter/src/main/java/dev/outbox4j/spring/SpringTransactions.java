@@ -1,0 +1,181 @@
+package dev.outbox4j.spring;
+
+import dev.outbox4j.OutboxException;
+import dev.outbox4j.postgres.ManagedTransactions;
+import java.sql.Connection;
+import java.util.Objects;
+import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import org.springframework.core.Ordered;
+import org.springframework.jdbc.datasource.DataSourceUtils;
+import org.springframework.transaction.PlatformTransactionManager;
+import org.springframework.transaction.TransactionDefinition;
+import org.springframework.transaction.TransactionStatus;
+import org.springframework.transaction.support.DefaultTransactionDefinition;
+import org.springframework.transaction.support.TransactionSynchronization;
+import org.springframework.transaction.support.TransactionSynchronizationManager;
+
+/**
+ * Spring's transactions, for handlers that write in the transaction that acks their message: what
+ * they do with {@code JdbcTemplate}, repositories, an {@code EntityManager} or {@link
+ * OutboxTemplate} takes part in it, and so do {@code @Transactional} methods that they call.
+ * Methods with {@link OutboxHandler#transactional()} run so; this is for subscribers that a service
+ * builds itself: {@code Transactional.of(outbox.transactions(springTransactions), handler)}.
+ * Thread-safe.
+ */
+public final class SpringTransactions implements ManagedTransactions {
+  private static final Logger log = LoggerFactory.getLogger(SpringTransactions.class);
+  private static final TransactionDefinition NEW = ofItsOwn();
+
+  private final PlatformTransactionManager manager;
+  private final DataSource dataSource;
+
+  private SpringTransactions(PlatformTransactionManager manager, DataSource dataSource) {
+    this.manager = manager;
+    this.dataSource = dataSource;
+  }
+
+  /**
+   * Returns the transactions of a manager. Does no I/O.
+   *
+   * @param manager a {@code DataSourceTransactionManager}, {@code JdbcTransactionManager} or {@code
+   *     JpaTransactionManager}; a bean, if handlers publish by {@link OutboxTemplate}
+   * @param dataSource the outbox's
+   * @return the transactions
+   * @throws OutboxException if they are not transactions of that data source
+   */
+  public static SpringTransactions of(PlatformTransactionManager manager, DataSource dataSource) {
+    Objects.requireNonNull(manager, "manager");
+    String fault = ManagedDataSource.faultOf(manager, dataSource);
+    if (fault != null) {
+      throw new OutboxException(
+          "Handlers cannot run under "
+              + ManagedDataSource.nameOf(manager)
+              + ", which "
+              + fault
+              + "; "
+              + HandlerTransactionManager.REMEDY);
+    }
+    return new SpringTransactions(manager, ManagedDataSource.unwrapped(dataSource));
+  }
+
+  private static TransactionDefinition ofItsOwn() {
+    DefaultTransactionDefinition definition =
+        new DefaultTransactionDefinition(TransactionDefinition.PROPAGATION_REQUIRES_NEW);
+    definition.setName("outbox handler");
+    return definition;
+  }
+
+  @Override
+  public void run(Work work) throws Exception {
+    Object boundBefore = TransactionSynchronizationManager.getResource(dataSource);
+    TransactionStatus status = manager.getTransaction(NEW);
+    End end = new End(work);
+    boolean commits;
+    try {
+      TransactionSynchronizationManager.registerSynchronization(end);
+      commits = work.handle(connection(boundBefore), status::flush);
+      if (commits) { // behind all others, as it is the last of them
+        TransactionSynchronizationManager.registerSynchronization(new LastWrite(work, status));
+      }
+    } catch (Throwable thrown) {
+      rollBack(status);
+      throw thrown;
+    }
+    if (!commits) {
+      rollBack(status);
+      return;
+    }
+    try {
+      manager.commit(status);
+    } catch (RuntimeException | Error failure) {
+      if (!end.committed) {
+        throw failure;
+      }
+      log.warn(
+          "A callback after the commit of a handler's transaction failed; its message is done all"
+              + " the same",
+          failure);
+    }
+  }
+
+  /** The one that the manager has bound, and that all of Spring uses in the transaction. */
+  private Connection connection(@Nullable Object boundBefore) {
+    Object bound = TransactionSynchronizationManager.getResource(dataSource);
+    if (bound == null || bound == boundBefore) {
+      throw new OutboxException(
+          "Handlers cannot run under "
+              + ManagedDataSource.nameOf(manager)
+              + ", which does not bind the connection of its transactions to the outbox's data"
+              + " source; let its JPA dialect be the provider's, as HibernateJpaDialect");
+    }
+    Connection connection = DataSourceUtils.getConnection(dataSource);
+    DataSourceUtils.releaseConnection(connection, dataSource); // bound until the transaction ends
+    return connection;
+  }
+
+  /** If it fails, the connection is closed, and the server rolls back. */
+  private void rollBack(TransactionStatus status) {
+    try {
+      manager.rollback(status);
+    } catch (RuntimeException | Error failure) { // would hide why it was to be rolled back
+      log.debug("a handler's transaction could not be rolled back", failure);
+    }
+  }
+
+  @Override
+  public String toString() {
+    return "Spring's transactions of " + ManagedDataSource.nameOf(manager);
+  }
+
+  /** Learns how the transaction ended, before its connection is given back. */
+  private static final class End implements TransactionSynchronization, Ordered {
+    private final Work work;
+    private boolean committed;
+
+    End(Work work) {
+      this.work = work;
+    }
+
+    @Override
+    public void afterCommit() {
+      committed = true;
+    }
+
+    @Override
+    public void afterCompletion(int status) {
+      committed = status == STATUS_COMMITTED;
+      work.ended(status == STATUS_ROLLED_BACK);
+    }
+
+    /** Before callbacks of the service's, which may take their time. */
+    @Override
+    public int getOrder() {
+      return HIGHEST_PRECEDENCE;
+    }
+  }
+
+  /** Writes the message's end when all others have been called before the commit. */
+  private static final class LastWrite implements TransactionSynchronization, Ordered {
+    private final Work work;
+    private final TransactionStatus status;
+
+    LastWrite(Work work, TransactionStatus status) {
+      this.work = work;
+      this.status = status;
+    }
+
+    @Override
+    public void beforeCommit(boolean readOnly) {
+      status.flush(); // of what the others have written
+      work.settle();
+    }
+
+    @Override
+    public int getOrder() {
+      return LOWEST_PRECEDENCE;
+    }
+  }
+}
