@@ -15,8 +15,9 @@ import org.springframework.util.ClassUtils;
  *
  * @param queue the queue
  * @param types the types; none: all that have no method of their own
+ * @param linger how long a batch waits; empty if it does not
  */
-record HandlerAttributes(String queue, List<String> types) {
+record HandlerAttributes(String queue, List<String> types, String linger) {
 
   /**
    * Reads them.
@@ -39,7 +40,8 @@ record HandlerAttributes(String queue, List<String> types) {
               "type '" + resolved + "' is named twice; name it once");
         }
       }
-      return new HandlerAttributes(queue, List.copyOf(types));
+      String linger = resolved(beans, "linger", handler.linger());
+      return new HandlerAttributes(queue, List.copyOf(types), linger);
     } catch (IllegalArgumentException e) {
       throw new OutboxException(name + ": " + e.getMessage(), e);
     }

@@ -19,8 +19,10 @@ final class HandlerHints implements ReflectiveProcessor {
     if (element instanceof Method method) {
       hints.registerMethod(method, ExecutableMode.INVOKE);
       for (Type parameter : method.getGenericParameterTypes()) {
-        if (parameter != Delivery.class && parameter != Payload.class) {
-          new BindingReflectionHintsRegistrar().registerReflectionHints(hints, parameter);
+        Type ofBatch = BatchParameter.elementOf(parameter);
+        Type body = ofBatch == null ? parameter : ofBatch;
+        if (body != Delivery.class && body != Payload.class) {
+          new BindingReflectionHintsRegistrar().registerReflectionHints(hints, body);
         }
       }
     }

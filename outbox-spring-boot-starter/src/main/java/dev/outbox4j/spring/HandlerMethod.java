@@ -1,5 +1,7 @@
 package dev.outbox4j.spring;
 
+import dev.outbox4j.Batch;
+import dev.outbox4j.BatchMessage;
 import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxSubscriber;
@@ -20,7 +22,9 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.springframework.aop.support.AopUtils;
+import org.springframework.boot.convert.DurationStyle;
 import org.springframework.core.GenericTypeResolver;
 import org.springframework.core.annotation.AnnotatedElementUtils;
 import org.springframework.scheduling.annotation.Async;
@@ -47,30 +51,40 @@ final class HandlerMethod {
   private final boolean[] takesDelivery;
   private final boolean returnsNothing;
   private final boolean transactional;
+  private final @Nullable Batch batch;
 
   /**
    * Checks the method.
    *
+   * @param linger the annotation's, with its placeholders resolved
    * @param method as the bean's class declares it
    * @param bean the bean, or the proxy that stands for it
    */
   HandlerMethod(
-      OutboxHandler handler, List<String> types, Method method, Class<?> beanClass, Object bean) {
+      OutboxHandler handler,
+      List<String> types,
+      String linger,
+      Method method,
+      Class<?> beanClass,
+      Object bean) {
     this.name = ClassUtils.getUserClass(beanClass).getName() + "." + method.getName();
     this.types = types;
     this.bean = bean;
     this.takesDelivery = new boolean[method.getParameterCount()];
-    this.body = body(bodyType(method, beanClass));
     this.returnsNothing = method.getReturnType() == void.class;
     this.transactional = handler.transactional();
-    if (transactional) {
+    this.batch = batch(handler, linger);
+    this.body = body(batch == null ? bodyType(method, beanClass) : elementType(method, beanClass));
+    if (batch != null) {
+      requireBatch(method, beanClass);
+    } else if (transactional) {
       requireEndInTransaction(method, beanClass);
     } else {
       requireResult(method.getReturnType());
     }
     requireResultOfAsync(method, beanClass);
     requireProxied(method);
-    if (types.isEmpty() && body.type() != Payload.class) {
+    if (batch == null && types.isEmpty() && body.type() != Payload.class) {
       throw fault(
           "handles all types that have no method of their own, so its body must be a Payload, not "
               + body.type().getTypeName()
@@ -88,6 +102,8 @@ final class HandlerMethod {
       takesDelivery[i] = parameters[i].getType() == Delivery.class;
       if (takesDelivery[i]) {
         deliveries++;
+      } else if (BatchParameter.isMeant(parameters[i].getParameterizedType())) {
+        throw fault("takes several messages; say how many at most, such as batch = 100");
       } else if (type == null) {
         type = GenericTypeResolver.resolveType(parameters[i].getParameterizedType(), beanClass);
       } else {
@@ -100,6 +116,47 @@ final class HandlerMethod {
               + "; it must take a body, a Delivery, or one of each");
     }
     return type == null ? Payload.class : type;
+  }
+
+  private @Nullable Batch batch(OutboxHandler handler, String linger) {
+    if (handler.batch() == 0) {
+      if (!linger.isEmpty()) {
+        throw fault("has a linger and no batch; say how many messages it takes, or drop linger");
+      }
+      return null;
+    }
+    try {
+      Batch most = Batch.of(handler.batch());
+      return linger.isEmpty() ? most : most.linger(DurationStyle.detectAndParse(linger));
+    } catch (IllegalArgumentException e) {
+      throw fault("has a batch that is not allowed: " + e.getMessage());
+    }
+  }
+
+  private Type elementType(Method method, Class<?> beanClass) {
+    Type element = BatchParameter.elementOf(method, beanClass);
+    if (element == null) {
+      throw fault(
+          "has a batch, so it must take a List<BatchMessage<T>> and nothing else: each message has"
+              + " a delivery of its own");
+    }
+    return element;
+  }
+
+  private void requireBatch(Method method, Class<?> beanClass) {
+    if (types.isEmpty()) {
+      throw fault("has a batch, which is of one type; name the types");
+    }
+    if (!returnsNothing || isAsync(method, beanClass)) {
+      throw fault(
+          "has a batch, so it must return nothing, when all is done: each message's delivery takes"
+              + " what becomes of it");
+    }
+    if (transactional) {
+      throw fault(
+          "has a batch and is transactional; drop one of the two, as a transactional method settles"
+              + " one message");
+    }
   }
 
   @SuppressWarnings("unchecked") // what the codec gives is of the type
@@ -194,6 +251,12 @@ final class HandlerMethod {
   /** Adds itself to the subscriber of its queue. */
   void addTo(
       OutboxSubscriber.Builder builder, Supplier<HandlerTransactions<Connection>> transactions) {
+    if (batch != null) {
+      for (String type : types) {
+        builder.onBatch(type, body, batch, this::handleAll);
+      }
+      return;
+    }
     if (transactional) {
       addTo(builder, transactional(transactions));
       return;
@@ -269,6 +332,15 @@ final class HandlerMethod {
     for (int i = 0; i < arguments.length; i++) {
       arguments[i] = takesDelivery[i] ? delivery : value;
     }
+    return invokeWith(arguments);
+  }
+
+  private void handleAll(List<BatchMessage<Object>> messages) throws Exception {
+    Object unused = invokeWith(messages);
+  }
+
+  @SuppressWarnings("NullAway") // see above
+  private Object invokeWith(Object... arguments) throws Exception {
     try {
       Object result = invocable.invoke(bean, arguments);
       if (result == null && !returnsNothing) {

@@ -111,7 +111,13 @@ final class HandlerMethods {
   private void add(String name, Class<?> beanClass, Method method, OutboxHandler handler) {
     HandlerAttributes attributes = HandlerAttributes.of(handler, method, beanClass, beans);
     HandlerMethod added =
-        new HandlerMethod(handler, attributes.types(), method, beanClass, beans.getBean(name));
+        new HandlerMethod(
+            handler,
+            attributes.types(),
+            attributes.linger(),
+            method,
+            beanClass,
+            beans.getBean(name));
     String queue = attributes.queue();
     List<HandlerMethod> ofQueue = found.computeIfAbsent(queue, key -> new ArrayList<>());
     for (HandlerMethod other : ofQueue) {

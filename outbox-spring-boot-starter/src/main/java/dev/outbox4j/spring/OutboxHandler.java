@@ -18,6 +18,9 @@ import org.springframework.aot.hint.annotation.Reflective;
  * org.springframework.scheduling.annotation.Async} it must return a {@link
  * java.util.concurrent.CompletableFuture}. On a bean with a proxy it must not be final.
  *
+ * <p>With {@link #transactional()} the method runs in the transaction that acks its message, with
+ * {@link #batch()} it takes several messages at once.
+ *
  * <p>All methods of one queue share a subscriber, whose settings are {@code outbox4j.subscriber.*}
  * and {@code outbox4j.queues.<queue>.*}. A method that breaks these rules keeps the context from
  * starting.
@@ -45,4 +48,17 @@ public @interface OutboxHandler {
    * has the rules.
    */
   boolean transactional() default false;
+
+  /**
+   * {@return how many messages the method takes at once at most, 2 to 10,000; 0 for one at a time}
+   * It then takes a {@code List<BatchMessage<T>>}, of messages of one type, and returns nothing.
+   * {@link dev.outbox4j.BatchHandler} has the rules.
+   */
+  int batch() default 0;
+
+  /**
+   * {@return how long a batch waits for further messages once it has one, such as {@code 20ms}, up
+   * to 1 minute; may hold placeholders. Empty: not at all}
+   */
+  String linger() default "";
 }

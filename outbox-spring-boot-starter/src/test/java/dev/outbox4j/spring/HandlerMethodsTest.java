@@ -3,6 +3,7 @@ package dev.outbox4j.spring;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.outbox4j.BatchMessage;
 import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.Outcome;
@@ -298,6 +299,89 @@ class HandlerMethodsTest {
     assertThat(of(Joining.class)).containsOnlyKeys("orders");
   }
 
+  static class WithoutBatch {
+    @OutboxHandler(queue = "orders", type = "a")
+    void handle(List<BatchMessage<Item>> items) {}
+  }
+
+  static class BatchOfBodies {
+    @OutboxHandler(queue = "orders", type = "a", batch = 100)
+    void handle(List<Item> items) {}
+  }
+
+  static class BatchWithDelivery {
+    @OutboxHandler(queue = "orders", type = "a", batch = 100)
+    void handle(List<BatchMessage<Item>> items, Delivery delivery) {}
+  }
+
+  static class BatchOfOne {
+    @OutboxHandler(queue = "orders", type = "a", batch = 1)
+    void handle(List<BatchMessage<Item>> items) {}
+  }
+
+  static class BatchOfAnyType {
+    @OutboxHandler(queue = "orders", batch = 100)
+    void handle(List<BatchMessage<Payload>> payloads) {}
+  }
+
+  static class BatchWithResult {
+    @OutboxHandler(queue = "orders", type = "a", batch = 100)
+    Outcome handle(List<BatchMessage<Item>> items) {
+      return Outcome.ack();
+    }
+  }
+
+  static class TransactionalBatch {
+    @OutboxHandler(queue = "orders", type = "a", batch = 100, transactional = true)
+    void handle(List<BatchMessage<Item>> items) {}
+  }
+
+  static class LongLinger {
+    @OutboxHandler(queue = "orders", type = "a", batch = 100, linger = "2m")
+    void handle(List<BatchMessage<Item>> items) {}
+  }
+
+  static class StrangeLinger {
+    @OutboxHandler(queue = "orders", type = "a", batch = 100, linger = "soon")
+    void handle(List<BatchMessage<Item>> items) {}
+  }
+
+  static class LingerAlone {
+    @OutboxHandler(queue = "orders", type = "a", linger = "20ms")
+    void handle(Item item) {}
+  }
+
+  @Test
+  void refusesBatchesThatBreakARuleAndSaysWhich() {
+    refuses(WithoutBatch.class, "takes several messages; say how many at most");
+    refuses(BatchOfBodies.class, "must take a List<BatchMessage<T>>");
+    refuses(BatchWithDelivery.class, "must take a List<BatchMessage<T>> and nothing else");
+    refuses(BatchOfOne.class, "has a batch that is not allowed: most", "2");
+    refuses(BatchOfAnyType.class, "name the types");
+    refuses(BatchWithResult.class, "must return nothing");
+    refuses(TransactionalBatch.class, "has a batch and is transactional");
+    refuses(LongLinger.class, "has a batch that is not allowed: linger");
+    refuses(StrangeLinger.class, "has a batch that is not allowed: 'soon'");
+    refuses(LingerAlone.class, "has a linger and no batch");
+  }
+
+  abstract static class GenericBatch<T> {
+    @OutboxHandler(queue = "orders", type = "a", batch = 100, linger = "${shop.linger}")
+    public void handle(List<BatchMessage<T>> items) {}
+  }
+
+  static class BatchOfItems extends GenericBatch<List<Item>> {}
+
+  @Test
+  void takesBatchesAndTellsAotOfTheirBodies() throws NoSuchMethodException {
+    assertThat(of(BatchOfItems.class)).containsOnlyKeys("orders");
+    ReflectionHints hints = new ReflectionHints();
+    new HandlerHints()
+        .registerReflectionHints(hints, WithoutBatch.class.getDeclaredMethod("handle", List.class));
+    assertThat(hints.getTypeHint(Item.class)).isNotNull();
+    assertThat(hints.getTypeHint(BatchMessage.class)).isNull();
+  }
+
   static class Publishing {
     @OutboxHandler(queue = "orders", type = "a")
     Flow.Publisher<Outcome> handle(Item item) {
@@ -419,7 +503,9 @@ class HandlerMethodsTest {
                       "shop.type",
                       "item.added",
                       "shop.long",
-                      "x".repeat(300))));
+                      "x".repeat(300),
+                      "shop.linger",
+                      "20ms")));
       context.register(beans);
       context.refresh();
       return HandlerMethods.of(context.getBeanFactory());
