@@ -12,6 +12,8 @@ import dev.outbox4j.postgres.Inbox;
 import dev.outbox4j.postgres.OutboxPublisher;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.jooq.JooqOutboxPublisher;
+import dev.outbox4j.postgres.jooq.JooqTransactions;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.Connection;
@@ -19,6 +21,8 @@ import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.time.Duration;
 import javax.sql.DataSource;
+import org.jooq.SQLDialect;
+import org.jooq.impl.DSL;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -75,6 +79,44 @@ class TransactionalSamplesIT {
     }
     assertThat(database.list(String.class, "select order_id from reservation"))
         .containsExactly("o-1");
+  }
+
+  @Test
+  void writesWithJooqInTheTransactionOfTheAck() throws SQLException {
+    database.update("create table booking (order_id text)");
+    PostgresOutbox outbox = PostgresOutbox.on(dataSource, table);
+    // tag::jooq
+    JooqOutboxPublisher jooqPublisher = JooqOutboxPublisher.of(publisher);
+    JooqTransactions jooq =
+        JooqTransactions.of(outbox.transactions(), DSL.using(SQLDialect.POSTGRES).configuration());
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("bookings")
+            .store(outbox.store())
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .on(
+                "order.placed",
+                String.class,
+                jooq.transactional(
+                    (order, delivery, tx) -> {
+                      tx.dsl().insertInto(DSL.table("booking")).values(order).execute();
+                      jooqPublisher.publish(
+                          tx, OutboxMessage.to("mails").type("mail.due").body(order).build());
+                    }))
+            .build();
+    // end::jooq
+
+    try (Connection tx = database.plain().getConnection()) {
+      tx.setAutoCommit(false);
+      publisher.publish(tx, OutboxMessage.to("bookings").type("order.placed").body("o-3").build());
+      tx.commit();
+    }
+    try (subscriber) {
+      subscriber.start();
+      assertThatOutbox(dataSource, table)
+          .awaitDrained("bookings", Duration.ofSeconds(30))
+          .hasPublished("mails", "mail.due");
+    }
+    assertThat(database.list(String.class, "select order_id from booking")).containsExactly("o-3");
   }
 
   @Test
