@@ -356,7 +356,7 @@ public final class Chaos {
   }
 
   /** Nothing in it tells more than the report, once the run was clean. */
-  private static void delete(Path directory) throws IOException {
+  static void delete(Path directory) throws IOException {
     try (Stream<Path> files = Files.walk(directory)) {
       for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
         Files.delete(file);

@@ -15,6 +15,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.TreeMap;
 import java.util.stream.Stream;
 
 /**
@@ -26,6 +27,7 @@ public final class Gate {
   static final Path PATCHES = Path.of("examples/src/test/broken-engines");
   private static final String SOUND = "sound";
   private static final String SHAMS = "shams";
+  private static final String ORDER = "order";
 
   private final Path directory;
   private final Path report;
@@ -64,6 +66,14 @@ public final class Gate {
           new Engine("acks-a-failed-batch", "calm", 40, "lost"),
           new Engine("forgets-the-drain", "rolling-restart", 20, "after a graceful stop"));
 
+  /** Engines that the proof of order must refuse as well, and by which figure. */
+  private static final Map<String, String> OUT_OF_ORDER =
+      Map.of(
+          "lets-others-overtake", "out_of_turn", "two-of-a-key-at-once", "beside_one_of_their_key");
+
+  private static final Map<String, String> SMALL =
+      Map.of("processes", "3", "keys", "100", "messages", "10000", "ends", "3");
+
   /** Arguments: the names of the runs that are wanted; all without any. */
   public static void main(String[] arguments) throws IOException, InterruptedException {
     Path directory = Files.createTempDirectory("outbox-gate");
@@ -74,7 +84,7 @@ public final class Gate {
             .map(String::strip)
             .filter(name -> !name.isEmpty() && !name.equals("true"))
             .toList();
-    List<String> all = new ArrayList<>(List.of(SOUND, SHAMS));
+    List<String> all = new ArrayList<>(List.of(SOUND, SHAMS, ORDER));
     all.addAll(engines());
     if (!all.containsAll(wanted)) {
       throw new IllegalArgumentException(
@@ -94,6 +104,9 @@ public final class Gate {
     }
     if (asked(wanted, SHAMS)) {
       shams();
+    }
+    if (asked(wanted, ORDER)) {
+      order();
     }
     for (Engine engine : ENGINES) {
       if (asked(wanted, engine.name())) {
@@ -152,6 +165,17 @@ public final class Gate {
     if (found.size() != expected.size()) {
       passed = false;
       Report.say("%s: WRONG; there are other breaches: %s".formatted(SHAMS, found));
+    }
+  }
+
+  /** The proof of order, at a small size, of the sound engine and of those without it. */
+  private void order() throws IOException, InterruptedException {
+    String sound = ORDER + "-" + SOUND;
+    require(sound, harness(sound, OrderProof.class, List.of(), SMALL), List.of());
+    for (Map.Entry<String, String> engine : new TreeMap<>(OUT_OF_ORDER).entrySet()) {
+      String name = ORDER + "-" + engine.getKey();
+      Verdict verdict = harness(name, OrderProof.class, List.of(broken(engine.getKey())), SMALL);
+      require(name, verdict, List.of(engine.getValue()));
     }
   }
 
@@ -220,6 +244,12 @@ public final class Gate {
 
   private Verdict harness(String name, List<Path> before, Map<String, String> options)
       throws IOException, InterruptedException {
+    return harness(name, Chaos.class, before, options);
+  }
+
+  private Verdict harness(
+      String name, Class<?> main, List<Path> before, Map<String, String> options)
+      throws IOException, InterruptedException {
     Report.say("%n== %s".formatted(name));
     Path result = directory.resolve(name + ".json");
     List<String> command = new ArrayList<>();
@@ -234,7 +264,7 @@ public final class Gate {
                 Stream.of(System.getProperty("java.class.path")))
             .reduce((a, b) -> a + File.pathSeparator + b)
             .orElseThrow();
-    command.addAll(List.of("-cp", path, Chaos.class.getName()));
+    command.addAll(List.of("-cp", path, main.getName()));
     int status = new ProcessBuilder(command).inheritIO().start().waitFor();
     List<String> breaches = new ArrayList<>();
     if (Files.exists(result)) {

@@ -75,7 +75,8 @@ record Options(
     return value;
   }
 
-  private static String property(String name, String usual) {
+  /** What is given of an option; a blank one counts as not given. */
+  static String property(String name, String usual) {
     String value = System.getProperty("chaos." + name, "").strip();
     return value.isEmpty() ? usual : value;
   }

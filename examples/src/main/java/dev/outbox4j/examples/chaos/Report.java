@@ -143,6 +143,13 @@ final class Report {
     Files.writeString(file.resolveSibling(name.replaceFirst("(\\.json)?$", ".md")), markdown(name));
   }
 
+  /** Writes the figures and the breaches as JSON, for a run that is not made of faults by name. */
+  void writeFigures(Path file) throws IOException {
+    Map<String, Object> all = new LinkedHashMap<>(figures);
+    all.put("breaches", breaches);
+    new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT).writeValue(file.toFile(), all);
+  }
+
   private String markdown(String json) {
     StringBuilder text =
         new StringBuilder(
