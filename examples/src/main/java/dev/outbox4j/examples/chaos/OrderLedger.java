@@ -58,7 +58,10 @@ final class OrderLedger {
     this.direct = direct;
   }
 
-  /** Adds the table of failed runs; its ends are counted together with those of the others. */
+  /**
+   * Adds the table of failed runs, whose ends are counted together with those of the others; and
+   * takes away what makes each effect dearer and is not needed here.
+   */
   void create() throws SQLException {
     Database.transaction(
         direct,
@@ -66,7 +69,9 @@ final class OrderLedger {
             "create table failed (id bigserial, no bigint not null, owner text not null,"
                 + " began timestamptz not null, at timestamptz not null,"
                 + " nth bigint not null default nextval('handled_nth_seq'))",
-            "create table orphaned (bucket bigint not null, at timestamptz not null)"));
+            "create table orphaned (bucket bigint not null, at timestamptz not null)",
+            "drop index handled_no_nth_idx, handled_no_idx, handled_at_idx, deleted_at_idx",
+            "alter table deleted alter at set default clock_timestamp()")); // it is not turned
   }
 
   /** Notes which buckets a process owned that has just been killed, and returns how many. */

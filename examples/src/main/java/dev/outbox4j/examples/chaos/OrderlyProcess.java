@@ -23,8 +23,8 @@ import org.slf4j.LoggerFactory;
 /** A process of the {@link OrderProof}: an ordered subscriber, until it is stopped or killed. */
 final class OrderlyProcess {
   private static final Logger log = LoggerFactory.getLogger(OrderlyProcess.class);
-  static final int CONNECTIONS = 11;
-  private static final int WORKERS = 8;
+  private static final int POOL = 3;
+  private static final int WORKERS = 4;
   private static final int FAILURES = 2;
   private static final Duration SLOWNESS = Duration.ofMillis(2);
 
@@ -40,7 +40,7 @@ final class OrderlyProcess {
   public static void main(String[] arguments) {
     String name = arguments[0];
     Duration lease = Duration.ofSeconds(Long.parseLong(arguments[2]));
-    HikariDataSource pool = Database.pool(arguments[1], CONNECTIONS - WORKERS, name, false);
+    HikariDataSource pool = Database.pool(arguments[1], POOL, name, false);
     PGSimpleDataSource direct = Database.retrying(arguments[1]);
     direct.setOptions("-c synchronous_commit=off"); // nobody crashes the server here
     HikariDataSource effects = Database.pool(direct, WORKERS, name + "-effects");
