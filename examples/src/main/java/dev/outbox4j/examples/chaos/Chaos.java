@@ -5,6 +5,8 @@ import dev.outbox4j.examples.chaos.Tally.Count;
 import dev.outbox4j.examples.chaos.Watch.Since;
 import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
+import dev.outbox4j.migrations.PauseMigrations;
+import dev.outbox4j.migrations.SlotMigrations;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -88,6 +90,8 @@ public final class Chaos {
       report.figure("postgresql", server.version());
       OutboxMigrations.standard().migrate(server.direct());
       OrderedMigrations.of("public", "outbox", Subscriber.ORDERED_QUEUE).migrate(server.direct());
+      PauseMigrations.of("public", "outbox").migrate(server.direct());
+      SlotMigrations.of("public", "outbox").migrate(server.direct());
       LedgerSchema schema = new LedgerSchema(server.direct(), LEASE);
       schema.create();
       Ledger ledger = new Ledger(server.direct());
@@ -130,10 +134,13 @@ public final class Chaos {
                     options.isLong() ? LONG_HORIZON : SHORT_HORIZON,
                     Ledger.LATE.plus(options.slack()),
                     options.rate()));
-        doFaults(
-            new FaultRunner(scene, clockFaker.orElse(null)),
-            scene,
-            faults(directory, pooler, clockFaker));
+        try (Pauses pauses = new Pauses(server.direct(), watch, ledger, options.seed())) {
+          pauses.start();
+          doFaults(
+              new FaultRunner(scene, clockFaker.orElse(null)),
+              scene,
+              faults(directory, pooler, clockFaker));
+        }
         settle(fleet, ledger, server.direct(), pooler);
         report.figure("stalls_of_the_machine", pulse.stalls());
         report.figure("longest_stall_s", Report.round(pulse.longest().toMillis() / 1e3));
@@ -332,6 +339,8 @@ public final class Chaos {
     report.mustBeZero("beside_one_of_their_key", ledger.besideOneOfTheirKey());
     report.figure("repeated_in_order", ledger.repeatedInOrder());
     report.mustBeZero("unexplained_repeats_in_order", ledger.repeatedInOrderUnexplained());
+    judgePauses(ledger);
+    judgeLimit(ledger);
     Duplicates duplicates = ledger.duplicates();
     report.figure("duplicates", duplicates.all());
     report.figure("duplicates_after_kill", duplicates.count(Reason.KILL));
@@ -353,6 +362,24 @@ public final class Chaos {
         LEASE.toSeconds() + LONGEST_AFTER_LEASE_SECONDS + slack,
         LONGEST_AFTER_SERVER_SECONDS + slack,
         LONGEST_AFTER_PROMOTION_SECONDS + slack);
+  }
+
+  private void judgePauses(Ledger ledger) throws SQLException {
+    report.figure("pauses", ledger.pauses());
+    report.mustBeZero("handled_while_paused", ledger.handledWhilePaused(options.slack()));
+  }
+
+  /** That a limit is not exceeded says little if it was never reached. */
+  private void judgeLimit(Ledger ledger) throws SQLException {
+    report.figure("limit_at_once", Subscriber.LIMIT);
+    long most = ledger.mostAtOnce();
+    report.figure("most_at_once", most);
+    if (most < Subscriber.LIMIT) {
+      report.breach("the limit was not reached: never more than " + most + " were handled at once");
+    }
+    report.mustBeZero(
+        "more_at_once_than_the_limit",
+        Math.max(0, ledger.mostAtOnceInTheirSlots(LEASE) - Subscriber.LIMIT));
   }
 
   /** Nothing in it tells more than the report, once the run was clean. */

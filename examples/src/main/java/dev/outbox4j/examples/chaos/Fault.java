@@ -3,10 +3,13 @@ package dev.outbox4j.examples.chaos;
 import dev.outbox4j.examples.chaos.FaultyProxy.Way;
 import dev.outbox4j.examples.chaos.FaultyProxy.Weather;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /** What the harness does to the processes, the server and the network, one at a time. */
 enum Fault {
@@ -127,6 +130,14 @@ enum Fault {
   /** Tells whether no lease that is renewed in time can run out by it. */
   boolean brief() {
     return BRIEF.contains(this);
+  }
+
+  /** All that leases may run out by, a machine that stands still included, as an array of SQL. */
+  static String thatLeasesMayEndBy() {
+    return Stream.concat(
+            Arrays.stream(values()).filter(fault -> !fault.brief()).map(Fault::label),
+            Stream.of(Pulse.FAULT))
+        .collect(Collectors.joining(",", "{", "}"));
   }
 
   /** The network's part in it, if that is all there is to it. */

@@ -243,10 +243,11 @@ final class Fleet {
   Map<String, Integer> sessionLimits() {
     Map<String, Integer> limits = new HashMap<>();
     for (int slot = 0; slot < SUBSCRIBERS; slot++) {
-      limits.put(listener(slot), 3);
+      limits.put(listener(slot), Subscriber.LISTENERS);
       limits.put(subscribers[slot].name(), Subscriber.POOL);
       limits.put(subscribers[slot].name() + "-effects", Subscriber.EFFECTS);
       limits.put(Subscriber.ordered(subscribers[slot].name()), Subscriber.POOL);
+      limits.put(Subscriber.bounded(subscribers[slot].name()), Subscriber.POOL);
       limits.put(Subscriber.quiet(subscribers[slot].name()), Subscriber.QUIET_CONNECTIONS);
     }
     for (Worker publisher : publishers) {
@@ -258,7 +259,7 @@ final class Fleet {
 
   /** A pattern of the application names that go through the pooler; empty if there is none. */
   String pooledNames() {
-    return routes.pooler() == 0 ? "" : "^(s|publisher-)[13579][.][0-9]+o?$";
+    return routes.pooler() == 0 ? "" : "^(s|publisher-)[13579][.][0-9]+[bo]?$";
   }
 
   /** Subscribers that ended although nobody stopped or killed them. */

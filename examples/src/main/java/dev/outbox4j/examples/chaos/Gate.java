@@ -64,6 +64,8 @@ public final class Gate {
               "repeated_transactions"),
           new Engine("handles-the-expired", "calm", 40, "handled_after_expiry"),
           new Engine("acks-a-failed-batch", "calm", 40, "lost"),
+          new Engine("ignores-the-pause", "calm", 40, "handled_while_paused"),
+          new Engine("exceeds-the-limit", "calm", 40, "more_at_once_than_the_limit"),
           new Engine("forgets-the-drain", "rolling-restart", 20, "after a graceful stop"));
 
   /** Engines that the proof of order must refuse as well, and by which figure. */

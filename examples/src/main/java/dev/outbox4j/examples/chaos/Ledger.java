@@ -81,6 +81,26 @@ final class Ledger {
       "not exists (select from episodes e where e.fault = ? and e.began <= h.at and (e.ended >= h.at"
           + " or (c.due_at > e.began and c.due_at < e.ended + make_interval(secs => ?))))";
 
+  /** Runs of the limited queue that held their lease when they had their effect: those count. */
+  private static final String AT_ONCE =
+      """
+      with runs as (
+        select h.began, h.at from handled h join committed c using (no)
+        where c.queue = '%s' and h.row_token = h.token and h.lease_until > h.at
+          and not exists (
+            select from faults f where f.fault = any(?::text[])
+              and (f.owner is null or f.owner = h.owner)
+              and f.hit_from <= h.at and f.hit_to >= h.began - make_interval(secs => ?))
+      ), steps as (
+        select began as at, 1 as step from runs union all select at, -1 from runs
+      )
+      select coalesce(max(running), 0)
+      from (select sum(step) over (order by at, step) as running from steps) x"""
+          .formatted(Subscriber.LIMITED_QUEUE);
+
+  /** Within it a pause must be heeded by all. */
+  private static final Duration HEEDED = Duration.ofSeconds(1);
+
   /** Well above what a notification takes on a busy machine, well below the wait for a poll. */
   static final Duration LATE = Duration.ofMillis(1_500);
 
@@ -295,10 +315,12 @@ final class Ledger {
             "select 1000 * count(h.no) / greatest(count(*), 1) from committed c"
                 + " left join handled h on h.no = c.no and h.at <= ?::timestamptz"
                 + " where c.due_at >= ?::timestamptz and c.due_at < ?::timestamptz"
-                + " and c.kind not in ('POISON', 'HANGING', 'STUBBORN', 'LONG', 'EXPIRING')",
+                + " and c.kind not in ('POISON', 'HANGING', 'STUBBORN', 'LONG', 'EXPIRING')"
+                + " and c.queue <> ?",
             to,
             from,
-            to)
+            to,
+            Subscriber.PAUSED_QUEUE)
         / 1e3;
   }
 
@@ -369,6 +391,59 @@ final class Ledger {
         where next_at is not null
           and not exists (
             select from faults f where f.hit_from <= x.next_at and f.hit_to >= x.began)""");
+  }
+
+  /** Notes that a queue was paused at least between two instants. */
+  void paused(String from, String to) throws SQLException {
+    Database.update(direct, "insert into pauses values (?::timestamptz, ?::timestamptz)", from, to);
+  }
+
+  /** How many times the queue was paused. */
+  long pauses() throws SQLException {
+    return Database.number(direct, "select count(*) from pauses");
+  }
+
+  /**
+   * Handlers that began in a pause, later than a second after its begin. If a fault was done then,
+   * some may not have been able to ask: later than a second after all were well again.
+   */
+  long handledWhilePaused(Duration slack) throws SQLException {
+    return Database.number(
+        direct,
+        """
+        select count(distinct h.nth)
+        from (
+          select p.*, greatest(p.began, (
+            select max(e.ended) from episodes e
+            where e.fault <> 'calm' and e.began <= p.began + make_interval(secs => ?)
+              and e.ended >= p.began)) + make_interval(secs => ?) as heeded
+          from pauses p) p
+        join handled h on h.began > p.heeded and h.began < p.ended
+        join committed c using (no)
+        where c.queue = ? and not exists (
+          select from faults f
+          where f.fault = ? and f.hit_from <= h.began and f.hit_to >= p.began)""",
+        seconds(HEEDED),
+        seconds(HEEDED.plus(slack)),
+        Subscriber.PAUSED_QUEUE,
+        Pulse.FAULT);
+  }
+
+  /** The most handlers of the limited queue that ran at once under their leases. */
+  long mostAtOnce() throws SQLException {
+    return Database.number(direct, AT_ONCE, "{}", 0.0);
+  }
+
+  /**
+   * The most of those whose process was not hit, since their lease may have begun, by a fault that
+   * leases may run out by: their slots were theirs all the time.
+   */
+  long mostAtOnceInTheirSlots(Duration lease) throws SQLException {
+    return Database.number(direct, AT_ONCE, Fault.thatLeasesMayEndBy(), seconds(lease) * 2);
+  }
+
+  private static double seconds(Duration time) {
+    return time.toMillis() / 1e3;
   }
 
   Duplicates duplicates() throws SQLException {

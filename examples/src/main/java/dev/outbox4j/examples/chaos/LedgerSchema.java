@@ -32,7 +32,8 @@ final class LedgerSchema {
           // ordered says that the message has no delay, so that the order of its key is its own
           "create table committed (no bigint primary key, kind text not null,"
               + " outbox_id bigint not null, due_at timestamptz not null, key text,"
-              + " ordered boolean not null default false)",
+              + " ordered boolean not null default false,"
+              + " queue text not null default '%s')".formatted(Subscriber.QUEUE),
           // lease and token of the row, as the server had them when the effect was written
           "create table handled (no bigint not null, outbox_id bigint not null, token bigint not null,"
               + " row_token bigint, owner text not null, lease_until timestamptz,"
@@ -54,6 +55,7 @@ final class LedgerSchema {
               + " hit_to timestamptz not null)",
           "create table episodes (fault text not null, began timestamptz not null,"
               + " ended timestamptz not null)",
+          "create table pauses (began timestamptz not null, ended timestamptz not null)",
           "create table pulse (at timestamptz not null)",
           "insert into pulse values (now())",
           "create table dead_letters_kept (original_id bigint not null, failure_reason text not null)",

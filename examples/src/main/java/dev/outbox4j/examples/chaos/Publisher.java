@@ -18,6 +18,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -35,6 +36,8 @@ final class Publisher {
   static final Duration EXPIRES_IN = Duration.ofSeconds(5);
   private static final Duration SHORTEST_QUIET = Duration.ofSeconds(5);
   private static final Duration LONGEST_QUIET = Duration.ofSeconds(10);
+  private static final Duration SHORTEST_BURST = Duration.ofSeconds(2);
+  private static final Duration LONGEST_BURST = Duration.ofSeconds(6);
   private static final Duration LONGEST_LATE = Duration.ofSeconds(30);
 
   /** How many times as fast as asked it goes to catch up. */
@@ -54,6 +57,7 @@ final class Publisher {
   private final Random random = new Random();
   private long quietAt = System.nanoTime();
   private long lateAt = System.nanoTime();
+  private long burstAt = System.nanoTime();
   private @Nullable Connection late;
   private long lateNo;
   private final Acknowledged.Writer acknowledged;
@@ -118,7 +122,7 @@ final class Publisher {
       long begun = System.nanoTime();
       try (Connection connection = pool.getConnection()) {
         connection.setAutoCommit(false);
-        publish(connection, no, drawnKinds(), true);
+        publish(connection, no, drawnKinds(), this::drawnQueue);
         if (random.nextInt(10) == 0) {
           connection.rollback();
         } else {
@@ -135,8 +139,13 @@ final class Publisher {
       tell();
       if (begun - quietAt >= 0) {
         no += BATCH;
-        publishQuietMessage(no);
+        publishAside(no, List.of(Kind.QUIET), Subscriber.QUIET_QUEUE);
         quietAt = begun + between(SHORTEST_QUIET, LONGEST_QUIET);
+      }
+      if (begun - burstAt >= 0) { // more than may be handled at once
+        no += BATCH;
+        done += publishAside(no, drawnKinds(), Subscriber.LIMITED_QUEUE);
+        burstAt = begun + between(SHORTEST_BURST, LONGEST_BURST);
       }
       if (begun - lateAt >= 0) {
         no += BATCH;
@@ -160,14 +169,16 @@ final class Publisher {
     return least.toNanos() + (long) (random.nextDouble() * most.minus(least).toNanos());
   }
 
-  private void publishQuietMessage(long no) throws IOException {
+  private int publishAside(long no, List<Kind> kinds, String queue) throws IOException {
     try (Connection connection = pool.getConnection()) {
       connection.setAutoCommit(false);
-      publish(connection, no, List.of(Kind.QUIET), false);
+      publish(connection, no, kinds, () -> queue);
       connection.commit();
       acknowledged.add(no);
+      return kinds.size();
     } catch (SQLException | RuntimeException outage) {
-      log.info("a quiet message failed: {}", outage.getMessage());
+      log.info("a transaction for queue {} failed: {}", queue, outage.getMessage());
+      return 0;
     }
   }
 
@@ -177,7 +188,7 @@ final class Publisher {
     try {
       connection = pool.getConnection();
       connection.setAutoCommit(false);
-      publish(connection, no, drawnKinds(), false);
+      publish(connection, no, drawnKinds(), this::drawnQueueWithoutOrder);
       late = connection;
       lateNo = no;
     } catch (SQLException | RuntimeException outage) {
@@ -238,7 +249,7 @@ final class Publisher {
     }
   }
 
-  private void publish(Connection connection, long no, List<Kind> drawn, boolean alsoInOrder)
+  private void publish(Connection connection, long no, List<Kind> drawn, Supplier<String> someQueue)
       throws SQLException {
     int count = drawn.size();
     Long[] numbers = new Long[count];
@@ -246,20 +257,17 @@ final class Publisher {
     Double[] delays = new Double[count];
     @Nullable String[] ofKeys = new String[count];
     Boolean[] ordered = new Boolean[count];
+    String[] queues = new String[count];
     List<OutboxMessage> messages = new ArrayList<>();
     for (int i = 0; i < count; i++) {
       Kind kind = drawn.get(i);
       numbers[i] = no + i;
       kinds[i] = kind.name();
       delays[i] = kind == Kind.DELAYED ? DELAY.toMillis() / 1e3 : 0;
-      boolean inOrder = alsoInOrder && random.nextInt(10) == 0;
+      queues[i] = someQueue.get();
+      boolean inOrder = queues[i].equals(Subscriber.ORDERED_QUEUE);
       OutboxMessage.Builder message =
-          OutboxMessage.to(
-                  kind == Kind.QUIET
-                      ? Subscriber.QUIET_QUEUE
-                      : inOrder ? Subscriber.ORDERED_QUEUE : drawnQueue())
-              .type(kind.name())
-              .body(body(kind, no + i));
+          OutboxMessage.to(queues[i]).type(kind.name()).body(body(kind, no + i));
       int key = random.nextInt(KEYS);
       if (inOrder && key != 0) { // some have none
         ofKeys[i] = keys + "." + generation + "-" + key;
@@ -275,27 +283,32 @@ final class Publisher {
         publisher.publish(connection, messages).stream().map(Publisher::rowId).toArray(Long[]::new);
     try (PreparedStatement domain =
         connection.prepareStatement(
-            "insert into committed (no, kind, outbox_id, due_at, key, ordered)"
+            "insert into committed (no, kind, outbox_id, due_at, key, ordered, queue)"
                 + " select no, kind, row, now() - clock_offset() + make_interval(secs => delay),"
-                + " key, ordered"
-                + " from unnest(?, ?, ?, ?, ?, ?) as t(no, kind, row, delay, key, ordered)")) {
+                + " key, ordered, queue from unnest(?, ?, ?, ?, ?, ?, ?)"
+                + " as t(no, kind, row, delay, key, ordered, queue)")) {
       domain.setArray(1, connection.createArrayOf("int8", numbers));
       domain.setArray(2, connection.createArrayOf("text", kinds));
       domain.setArray(3, connection.createArrayOf("int8", rows));
       domain.setArray(4, connection.createArrayOf("float8", delays));
       domain.setArray(5, connection.createArrayOf("text", ofKeys));
       domain.setArray(6, connection.createArrayOf("bool", ordered));
+      domain.setArray(7, connection.createArrayOf("text", queues));
       domain.executeUpdate();
     }
   }
 
-  /**
-   * Of those not in order, one in five is of another queue than the first, one in twenty of the
-   * last.
-   */
   private String drawnQueue() {
-    int lot = random.nextInt(20);
-    return lot < 16 ? Subscriber.QUEUE : Subscriber.MORE_QUEUES.get(lot < 19 ? 0 : 1);
+    return random.nextInt(10) == 0 ? Subscriber.ORDERED_QUEUE : drawnQueueWithoutOrder();
+  }
+
+  /** One in fifty is of the queue that is paused, one in twenty of the last one. */
+  private String drawnQueueWithoutOrder() {
+    int lot = random.nextInt(100);
+    if (lot < 78) {
+      return Subscriber.QUEUE;
+    }
+    return lot < 80 ? Subscriber.PAUSED_QUEUE : Subscriber.MORE_QUEUES.get(lot < 95 ? 0 : 1);
   }
 
   private static String body(Kind kind, long no) {

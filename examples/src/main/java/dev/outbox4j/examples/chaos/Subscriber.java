@@ -44,6 +44,13 @@ final class Subscriber {
   static final String QUIET_QUEUE = "quiet";
   static final String QUEUE = "chaos";
   static final String ORDERED_QUEUE = "chaos-ordered";
+  static final String PAUSED_QUEUE = "chaos-paused";
+  static final String LIMITED_QUEUE = "chaos-limited";
+
+  /** So many messages of the limited queue may be handled at once, by all processes together. */
+  static final int LIMIT = 3;
+
+  private static final Duration IN_A_SLOT = Duration.ofMillis(50);
   static final List<String> MORE_QUEUES = List.of("chaos-more", "chaos-rare");
   static final Duration RETRY_DELAY = Duration.ofMillis(200);
   static final String STOPPED = "STOPPED WITH ";
@@ -52,13 +59,18 @@ final class Subscriber {
   static final String TALLY = "TALLY ";
 
   static final int WORKERS = 8;
+  private static final int FEW_WORKERS = WORKERS / 2;
   private static final int BATCH = 25;
+  private static final int SMALL_BATCH = 5;
 
-  /** The most rows that a subscriber has under its lease at a time, whatever becomes of them. */
-  static final int MOST_IN_FLIGHT = WORKERS + 8 * BATCH;
+  /** The most rows that a process has under its lease at a time, whatever becomes of them. */
+  static final int MOST_IN_FLIGHT = WORKERS + 8 * BATCH + FEW_WORKERS + 8 * SMALL_BATCH;
 
   /** Each handler of each subscriber may have a connection of its own. */
-  static final int EFFECTS = WORKERS + WORKERS / 2 + 1;
+  static final int EFFECTS = WORKERS + 2 * FEW_WORKERS + 1;
+
+  /** Of each process. */
+  static final int LISTENERS = 4;
 
   static final int POOL = 3;
 
@@ -114,12 +126,18 @@ final class Subscriber {
     FlakyPool flakyToo = new FlakyPool(orderly, tally);
     OutboxSubscriber inOrder =
         process.inOrder(flakyToo, R2dbcListen.on(listen(ordered(name), listenPort, listener)));
-    OutboxSubscribers all = OutboxSubscribers.of(busy, rare, inOrder);
+    HikariDataSource ofBounded =
+        Database.pool(arguments[1], POOL, bounded(name), Boolean.parseBoolean(arguments[5]));
+    FlakyPool flakyThree = new FlakyPool(ofBounded, tally);
+    OutboxSubscriber bounded =
+        process.bounded(flakyThree, R2dbcListen.on(listen(bounded(name), listenPort, listener)));
+    List<OutboxSubscriber> each = List.of(busy, rare, inOrder, bounded);
+    OutboxSubscribers all = OutboxSubscribers.of(busy, rare, inOrder, bounded);
     Runtime.getRuntime()
         .addShutdownHook(
             new Thread(
                 () -> {
-                  stop(all, List.of(pool, orderly), effects, listener);
+                  stop(all, List.of(pool, orderly, ofBounded), effects, listener);
                   log.info("{}{}", TALLY, tally);
                 },
                 "chaos-stop"));
@@ -127,6 +145,7 @@ final class Subscriber {
         order -> {
           flaky.handOutDead(order.equals(Orders.DEAD_POOL));
           flakyToo.handOutDead(order.equals(Orders.DEAD_POOL));
+          flakyThree.handOutDead(order.equals(Orders.DEAD_POOL));
           process.slow = order.equals(Orders.SLOW_HANDLERS);
         });
     all.start();
@@ -138,13 +157,12 @@ final class Subscriber {
         log.info("{}{}", TALLY, counts);
         counted = counts;
       }
-      String health = describe(busy.health());
-      if (health.equals("up")) {
-        health = describe(rare.health());
-      }
-      if (health.equals("up")) {
-        health = describe(inOrder.health());
-      }
+      String health =
+          each.stream()
+              .map(subscriber -> describe(subscriber.health()))
+              .filter(text -> !text.equals("up"))
+              .findFirst()
+              .orElse("up");
       if (!health.equals(said)) {
         log.info("{}{}", HEALTH, health);
         said = health;
@@ -176,6 +194,11 @@ final class Subscriber {
   /** The name of the subscriber of the queue that is in order. */
   static String ordered(String name) {
     return name + "o";
+  }
+
+  /** The name of the subscriber of the queues that are paused, and limited. */
+  static String bounded(String name) {
+    return name + "b";
   }
 
   private static PostgresqlConnectionFactory listen(String name, int port, String listener) {
@@ -214,8 +237,20 @@ final class Subscriber {
     return build(ORDERED_QUEUE, ordered(name), pool, listen)
         .ordered()
         .deadLetters(DeadLetterQueue.in("outbox_dlq"))
-        .workers(WORKERS / 2)
+        .workers(FEW_WORKERS)
         .batchSize(BATCH)
+        .poll(Duration.ofMillis(10), Duration.ofSeconds(2))
+        .build();
+  }
+
+  private OutboxSubscriber bounded(DataSource pool, R2dbcListen listen) {
+    return build(PAUSED_QUEUE, bounded(name), pool, listen)
+        .queues(LIMITED_QUEUE)
+        .pausable()
+        .concurrencyLimit(LIMITED_QUEUE, LIMIT)
+        .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+        .workers(FEW_WORKERS)
+        .batchSize(SMALL_BATCH)
         .poll(Duration.ofMillis(10), Duration.ofSeconds(2))
         .build();
   }
@@ -263,6 +298,9 @@ final class Subscriber {
     boolean first = delivery.attempt() == 1;
     if (slow) {
       LockSupport.parkNanos(Orders.SLOWNESS.toNanos());
+    }
+    if (delivery.queue().equals(LIMITED_QUEUE)) {
+      LockSupport.parkNanos(IN_A_SLOT.toNanos());
     }
     switch (kind) {
       case FLAKY -> {

@@ -14,6 +14,7 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -54,7 +55,7 @@ class LedgerIT {
   void oneCommittedMessageUnderTheOwnersLease() {
     database.update(
         "truncate outbox, outbox_dlq, committed, handled, deleted, retried, stale, stolen, misdated,"
-            + " faults, episodes, dead_letters_kept");
+            + " faults, episodes, pauses, dead_letters_kept");
     commit(1, ROW, "NORMAL");
     insertRow(ROW);
     claim(OWNER);
@@ -333,7 +334,7 @@ class LedgerIT {
     assertThat(ledger.duplicates().byFault()).containsEntry(fault, 1L);
   }
 
-  /** Two hits of all four, and one of one process, each of which may hold 208 rows. */
+  /** Two hits of all four, and one of one process, each of which may hold 252 rows. */
   @Test
   void boundsSecondEffectsByTheRowsThatWhoWasHitMayHold() throws SQLException {
     insertEffect(OWNER, 1, -10, 5000, 1);
@@ -345,8 +346,8 @@ class LedgerIT {
 
     assertThat(ledger.duplicates().afterLease())
         .containsExactly(
-            Map.entry("black-hole-network", new Bounded(1, 2 * 4 * 208)),
-            Map.entry("freeze-subscriber", new Bounded(1, 208)));
+            Map.entry("black-hole-network", new Bounded(1, 2 * 4 * 252)),
+            Map.entry("freeze-subscriber", new Bounded(1, 252)));
     assertThat(ledger.duplicates().excesses()).isEmpty();
     assertThat(Duplicates.of(database.plain(), 4, 0).excesses())
         .containsExactly("black-hole-network: 1 of at most 0", "freeze-subscriber: 1 of at most 0");
@@ -558,6 +559,127 @@ class LedgerIT {
         Subscriber.ORDERED_QUEUE);
     as(OTHER, "delete from outbox where id = 31");
     assertThat(ledger.staleAcks()).as("a deletion by another").isEqualTo(2);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "-500, 0", // before the pause
+    "900, 0", // within the second it takes until all have noticed
+    "1100, 1",
+    "9900, 1",
+    "10100, 0" // after it
+  })
+  void findsAHandlerThatBeganInAPause(int began, long expected) throws SQLException {
+    pausedForTenSeconds(began);
+
+    assertThat(ledger.pauses()).isOne();
+    assertThat(ledger.handledWhilePaused(Duration.ZERO)).isEqualTo(expected);
+    assertThat(ledger.handledWhilePaused(Duration.ofSeconds(20))).as("slack").isZero();
+    database.update("update committed set queue = 'chaos'");
+    assertThat(ledger.handledWhilePaused(Duration.ZERO)).as("another queue").isZero();
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "cut-network, -2000, 3000, 0", // all were well 3 s after the begin of the pause, and 1 s more
+    "cut-network, 900, 3000, 0",
+    "cut-network, 1100, 3000, 1", // by then all know of it
+    "cut-network, -2000, -10, 1",
+    "calm, -2000, 3000, 1"
+  })
+  void aPauseNeedsToBeHeededOnlyWhenItCanBeNoticed(String fault, int from, int to, long expected)
+      throws SQLException {
+    pausedForTenSeconds(3_900);
+    ledger.episode(fault, in2030(from), in2030(to));
+    assertThat(ledger.handledWhilePaused(Duration.ZERO)).isEqualTo(expected);
+
+    database.update("update handled set began = began + interval '200 ms'");
+    assertThat(ledger.handledWhilePaused(Duration.ZERO)).as("long after").isOne();
+    fault(Pulse.FAULT, null);
+    assertThat(ledger.handledWhilePaused(Duration.ZERO)).as("the machine stood still").isZero();
+  }
+
+  private void pausedForTenSeconds(int began) throws SQLException {
+    effect(OWNER, 1);
+    database.update("update committed set queue = ?", Subscriber.PAUSED_QUEUE);
+    database.update("update handled set began = ?::timestamptz", in2030(began));
+    ledger.paused(in2030(0), in2030(10_000));
+  }
+
+  private static String in2030(int millis) {
+    return Instant.parse("2030-01-01T00:00:00Z").plusMillis(millis).toString();
+  }
+
+  @Test
+  void countsHandlersOfTheLimitedQueueThatRanAtOnce() throws SQLException {
+    inASlot(11, OWNER, 0, 100);
+    inASlot(12, OTHER, 50, 150);
+    inASlot(13, OTHER, 100, 200);
+    assertThat(ledger.mostAtOnce()).isEqualTo(2);
+    assertThat(ledger.mostAtOnceInTheirSlots(LEASE)).isEqualTo(2);
+
+    inASlot(14, OWNER, 90, 110);
+    assertThat(ledger.mostAtOnce()).isEqualTo(3);
+    database.update("update committed set queue = 'chaos' where no = 14");
+    assertThat(ledger.mostAtOnce()).as("another queue's is not limited").isEqualTo(2);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "lease_until = at - interval '1 ms'",
+    "row_token = token + 1", // another claimed it
+    "'lease_until = null, row_token = null'" // it is gone
+  })
+  void aHandlerWhoseLeaseWasLostHasNoSlot(String lost) throws SQLException {
+    inASlot(11, OWNER, 0, 100);
+    inASlot(12, OTHER, 50, 150);
+    database.update("update handled set " + lost + " where no = 11");
+
+    assertThat(ledger.mostAtOnce()).isOne();
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "freeze-subscriber, s0.1, 1",
+    "freeze-subscriber, s9.9, 2",
+    "black-hole-network, , 1",
+    "machine-stalled, , 1",
+    "cut-network, , 2", // no lease that is renewed in time runs out by it
+  })
+  void aFaultThatLeasesMayRunOutByExplainsMoreAtOnce(String fault, String victim, long expected)
+      throws SQLException {
+    inASlot(11, OWNER, 5_000, 5_100);
+    inASlot(12, OTHER, 5_050, 5_150);
+    fault(fault, victim);
+    if (victim == null) { // it hit one of both only
+      database.update("update faults set owner = ?", OWNER);
+    }
+    assertThat(ledger.mostAtOnce()).isEqualTo(2);
+    assertThat(ledger.mostAtOnceInTheirSlots(LEASE)).isEqualTo(expected);
+
+    database.update(
+        "update handled set began = began + interval '10 s', at = at + interval '10 s'");
+    database.update("update handled set lease_until = at + interval '5 s'");
+    assertThat(ledger.mostAtOnceInTheirSlots(LEASE)).as("two leases later").isEqualTo(2);
+  }
+
+  private void inASlot(long no, String owner, int began, int at) {
+    database.update(
+        "insert into committed (no, kind, outbox_id, due_at, queue)"
+            + " values (?, 'NORMAL', ? + 10, timestamptz '2029-01-01', ?)",
+        no,
+        no,
+        Subscriber.LIMITED_QUEUE);
+    database.update(
+        """
+        insert into handled (no, outbox_id, token, row_token, owner, began, at, lease_until)
+        values (?, ? + 10, 1, 1, ?, ?::timestamptz, ?::timestamptz, ?::timestamptz)""",
+        no,
+        no,
+        owner,
+        in2030(began),
+        in2030(at),
+        in2030(at + 4_000));
   }
 
   private void inOrder(long no, long row, @Nullable String key) {
