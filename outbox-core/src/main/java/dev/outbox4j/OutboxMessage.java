@@ -46,6 +46,7 @@ public final class OutboxMessage {
   private final @Nullable String type;
   private final @Nullable String orderingKey;
   private final @Nullable String timerId;
+  private final IfLive ifLive;
   private final @Nullable Duration deliverIn;
   private final @Nullable Instant deliverAt;
   private final @Nullable Duration expiresIn;
@@ -60,6 +61,7 @@ public final class OutboxMessage {
     this.type = values.type;
     this.orderingKey = values.orderingKey;
     this.timerId = values.timerId;
+    this.ifLive = values.ifLive;
     this.deliverIn = values.deliverIn;
     this.deliverAt = values.deliverAt;
     this.expiresIn = values.expiresIn;
@@ -115,6 +117,11 @@ public final class OutboxMessage {
   /** {@return the dedup key among live rows, if it has one} */
   public Optional<String> timerId() {
     return Optional.ofNullable(timerId);
+  }
+
+  /** {@return what becomes of the message if a live one has its timer id} */
+  public IfLive ifLive() {
+    return ifLive;
   }
 
   /** {@return the delay until the message is due, by the server's clock, if one was set} */
@@ -224,6 +231,7 @@ public final class OutboxMessage {
     private @Nullable String type;
     private @Nullable String orderingKey;
     private @Nullable String timerId;
+    private IfLive ifLive = IfLive.DROP;
     private @Nullable Duration deliverIn;
     private @Nullable Instant deliverAt;
     private @Nullable Duration expiresIn;
@@ -269,7 +277,22 @@ public final class OutboxMessage {
      * @throws IllegalArgumentException if the id is blank, too long or not storable
      */
     public Builder timerId(String timerId) {
+      return timerId(timerId, IfLive.DROP);
+    }
+
+    /**
+     * Sets the dedup key, and what becomes of this message while a row of the same queue and timer
+     * id lives.
+     *
+     * @param timerId not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes in UTF-8
+     * @param ifLive whether it is dropped, or takes the place of the live one, which takes the
+     *     rights that {@code OutboxMigrations.timerReplacementGrantsSql} grants
+     * @return this builder
+     * @throws IllegalArgumentException if the id is blank, too long or not storable
+     */
+    public Builder timerId(String timerId, IfLive ifLive) {
       this.timerId = requireName("timerId", timerId);
+      this.ifLive = Objects.requireNonNull(ifLive, "ifLive");
       return this;
     }
 

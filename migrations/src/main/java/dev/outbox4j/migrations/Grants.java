@@ -33,6 +33,11 @@ final class Grants {
     return this;
   }
 
+  Grants timerReplacement(String role) {
+    write("replaces timers", Grant.Role.TIMER_REPLACER, to("publisher role", role));
+    return this;
+  }
+
   Grants subscriber(String role) {
     write("subscribes", Grant.Role.SUBSCRIBER, to("subscriber role", role));
     return this;

@@ -190,6 +190,19 @@ public final class OutboxMigrations {
     return new Grants(schema, table, deadLetters).timerCancellation(publisherRole).toString();
   }
 
+  /**
+   * Returns what a publisher needs beyond {@link #grantsSql} to publish with {@code
+   * IfLive.REPLACE}, as SQL: updating and reading messages. Grant it only where timers are
+   * replaced.
+   *
+   * @param publisherRole the role
+   * @return the SQL
+   * @throws IllegalArgumentException if the name is blank, has control characters or is too long
+   */
+  public String timerReplacementGrantsSql(String publisherRole) {
+    return new Grants(schema, table, deadLetters).timerReplacement(publisherRole).toString();
+  }
+
   private Map<String, String> placeholders() {
     return Map.of("outbox_schema", schema, "outbox_table", table);
   }

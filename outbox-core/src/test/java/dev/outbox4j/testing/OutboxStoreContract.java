@@ -3,6 +3,7 @@ package dev.outbox4j.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.outbox4j.IfLive;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.OutboxStoreException.Fault;
@@ -827,6 +828,151 @@ public abstract class OutboxStoreContract {
 
   /** The writes that carry a lease. */
   @SuppressWarnings("ImmutableEnumChecker") // lambdas without state
+  private long publishInPlace(String body) {
+    return publish(
+        OutboxMessage.to("orders").timerId("t", IfLive.REPLACE).type(body).body(body).build());
+  }
+
+  @Test
+  void aMessageTakesThePlaceOfOneThatWaits() {
+    long first = publishInPlace("first");
+    long second = publishInPlace("second");
+
+    assertThat(liveIds()).containsExactly(second).doesNotContain(first);
+    ClaimedRow row = only(claim(10, "orders"));
+    assertThat(row.lease().id()).isEqualTo(second);
+    assertThat(row.message().payload()).isEqualTo(Payload.ofText("second"));
+    assertThat(row.message().type()).isEqualTo("second");
+  }
+
+  @Test
+  void aMessageTakesThePlaceOfOneThatWaitsForARetry() {
+    publishInPlace("first");
+    Write.RETRY.on(store(), only(claim(1, "orders")).lease());
+    long second = publishInPlace("second");
+
+    ClaimedRow row = only(claim(10, "orders"));
+    assertThat(row.lease().id()).isEqualTo(second);
+    assertThat(row.history().attempts()).isZero();
+    assertThat(row.history().deliveries()).isEqualTo(1);
+  }
+
+  @Test
+  void whatIsPublishedInPlaceIsDueWhenItSaysAndAtOnceKeepsThePlace() {
+    publish(message("orders").timerId("t").build());
+    pass(Duration.ofSeconds(1));
+    publish(message("orders").type("between").build());
+    pass(Duration.ofSeconds(1));
+    publishInPlace("at once");
+    publish(message("orders").timerId("later").build());
+    publish(
+        message("orders").timerId("later", IfLive.REPLACE).deliverIn(Duration.ofHours(1)).build());
+
+    assertThat(claim(10, "orders").rows())
+        .extracting(row -> row.message().type())
+        .containsExactly("at once", "between");
+    pass(Duration.ofMinutes(61));
+    assertThat(claim(10, "orders").rows())
+        .extracting(row -> row.message().timerId())
+        .contains("later");
+  }
+
+  @ParameterizedTest
+  @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "RENEW")
+  void whatIsPublishedInPlaceOfALeasedRowComesOnceThatIsWrittenWhateverThatIs(Write write) {
+    long first = publishInPlace("first");
+    LeaseRef lease = only(claim(1, "orders")).lease();
+    long dropped = publishInPlace("dropped");
+    long second = publishInPlace("second");
+
+    assertThat(claim(10, "orders").rows()).isEmpty();
+    assertThat(write.on(store(), lease)).isEqualTo(new Written(Set.of(), Set.of(), Set.of(first)));
+    assertThat(write.on(store(), lease)).isEqualTo(NONE);
+
+    ClaimedRow row = only(claim(10, "orders"));
+    assertThat(row.lease().id()).isEqualTo(second).isNotIn(first, dropped);
+    assertThat(row.message().payload()).isEqualTo(Payload.ofText("second"));
+    assertThat(row.history().deliveries()).isEqualTo(1);
+    assertThat(row.history().attempts()).isZero();
+    assertThat(store().ack(List.of(row.lease())).done()).containsExactly(second);
+    assertThat(liveIds()).isEmpty();
+  }
+
+  @Test
+  void theLeaseOfARowIsRenewedInWhosePlaceAnotherMessageWasPublished() {
+    long first = publishInPlace("first");
+    LeaseRef lease = only(claim(1, "orders")).lease();
+    publishInPlace("second");
+    pass(LEASE.dividedBy(2));
+
+    assertThat(Write.RENEW.on(store(), lease)).isEqualTo(Written.done(Set.of(first)));
+
+    pass(LEASE.dividedBy(2).plusSeconds(1));
+    assertThat(claim(10, "orders").rows()).isEmpty();
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void whatIsPublishedInPlaceOfALeasedRowComesUnderItsOwnIdOnceTheLeaseIsOver(Write write) {
+    long first = publishInPlace("first");
+    LeaseRef stale = only(claim(1, "orders")).lease();
+    long second = publishInPlace("second");
+    pass(PAST_LEASE);
+
+    ClaimedRow row = only(claim(10, "orders"));
+    assertThat(row.lease().id()).isEqualTo(second).isNotEqualTo(first);
+    assertThat(row.history().deliveries()).isEqualTo(1);
+    assertThat(row.message().payload()).isEqualTo(Payload.ofText("second"));
+    assertThat(write.on(store(), stale)).isEqualTo(NONE);
+    assertThat(store().ack(List.of(row.lease())).done()).containsExactly(second);
+  }
+
+  @ParameterizedTest
+  @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "RENEW")
+  void aWriteTellsApartWhatIsDoneReplacedAndLocked(Write write) {
+    long plain = publish(message("orders").build());
+    long replaced = publishInPlace("first");
+    long locked = publish(message("orders").timerId("u").build());
+    LeaseRef[] leases = leases(claim(10, "orders")).toArray(LeaseRef[]::new);
+    publishInPlace("second");
+    publish(message("orders").timerId("u", IfLive.REPLACE).build());
+
+    try (Held lock = lock(locked)) {
+      assertThat(write.on(store(), leases))
+          .isEqualTo(new Written(Set.of(plain), Set.of(locked), Set.of(replaced)));
+    }
+    assertThat(write.on(store(), leases))
+        .isEqualTo(new Written(Set.of(), Set.of(), Set.of(locked)));
+  }
+
+  @ParameterizedTest
+  @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "RENEW")
+  void whatWasPublishedInPlaceWakesWhoSleepsOnceTheRowIsLetGoOf(Write write) {
+    publishInPlace("first");
+    LeaseRef lease = only(claim(1, "orders")).lease();
+    publishInPlace("second");
+    claimAs("a", Idle.sleep(WAKE_IN, null));
+    heard();
+
+    write.on(store(), lease);
+
+    assertThat(heard()).containsExactly("orders");
+  }
+
+  @Test
+  void aSlotStaysTakenWhileARowIsHeldInWhosePlaceAnotherMessageWasPublished() {
+    slots().open("orders", 2);
+    publishInPlace("first");
+    LeaseRef lease = only(claimInSlots(1)).lease();
+    publishInPlace("second");
+    publish(message("orders").build());
+    publish(message("orders").build());
+
+    assertThat(claimInSlots(2).rows()).hasSize(1);
+    store().ack(List.of(lease));
+    assertThat(claimInSlots(2).rows()).hasSize(1);
+  }
+
   protected enum Write {
     ACK((store, leases) -> store.ack(leases)),
     RETRY(

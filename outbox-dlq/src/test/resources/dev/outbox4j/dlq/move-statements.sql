@@ -13,7 +13,7 @@ select now(),
   set_config('enable_mergejoin', 'off', true);
 with done as (
   delete from "Sales"."out box" o using unnest(?::bigint[], ?::bigint[], ?::text[], ?::int[], ?::text[]) as a (id, token, reason, attempts, exception)
-  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null
+  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null
   returning o.id, o.lease_token as lease_token, o.queue, o.type, o.ordering_key, o.payload, o.headers,
     o.deliveries_count as deliveries_count, o.created_at, o.available_at, o.timer_id,
     case when a.attempts > o.attempts_count then coalesce(o.first_attempt_at, now())
@@ -59,7 +59,7 @@ with asked as materialized (
 unlocked as materialized (
   select o.ctid as place, a.*
   from asked a cross join "Sales"."out box" o
-  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null
+  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null
   for update of o skip locked),
 done as (
   delete from "Sales"."out box" o using unlocked a
@@ -93,5 +93,5 @@ where (
 union all
 select o.id, true
 from asked a cross join "Sales"."out box" o
-where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.id not in (select done.id from done);
+where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null and o.id not in (select done.id from done);
 

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.outbox4j.IfLive;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.migrations.OutboxMigrations;
@@ -124,16 +125,18 @@ class GrantsIT {
   @BeforeAll
   void grant() {
     migrations.migrate(database.plain());
-    for (String role : new String[] {"pub", "can", "sub", "ops", "none"}) {
+    for (String role : new String[] {"pub", "can", "rep", "sub", "ops", "none"}) {
       database.update("create role \"%s\" login password 'secret'".formatted(role(role)));
     }
     database.update(migrations.grantsSql(role("pub"), role("sub"), role("ops")));
     database.update(migrations.timerCancellationGrantsSql(role("can")));
+    database.update(migrations.grantsSql(role("rep"), role("sub"), role("ops")));
+    database.update(migrations.timerReplacementGrantsSql(role("rep")));
   }
 
   @AfterAll
   void revoke() {
-    for (String role : new String[] {"pub", "can", "sub", "ops", "none"}) {
+    for (String role : new String[] {"pub", "can", "rep", "sub", "ops", "none"}) {
       database.update("drop owned by \"%s\"".formatted(role(role)));
       database.update("drop role \"%s\"".formatted(role(role)));
     }
@@ -276,6 +279,26 @@ class GrantsIT {
     mayNot("can", OWNERS);
     mayNot("can", PUBLISH, READ_PAYLOAD, CLAIM, FORGE, FUNCTION, SLEEP, BROWSE);
     refused(() -> publish("can", NotifyMode.NEVER, message("cancelled")));
+  }
+
+  @ParameterizedTest
+  @EnumSource(NotifyMode.class)
+  void whoReplacesTimersPublishesInThePlaceOfLiveOnes(NotifyMode mode) throws SQLException {
+    String queue = "replaced-" + mode;
+    OutboxMessage message = OutboxMessage.to(queue).timerId("t", IfLive.REPLACE).body("x").build();
+    refused(() -> publish("pub", mode, message));
+    publish("rep", mode, message);
+    OutboxStore store = PostgresOutbox.on(as("sub"), TABLE).store();
+    LeaseRef lease = store.claim(claim(queue, Idle.UNCHANGED)).rows().get(0).lease();
+    publish("rep", mode, message);
+    assertThat(store.ack(List.of(lease)).replaced()).containsExactly(lease.id());
+    assertThat(store.claim(claim(queue, Idle.UNCHANGED)).rows()).hasSize(1);
+    may(
+        "rep",
+        "select box.outbox_publish('%s', 'x', timer_id => 'u', options => '{\"if_live\": \"replace\"}')"
+            .formatted(queue));
+    mayNot("rep", OWNERS);
+    mayNot("rep", REROUTE, ACK, PUBLISH_LEASED, PUBLISH_AGAIN, SLEEP);
   }
 
   private boolean cancel(String role, String queue, String timerId) throws SQLException {

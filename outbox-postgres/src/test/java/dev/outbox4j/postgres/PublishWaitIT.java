@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.DedupWindow;
+import dev.outbox4j.IfLive;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.migrations.DedupMigrations;
 import dev.outbox4j.postgres.testing.PostgresExtension;
@@ -55,6 +56,12 @@ class PublishWaitIT {
       @Override
       void publish(Connection transaction, OutboxPublisher publisher) {
         publisher.publish(transaction, message().timerId("x").build());
+      }
+    },
+    REPLACING {
+      @Override
+      void publish(Connection transaction, OutboxPublisher publisher) {
+        publisher.publish(transaction, message().timerId("x", IfLive.REPLACE).build());
       }
     },
     TIMERS {

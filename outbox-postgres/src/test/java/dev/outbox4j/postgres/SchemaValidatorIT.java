@@ -340,7 +340,8 @@ class SchemaValidatorIT {
           available_at timestamptz not null default clock_timestamp(), lease_until timestamptz,
           leased_at timestamptz, lease_token bigint not null default 0, leased_by text, deliveries_count int not null default 0,
           attempts_count int not null default 0, first_attempt_at timestamptz, last_attempt_at timestamptz,
-          last_error text, timer_id text collate "C", expires_at timestamptz, primary key (id, queue)) partition by list (queue)
+          last_error text, timer_id text collate "C", expires_at timestamptz,
+          next_id bigint, primary key (id, queue)) partition by list (queue)
         """);
     database.update("create sequence t.outbox_id_seq");
     database.update("alter table t.outbox alter column id set default nextval('t.outbox_id_seq')");

@@ -5,6 +5,7 @@ import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Payload;
 import dev.outbox4j.internal.publish.OrderingKey;
+import dev.outbox4j.internal.publish.Replacing;
 import dev.outbox4j.postgres.OutboxPublisher;
 import dev.outbox4j.postgres.Published;
 import dev.outbox4j.spi.DeadLetters;
@@ -24,6 +25,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.Set;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -131,10 +133,12 @@ public final class InMemoryOutbox {
   private List<Published> publish(Collection<OutboxMessage> messages) {
     OrderingKey.requireOneTimerEach(messages);
     List<OutboxMessage> encoded = messages.stream().map(this::encoded).toList();
+    Set<Integer> leftOut = Replacing.leftOut(encoded);
     List<Published> results = new ArrayList<>();
     synchronized (this) {
-      for (OutboxMessage message : encoded) {
-        OptionalLong id = store.publish(message);
+      for (int place = 0; place < encoded.size(); place++) {
+        OutboxMessage message = encoded.get(place);
+        OptionalLong id = leftOut.contains(place) ? OptionalLong.empty() : store.publish(message);
         if (id.isPresent()) {
           published.add(new OutboxRow(asPublished(id.getAsLong(), message), codec));
         }
@@ -158,7 +162,7 @@ public final class InMemoryOutbox {
     OutboxMessage.Builder copy = OutboxMessage.to(message.queue()).body(payload);
     message.type().ifPresent(copy::type);
     message.orderingKey().ifPresent(copy::orderingKey);
-    message.timerId().ifPresent(copy::timerId);
+    message.timerId().ifPresent(id -> copy.timerId(id, message.ifLive()));
     message.dedupKey().ifPresent(key -> copy.dedupKey(key, message.dedupWindow().orElseThrow()));
     message.deliverIn().ifPresent(copy::deliverIn);
     message.deliverAt().ifPresent(copy::deliverAt);

@@ -7,6 +7,7 @@ import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.DedupWindow;
 import dev.outbox4j.FailureReason;
+import dev.outbox4j.IfLive;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
@@ -88,6 +89,33 @@ class InMemoryOutboxTest {
     assertThat(outbox.publish(timer).get(0).deduplicated()).isFalse();
     assertThat(outbox.publish(timer).get(0).deduplicated()).isTrue();
     assertThat(outbox.published()).hasSize(1);
+  }
+
+  @Test
+  void aTimerThatIsReplacedWhileItIsHandledRunsOnceMore() {
+    outbox.publish(order("o-1").timerId("t", IfLive.REPLACE).build());
+    List<String> handled = new CopyOnWriteArrayList<>();
+
+    outbox.drain(
+        "orders",
+        subscriber ->
+            subscriber.otherwise(
+                (payload, delivery) -> {
+                  handled.add(payload.text());
+                  if (handled.size() == 1) {
+                    List<Published> published =
+                        outbox.publish(
+                            order("o-2").timerId("t", IfLive.REPLACE).build(),
+                            order("o-3").timerId("t", IfLive.REPLACE).build(),
+                            order("o-4").timerId("t").build());
+                    assertThat(published)
+                        .extracting(Published::deduplicated)
+                        .containsExactly(true, false, true);
+                  }
+                }));
+
+    assertThat(handled).containsExactly("o-1", "o-3");
+    assertThat(outbox.waiting("orders")).isEmpty();
   }
 
   @Test

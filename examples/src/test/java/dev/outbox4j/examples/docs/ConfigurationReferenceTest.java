@@ -58,7 +58,13 @@ class ConfigurationReferenceTest {
           "dev.outbox4j.dlq.DeadLetterQueue",
           Set.of("table", "schema", "bind"),
           "dev.outbox4j.migrations.OutboxMigrations",
-          Set.of("migrate", "configure", "sql", "grantsSql", "timerCancellationGrantsSql"),
+          Set.of(
+              "migrate",
+              "configure",
+              "sql",
+              "grantsSql",
+              "timerCancellationGrantsSql",
+              "timerReplacementGrantsSql"),
           "dev.outbox4j.postgres.SchemaValidator",
           Set.of("validateSchema"));
 

@@ -2,6 +2,7 @@ package dev.outbox4j.examples.docs;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.outbox4j.IfLive;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.Payload;
 import dev.outbox4j.codec.jackson2.Jackson2Codec;
@@ -201,6 +202,28 @@ class PublishingSamplesIT {
   }
 
   @Test
+  void replacesATimer() throws SQLException {
+    try (Connection tx = database.plain().getConnection()) {
+      tx.setAutoCommit(false);
+      // tag::replace
+      OutboxMessage index =
+          OutboxMessage.to("search")
+              .type("order.changed")
+              .timerId("order-" + order.id(), IfLive.REPLACE)
+              .body(order.id())
+              .build();
+
+      updateOrder(tx, order);
+      publisher.publish(tx, index);
+      // end::replace
+      Published again = publisher.publish(tx, index);
+      tx.commit();
+      assertThat(again.deduplicated()).isFalse();
+    }
+    assertThat(database.count("outbox")).isEqualTo(1);
+  }
+
+  @Test
   void publishesWhatExpires() throws SQLException {
     // tag::expiry
     OutboxMessage code =
@@ -242,6 +265,13 @@ class PublishingSamplesIT {
       tx.setAutoCommit(false);
       publisher.publish(tx, message);
       tx.commit();
+    }
+  }
+
+  private static void updateOrder(Connection tx, Order order) throws SQLException {
+    try (PreparedStatement update = tx.prepareStatement("update orders set id = id where id = ?")) {
+      update.setString(1, order.id());
+      update.executeUpdate();
     }
   }
 

@@ -193,7 +193,8 @@ class SchemaSamplesIT {
     OutboxMigrations migrations = OutboxMigrations.standard();
     String sql =
         migrations.grantsSql("shop_publisher", "shop_subscriber", "shop_operator")
-            + migrations.timerCancellationGrantsSql("shop_publisher");
+            + migrations.timerCancellationGrantsSql("shop_publisher")
+            + migrations.timerReplacementGrantsSql("shop_publisher");
     // end::grants
     database.update(sql);
     assertThat(

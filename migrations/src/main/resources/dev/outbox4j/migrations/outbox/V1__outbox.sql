@@ -22,7 +22,8 @@ create table "${outbox_schema}"."${outbox_table}" (
   leased_by         text,
   last_error        text,
   timer_id          text collate "C",
-  expires_at        timestamptz
+  expires_at        timestamptz,
+  next_id           bigint
 ) with (
   fillfactor = 42,
   autovacuum_vacuum_scale_factor = 0,
@@ -59,7 +60,8 @@ analyze "${outbox_schema}"."${outbox_table}_sleepers";
 -- rights (insert; select on id, queue, timer_id, available_at; select on the sleepers). Returns the row's
 -- id, or null if a live row of the same queue and timer id made it unnecessary. Header values become
 -- text, and those that are null are left out. Options: 'expires_in', an interval from when the message is
--- due, or 'expires_at', an instant; a message that no handler has begun by then is dead-lettered. With
+-- due, or 'expires_at', an instant; a message that no handler has begun by then is dead-lettered; and
+-- 'if_live', 'drop' or 'replace': whether the message takes the place of a live one of its timer id. With
 -- the setting outbox4j.notify = 'off' it sends no notification, for transactions that are prepared for a
 -- two-phase commit; subscribers then find the message by polling.
 create function "${outbox_schema}"."${outbox_table}_publish"(
@@ -110,7 +112,7 @@ begin
     raise exception 'options is a JSON %; it must be an object', jsonb_typeof(options)
       using errcode = 'invalid_parameter_value';
   end if;
-  for name in select k from jsonb_object_keys(options) k where k not in ('expires_in', 'expires_at') loop
+  for name in select k from jsonb_object_keys(options) k where k not in ('expires_in', 'expires_at', 'if_live') loop
     raise exception 'option % is not known to this version; leave it out', name using errcode = 'invalid_parameter_value';
   end loop;
   if options ->> 'expires_in' is not null and options ->> 'expires_at' is not null then
@@ -119,6 +121,13 @@ begin
   if (options ->> 'expires_in')::interval <= interval '0' then
     raise exception 'expires_in is %; it must be more than zero', options ->> 'expires_in'
       using errcode = 'invalid_parameter_value';
+  end if;
+  if options ->> 'if_live' not in ('drop', 'replace') then
+    raise exception 'if_live is %; it must be drop or replace', options ->> 'if_live'
+      using errcode = 'invalid_parameter_value';
+  end if;
+  if options ->> 'if_live' is not null and timer_id is null then
+    raise exception 'if_live is set and timer_id is not; set both' using errcode = 'invalid_parameter_value';
   end if;
   if deliver_in is not null and deliver_at is not null then
     raise exception 'deliver_in and deliver_at are both set; set one of them' using errcode = 'invalid_parameter_value';
@@ -139,14 +148,33 @@ begin
   if timer_id is not null then
     perform pg_current_xact_id(); -- a transaction that waits for another's timer id is seen to write
   end if;
-  insert into "${outbox_schema}"."${outbox_table}" as o
-    (queue, type, ordering_key, payload, headers, available_at, timer_id, expires_at)
-  values (
-    queue, type, ordering_key, payload,
-    coalesce((select jsonb_object_agg(h.key, h.value) from jsonb_each_text(headers) h where h.value is not null), '{}'),
-    due, timer_id, expires)
-  on conflict (queue, timer_id) where timer_id is not null do nothing
-  returning o.id into new_id;
+  headers := coalesce(
+    (select jsonb_object_agg(h.key, h.value) from jsonb_each_text(headers) h where h.value is not null), '{}');
+  if options ->> 'if_live' = 'replace' then
+    insert into "${outbox_schema}"."${outbox_table}" as o
+      (queue, type, ordering_key, payload, headers, available_at, timer_id, expires_at)
+    values (queue, type, ordering_key, payload, headers, due, timer_id, expires)
+    on conflict (queue, timer_id) where timer_id is not null do update
+    set id = case when o.lease_until >= statement_timestamp() then o.id else excluded.id end,
+      next_id = case when o.lease_until >= statement_timestamp() then excluded.id end,
+      type = excluded.type, ordering_key = excluded.ordering_key, payload = excluded.payload,
+      headers = excluded.headers, created_at = now(), expires_at = excluded.expires_at,
+      available_at = case when excluded.available_at <= clock_timestamp()
+        then least(o.available_at, excluded.available_at) else excluded.available_at end,
+      lease_until = case when o.lease_until >= statement_timestamp() then o.lease_until end,
+      leased_at = case when o.lease_until >= statement_timestamp() then o.leased_at end,
+      leased_by = case when o.lease_until >= statement_timestamp() then o.leased_by end,
+      lease_token = case when o.lease_until >= statement_timestamp() then o.lease_token else 0 end,
+      deliveries_count = 0, attempts_count = 0, first_attempt_at = null, last_attempt_at = null,
+      last_error = null
+    returning coalesce(o.next_id, o.id) into new_id;
+  else
+    insert into "${outbox_schema}"."${outbox_table}" as o
+      (queue, type, ordering_key, payload, headers, available_at, timer_id, expires_at)
+    values (queue, type, ordering_key, payload, headers, due, timer_id, expires)
+    on conflict (queue, timer_id) where timer_id is not null do nothing
+    returning o.id into new_id;
+  end if;
   -- Above read committed the sleepers are those of when the transaction began to look, and who fell asleep
   -- after that cannot see a transaction that has not written yet: so it notifies in any case.
   if new_id is not null and current_setting('outbox4j.notify', true) is distinct from 'off' and (

@@ -581,7 +581,9 @@ final class KeyChains implements RowFollower {
       return;
     }
     long at = clock.getAsLong();
-    if (settlement instanceof Settlement.Retry retry) {
+    if (row.missing) { // there may be nothing to wait for
+      at += UNDECIDED;
+    } else if (settlement instanceof Settlement.Retry retry) {
       at += Durations.saturatedNanos(retry.delay());
     } else if (settlement instanceof Settlement.Reschedule reschedule) {
       at += Durations.saturatedNanos(reschedule.delay());

@@ -33,6 +33,10 @@ public record Column(
     PUBLISHER_READS,
     /** Who cancels timers reads it. */
     CANCELLER_READS,
+    /** Who replaces timers updates it. */
+    REPLACER_UPDATES,
+    /** Who replaces timers reads it. */
+    REPLACER_READS,
     /** A subscriber inserts it. */
     SUBSCRIBER_INSERTS,
     /** A subscriber reads it, of a table that it need not read whole. */

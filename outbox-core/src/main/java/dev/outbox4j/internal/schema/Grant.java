@@ -17,6 +17,8 @@ public record Grant(Place place, String privilege, List<String> columns) {
     PUBLISHER,
     /** Cancels timers. */
     TIMER_CANCELLER,
+    /** Replaces timers. */
+    TIMER_REPLACER,
     /** Subscribes. */
     SUBSCRIBER,
     /** Looks at the queue and works on dead letters. */
@@ -38,6 +40,10 @@ public record Grant(Place place, String privilege, List<String> columns) {
               on(Place.SLEEPERS, "select", Use.PUBLISHER_READS));
       case TIMER_CANCELLER ->
           List.of(whole(Place.OUTBOX, "delete"), on(Place.OUTBOX, "select", Use.CANCELLER_READS));
+      case TIMER_REPLACER ->
+          List.of(
+              on(Place.OUTBOX, "update", Use.REPLACER_UPDATES),
+              on(Place.OUTBOX, "select", Use.REPLACER_READS));
       case SUBSCRIBER ->
           List.of(
               whole(Place.OUTBOX, "select"),

@@ -8,6 +8,8 @@ import static dev.outbox4j.internal.schema.Column.Use.OPERATOR_INSERTS;
 import static dev.outbox4j.internal.schema.Column.Use.OPERATOR_UPDATES;
 import static dev.outbox4j.internal.schema.Column.Use.PUBLISHER_INSERTS;
 import static dev.outbox4j.internal.schema.Column.Use.PUBLISHER_READS;
+import static dev.outbox4j.internal.schema.Column.Use.REPLACER_READS;
+import static dev.outbox4j.internal.schema.Column.Use.REPLACER_UPDATES;
 import static dev.outbox4j.internal.schema.Column.Use.SLOT_UPDATES;
 import static dev.outbox4j.internal.schema.Column.Use.SUBSCRIBER_INSERTS;
 import static dev.outbox4j.internal.schema.Column.Use.SUBSCRIBER_READS;
@@ -46,34 +48,46 @@ public record Layout(
           List.of(
               Column.required("id", "bigint")
                   .defaulting(Column.IDENTITY)
-                  .used(PUBLISHER_READS, CANCELLER_READS, OPERATOR_INSERTS, DEDUP_INSERTS),
+                  .used(
+                      PUBLISHER_READS,
+                      CANCELLER_READS,
+                      REPLACER_READS,
+                      OPERATOR_INSERTS,
+                      DEDUP_INSERTS)
+                  .used(REPLACER_UPDATES, SUBSCRIBER_UPDATES),
               Column.required("queue", "text")
                   .inByteOrder()
                   .used(PUBLISHER_INSERTS, PUBLISHER_READS, CANCELLER_READS, OPERATOR_INSERTS),
-              message(Column.optional("type", "text").inByteOrder()),
-              message(Column.optional("ordering_key", "text").inByteOrder()),
-              message(Column.required("payload", "bytea")),
-              message(Column.required("headers", "jsonb").defaulting("'{}'::jsonb")),
-              Column.required("created_at", TIMESTAMP).defaulting(NOW),
+              replaced(Column.optional("type", "text").inByteOrder()),
+              replaced(Column.optional("ordering_key", "text").inByteOrder()),
+              replaced(Column.required("payload", "bytea")),
+              replaced(Column.required("headers", "jsonb").defaulting("'{}'::jsonb")),
+              Column.required("created_at", TIMESTAMP).defaulting(NOW).used(REPLACER_UPDATES),
               Column.required("available_at", TIMESTAMP)
                   .defaulting("clock_timestamp()")
-                  .used(PUBLISHER_INSERTS, PUBLISHER_READS, OPERATOR_INSERTS, SUBSCRIBER_UPDATES),
+                  .used(PUBLISHER_INSERTS, PUBLISHER_READS, OPERATOR_INSERTS, SUBSCRIBER_UPDATES)
+                  .used(REPLACER_READS, REPLACER_UPDATES),
               Column.optional("lease_until", TIMESTAMP)
-                  .used(CANCELLER_READS, SUBSCRIBER_UPDATES, OFTEN_WRITTEN),
-              claimed(Column.optional("leased_at", TIMESTAMP)),
+                  .used(CANCELLER_READS, SUBSCRIBER_UPDATES, OFTEN_WRITTEN)
+                  .used(REPLACER_READS, REPLACER_UPDATES),
+              claimed(Column.optional("leased_at", TIMESTAMP)).used(REPLACER_READS),
               Column.required("lease_token", "bigint")
                   .defaulting("0")
-                  .used(OPERATOR_INSERTS, SUBSCRIBER_UPDATES, OFTEN_WRITTEN),
+                  .used(OPERATOR_INSERTS, SUBSCRIBER_UPDATES, OFTEN_WRITTEN)
+                  .used(REPLACER_READS, REPLACER_UPDATES),
               claimed(Column.required("deliveries_count", "integer").defaulting("0")),
               attempt(Column.required("attempts_count", "integer").defaulting("0")),
               attempt(Column.optional("first_attempt_at", TIMESTAMP)),
               attempt(Column.optional("last_attempt_at", TIMESTAMP)),
-              claimed(Column.optional("leased_by", "text")),
+              claimed(Column.optional("leased_by", "text")).used(REPLACER_READS),
               attempt(Column.optional("last_error", "text")),
               Column.optional("timer_id", "text")
                   .inByteOrder()
                   .used(PUBLISHER_INSERTS, PUBLISHER_READS, CANCELLER_READS, OPERATOR_INSERTS),
-              Column.optional("expires_at", TIMESTAMP).used(PUBLISHER_INSERTS)),
+              Column.optional("expires_at", TIMESTAMP)
+                  .used(PUBLISHER_INSERTS, REPLACER_UPDATES, REPLACER_READS),
+              Column.optional("next_id", "bigint")
+                  .used(REPLACER_READS, REPLACER_UPDATES, SUBSCRIBER_UPDATES)),
           List.of(
               Index.primaryKey("id"),
               Index.plain("queue", "available_at", "id").where("(available_at IS NOT NULL)"),
@@ -282,12 +296,16 @@ public record Layout(
     return column.used(PUBLISHER_INSERTS, OPERATOR_INSERTS);
   }
 
+  private static Column replaced(Column column) {
+    return message(column).used(REPLACER_UPDATES, REPLACER_READS); // what is excluded is read
+  }
+
   private static Column claimed(Column column) {
-    return column.used(SUBSCRIBER_UPDATES, OFTEN_WRITTEN);
+    return column.used(SUBSCRIBER_UPDATES, OFTEN_WRITTEN, REPLACER_UPDATES);
   }
 
   private static Column attempt(Column column) {
-    return column.used(SUBSCRIBER_UPDATES);
+    return column.used(SUBSCRIBER_UPDATES, REPLACER_UPDATES);
   }
 
   private static Column moved(Column column) {

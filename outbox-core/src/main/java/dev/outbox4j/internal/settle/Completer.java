@@ -340,6 +340,30 @@ public final class Completer {
       return maxGroup;
     }
 
+    /** Whatever was decided of them, their handlers are done, and what came instead is due. */
+    @Override
+    public void replaced(List<HeldRow> rows) {
+      shared.room().dueAgainIn(0);
+      List<HeldRow> acked = new ArrayList<>(rows.size());
+      int released = 0;
+      for (HeldRow row : rows) {
+        if (row.settlement() == Settlement.Ack.INSTANCE) {
+          acked.add(row);
+        } else if (row.settlement() == Settlement.Release.INSTANCE) {
+          released++;
+        } else {
+          failures.replaced(row);
+          shared.events().rescheduled(row, Duration.ZERO);
+        }
+      }
+      if (!acked.isEmpty()) {
+        shared.events().acked(acked);
+      }
+      if (released > 0) {
+        shared.events().released(released);
+      }
+    }
+
     /** Leaves the row to the end of its lease. */
     @Override
     public void tooMany(RowQueue from) {

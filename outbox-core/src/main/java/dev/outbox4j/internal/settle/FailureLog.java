@@ -67,6 +67,28 @@ public final class FailureLog {
         "and was DELETED with its " + row.bytes() + " bytes, as deleteTerminalFailures says");
   }
 
+  /** The message failed, or was to come again, and another has been published in its place. */
+  void replaced(HeldRow row) {
+    String why = "";
+    if (row.settlement() instanceof Settlement.DeadLetter terminal) {
+      why = ": " + terminal.why();
+    } else if (row.settlement() instanceof Settlement.Retry retry) {
+      why = ": " + (retry.attempt() == null ? retry.error() : retry.attempt().why());
+    }
+    if (why.isEmpty()) {
+      return;
+    }
+    warnings.warn(
+        log,
+        "replaced " + row.typeOrNull(),
+        "message {} of queue '{}', {}: failed, and neither comes again nor becomes a dead letter,"
+            + " since another was published in its place while it was handled{}",
+        row.id(),
+        OneLine.of(row.queue()),
+        row.typeInWords(),
+        why);
+  }
+
   /** Whatever was to be written most likely was, by a statement whose answer was lost. */
   void unanswered(HeldRow row) {
     if (row.settlement() instanceof Settlement.DeadLetter terminal) {

@@ -47,7 +47,13 @@ public final class Fence {
       shared.events().outcomeUnknown(row, phase);
       return;
     }
-    if (row.leaseOver(System.nanoTime())) {
+    if (isTimerOfABucket(row)) {
+      log.info(
+          "[{}] {}: cancelled, or another was published in its place; its {} changes nothing",
+          subscriber,
+          row,
+          phase);
+    } else if (row.leaseOver(System.nanoTime())) {
       log.debug("[{}] {}: lease lost, found while writing {}", subscriber, row, phase);
     } else { // nobody else can have claimed it
       String text =
@@ -61,6 +67,13 @@ public final class Fence {
       shared.health().noted(phase + ": " + text);
     }
     shared.events().leaseLost(row, phase);
+  }
+
+  /** In an ordered queue nothing keeps a timer from being cancelled or replaced while it runs. */
+  private static boolean isTimerOfABucket(HeldRow row) {
+    return row.lease().bucket() != null
+        && row.message().timerId() != null
+        && !row.leaseOver(System.nanoTime());
   }
 
   /** A store that breaks its contract is treated as one whose answer is not known. */

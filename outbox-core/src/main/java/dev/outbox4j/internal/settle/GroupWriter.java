@@ -123,6 +123,9 @@ final class GroupWriter {
     /** Rows were written. */
     void written(List<HeldRow> rows);
 
+    /** Rows were let go of, as other messages were published in their place. */
+    void replaced(List<HeldRow> rows);
+
     /** There is no room for one more row to wait: takes the first of a queue out of it. */
     void tooMany(RowQueue from);
   }
@@ -375,13 +378,15 @@ final class GroupWriter {
     attempt.succeeded |= !written.done().isEmpty();
     Predicate<HeldRow> isDone = Fence.among(group, written.done());
     Predicate<HeldRow> isBusy = Fence.among(group, written.busy());
+    Predicate<HeldRow> isReplaced = Fence.among(group, written.replaced());
     List<HeldRow> done = new ArrayList<>(written.done().size());
     List<HeldRow> missing = new ArrayList<>();
+    List<HeldRow> replaced = new ArrayList<>(0);
     List<HeldRow> settled = new ArrayList<>(group.size());
     for (HeldRow row : group) {
       if (!isBusy.test(row)) {
-        row.missing = !isDone.test(row);
-        (row.missing ? missing : done).add(row);
+        row.missing = !isDone.test(row) && !isReplaced.test(row);
+        (row.missing ? missing : isReplaced.test(row) ? replaced : done).add(row);
         settled.add(row);
         unpark(row); // before it ends, so that it is counted once
       }
@@ -396,6 +401,9 @@ final class GroupWriter {
     }
     missing.forEach(row -> Fence.reportMissing(shared, row, kind.phase()));
     kind.written(done);
+    if (!replaced.isEmpty()) {
+      kind.replaced(replaced);
+    }
     shared.room().settled();
     return true;
   }

@@ -262,6 +262,11 @@ class GroupWriterTest {
     }
 
     @Override
+    public void replaced(List<HeldRow> rows) {
+      throw new AssertionError(rows);
+    }
+
+    @Override
     public void written(List<HeldRow> written) {}
 
     @Override

@@ -13,8 +13,13 @@ public final class FencedSql {
   /** The fence, of a row {@code o} and what is asked, {@code a}. */
   private static final String FENCE = "o.lease_token = a.token and o.lease_until is not null";
 
+  /** The row holds what was claimed, and not what was published in its place since. */
+  private static final String AS_CLAIMED = FENCE + " and o.next_id is null";
+
+  private static final String REPLACED = FENCE + " and o.next_id is not null";
+
   /** One probe of the primary key a row, whatever the planner believes. */
-  private static final String HELD = "o.queue = :queue and o.id = any (array[a.id]) and " + FENCE;
+  private static final String PROBED = "o.queue = :queue and o.id = any (array[a.id]) and ";
 
   /** That of a row whose bucket is held: nobody holds the row itself. */
   private static final String NO_LEASE =
@@ -26,7 +31,7 @@ public final class FencedSql {
    * joined, they were gone through for each row.
    */
   private static final String OF_A_HELD_BUCKET =
-      "o.queue = :queue and o.id = any (array[a.id]) and "
+      PROBED
           + NO_LEASE
           + " and a.bucket = any ((select array_agg({fence}.bucket) from {fence})::bigint[])";
 
@@ -198,6 +203,25 @@ public final class FencedSql {
             from\
           """);
 
+  /**
+   * Ends the lease of a message in whose place another was published, which is due from now on. The
+   * message that was handled is told by its own id.
+   */
+  static final Effect HAND_OVER =
+      new Effect(
+          """
+          update {outbox} o
+            set id = o.next_id, next_id = null,
+              available_at = greatest(o.available_at, clock_timestamp()), lease_until = null,
+              leased_at = null, leased_by = null
+            from\
+          """,
+          "",
+          "",
+          "a.id, o.available_at",
+          "",
+          NOTIFY);
+
   /** Of rows whose bucket is held. */
   static final Effect COUNT =
       Effect.of(
@@ -300,14 +324,14 @@ public final class FencedSql {
   private String text(String form) {
     String text =
         form.replace("{effect}", effect.statement())
-            .replace("{lock}", effect.statement().startsWith("delete") ? "update" : "no key update")
+            .replace("{lock}", writesKey() ? "update" : "no key update")
             .replace("{arrays}", arrays())
             .replace("{columns}", columns())
             .replace("{returning}", effect.returning())
             .replace("{more}", effect.more())
             .replace("{checked}", NO_TWINS + "\n" + effect.conditions())
             .replace("{held}", held(form))
-            .replace("{named}", ofBuckets ? OF_A_HELD_BUCKET.replace("{fence}", "mine") : HELD)
+            .replace("{named}", named())
             .replace("{moved}", ofBuckets ? "lease_token = o.lease_token + 1, " : "")
             .replace("{token}", ofBuckets ? "o.lease_token + 1" : "o.lease_token")
             .replace(
@@ -322,9 +346,24 @@ public final class FencedSql {
 
   private String held(String form) {
     if (form.equals(WAITING_FOR_ONE_TOKEN)) {
-      return ofBuckets ? OF_HELD_BUCKETS : FENCE;
+      return ofBuckets ? OF_HELD_BUCKETS : ofRow();
     }
-    return ofBuckets ? OF_A_HELD_BUCKET.replace("{fence}", "held") : HELD;
+    return ofBuckets ? OF_A_HELD_BUCKET.replace("{fence}", "held") : PROBED + ofRow();
+  }
+
+  private String named() {
+    return ofBuckets ? OF_A_HELD_BUCKET.replace("{fence}", "mine") : PROBED + ofRow();
+  }
+
+  private boolean writesKey() {
+    return effect.statement().startsWith("delete") || effect == HAND_OVER;
+  }
+
+  private String ofRow() {
+    if (effect == RENEW) { // it is for whoever handles the row
+      return FENCE;
+    }
+    return effect == HAND_OVER ? REPLACED : AS_CLAIMED;
   }
 
   private String arrays() {

@@ -18,6 +18,8 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * A write on rows of one queue under their leases. Rows are locked in the order of their ids, so
@@ -26,6 +28,7 @@ import org.jspecify.annotations.Nullable;
  * @param <T> what is to be written, one for each row
  */
 public final class FencedStatement<T> {
+  private static final Logger log = LoggerFactory.getLogger(FencedStatement.class);
   private static final String LOCK_NOT_AVAILABLE = "55P03";
 
   /** The parameter that is there if all rows have the same token. */
@@ -35,6 +38,7 @@ public final class FencedStatement<T> {
   private final Jdbc jdbc;
   private final Texts ofRows;
   private final Texts ofBuckets;
+  private final Texts handOver;
   private final Function<T, LeaseRef> lease;
   private final LockedRows lockedRows;
 
@@ -61,6 +65,7 @@ public final class FencedStatement<T> {
     this.jdbc = jdbc;
     this.ofRows = Texts.of(sql, jdbc.table());
     this.ofBuckets = Texts.of(sql.ofBuckets(), jdbc.table());
+    this.handOver = Texts.of(new FencedSql(FencedSql.HAND_OVER), jdbc.table());
     this.lease = lease;
     this.lockedRows = lockedRows;
     this.hurried = hurried;
@@ -106,10 +111,46 @@ public final class FencedStatement<T> {
       all.put(ONE_TOKEN, tokens[0]);
     }
     if (!BucketFence.isNeeded(lease.apply(updates.get(0)))) {
-      return execute(ofRows, ids, all);
+      return handedOver(queue, sorted, execute(ofRows, ids, all));
     }
     all.putAll(BucketFence.values(sorted.stream().map(lease).toList()));
     return execute(ofBuckets, ids, all);
+  }
+
+  /**
+   * Lets go of messages that others were published in the place of; what is not found is seldom
+   * another owner's. If that cannot be done now, all is to be tried again.
+   */
+  private Written handedOver(String queue, List<T> updates, Written written) {
+    List<LeaseRef> missing =
+        updates.stream()
+            .map(lease)
+            .filter(ref -> !written.done().contains(ref.id()) && !written.busy().contains(ref.id()))
+            .toList();
+    if (hurried || missing.isEmpty()) { // a renewal is of the row, whatever it holds
+      return written;
+    }
+    long[] ids = missing.stream().mapToLong(LeaseRef::id).toArray();
+    Map<String, Object> values =
+        Map.of(
+            "queue",
+            queue,
+            "ids",
+            ids,
+            "tokens",
+            missing.stream().mapToLong(LeaseRef::token).toArray(),
+            "channel",
+            jdbc.table().channel());
+    Set<Long> busy = new HashSet<>(written.busy());
+    try {
+      Written gone = execute(handOver, ids, values);
+      busy.addAll(gone.busy());
+      return new Written(written.done(), busy, gone.done());
+    } catch (OutboxStoreException e) { // what was written is not to be forgotten
+      log.debug("{}: whether {} rows hold other messages is not known", operation, ids.length, e);
+      missing.forEach(ref -> busy.add(ref.id()));
+      return new Written(written.done(), busy);
+    }
   }
 
   /** In the order of ids; they come in it, or nearly so. */

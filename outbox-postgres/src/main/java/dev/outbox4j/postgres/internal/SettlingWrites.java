@@ -39,6 +39,7 @@ public final class SettlingWrites {
   private final Sql ackOfBucket;
   private final Sql reschedule;
   private final Sql rescheduleOfBucket;
+  private final Sql handOver;
 
   /**
    * Renders them. They name the schema, since a handler may have set another search path.
@@ -53,6 +54,7 @@ public final class SettlingWrites {
     this.ackOfBucket =
         new FencedSql(FencedSql.ACK).ofBuckets().alone(LET_NOTHING_STAND, schema, name);
     this.reschedule = new FencedSql(FencedSql.RESCHEDULE).alone("", schema, name);
+    this.handOver = new FencedSql(FencedSql.HAND_OVER).alone("", schema, name);
     this.rescheduleOfBucket =
         new FencedSql(FencedSql.RESCHEDULE).ofBuckets().alone(LET_NOTHING_STAND, schema, name);
   }
@@ -67,8 +69,7 @@ public final class SettlingWrites {
    * @throws SQLException if it failed
    */
   public boolean ack(Connection connection, LeaseRef lease, int timeoutMillis) throws SQLException {
-    Sql sql = BucketFence.isNeeded(lease) ? ackOfBucket : ack;
-    return run(connection, sql, values(lease), timeoutMillis);
+    return settle(connection, lease, ack, ackOfBucket, values(lease), timeoutMillis);
   }
 
   /**
@@ -87,8 +88,26 @@ public final class SettlingWrites {
     Map<String, Object> values = values(lease);
     values.put("delays", new double[] {ServerTime.seconds(delay)});
     values.put("channel", table.channel());
-    Sql sql = BucketFence.isNeeded(lease) ? rescheduleOfBucket : reschedule;
-    return run(connection, sql, values, timeoutMillis);
+    return settle(connection, lease, reschedule, rescheduleOfBucket, values, timeoutMillis);
+  }
+
+  /** What was published in the row's place meanwhile is let go of, and what was done stands. */
+  private boolean settle(
+      Connection connection,
+      LeaseRef lease,
+      Sql ofRow,
+      Sql ofBucket,
+      Map<String, Object> values,
+      int timeoutMillis)
+      throws SQLException {
+    if (BucketFence.isNeeded(lease)) {
+      return run(connection, ofBucket, values, timeoutMillis);
+    }
+    if (run(connection, ofRow, values, timeoutMillis)) {
+      return true;
+    }
+    values.put("channel", table.channel());
+    return run(connection, handOver, values, timeoutMillis);
   }
 
   private static Map<String, Object> values(LeaseRef lease) {

@@ -15,6 +15,9 @@ final class StoreSql {
    * row is not found there and left for the next claim. Queue and id tell apart equal places in two
    * partitions.
    *
+   * <p>A message that was published in the place of one whose owner is gone has its own id from now
+   * on. Where there is none, nothing of an index is written.
+   *
    * <p>The end is said twice: beside another upper bound, a comparison of rows does not end the
    * scan, which would pass all entries above.
    */
@@ -29,7 +32,8 @@ final class StoreSql {
           and (lease_until is null or lease_until < now())
         order by available_at, id limit :limit for update skip locked)
       update {outbox} o
-      set lease_until = now() + make_interval(secs => :lease), leased_at = now(),
+      set id = coalesce(o.next_id, o.id), next_id = null,
+        lease_until = now() + make_interval(secs => :lease), leased_at = now(),
         lease_token = o.lease_token + 1, leased_by = :owner,
         deliveries_count = o.deliveries_count + 1
       from picked
@@ -55,7 +59,8 @@ final class StoreSql {
       fitting as (
         select ctid, id, size, sum(size) over (rows unbounded preceding) as total from picked)
       update {outbox} o
-      set lease_until = now() + make_interval(secs => :lease), leased_at = now(),
+      set id = coalesce(o.next_id, o.id), next_id = null,
+        lease_until = now() + make_interval(secs => :lease), leased_at = now(),
         lease_token = o.lease_token + 1, leased_by = :owner,
         deliveries_count = o.deliveries_count + 1
       from fitting f
@@ -101,7 +106,8 @@ final class StoreSql {
         select ctid, id, size, sum(size) over (rows unbounded preceding) as total from picked),
       leased as (
         update {outbox} o
-        set lease_until = now() + make_interval(secs => :lease), leased_at = now(),
+        set id = coalesce(o.next_id, o.id), next_id = null,
+          lease_until = now() + make_interval(secs => :lease), leased_at = now(),
           lease_token = o.lease_token + 1, leased_by = :owner,
           deliveries_count = o.deliveries_count + 1
         from fitting f

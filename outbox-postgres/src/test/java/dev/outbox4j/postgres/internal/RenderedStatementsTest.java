@@ -33,6 +33,7 @@ class RenderedStatementsTest {
     put(statements, "reschedule", FencedSql.RESCHEDULE);
     put(statements, "renew", FencedSql.RENEW);
     put(statements, "release", FencedSql.RELEASE);
+    put(statements, "hand over", FencedSql.HAND_OVER);
 
     assertThat(statements).allSatisfy((name, sql) -> assertThat(sql).doesNotContain("{", "}"));
     GoldenFile.assertSame(RenderedStatementsTest.class, "store-statements.sql", statements);

@@ -1,7 +1,7 @@
 -- ack
 with done as (
   delete from "Sales"."out box" o using unnest(?::bigint[], ?::bigint[]) as a (id, token)
-  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null
+  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null
   returning o.id)
 select done.id, false from done
 where (
@@ -14,7 +14,7 @@ with asked as materialized (
 unlocked as materialized (
   select o.ctid as place, a.*
   from asked a cross join "Sales"."out box" o
-  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null
+  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null
   for update of o skip locked),
 done as (
   delete from "Sales"."out box" o using unlocked a
@@ -27,7 +27,7 @@ where (
 union all
 select o.id, true
 from asked a cross join "Sales"."out box" o
-where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.id not in (select done.id from done);
+where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null and o.id not in (select done.id from done);
 
 -- ack, rows of one token
 with done as (
@@ -63,7 +63,8 @@ with picked as materialized (
     and (lease_until is null or lease_until < now())
   order by available_at, id limit ? for update skip locked)
 update "Sales"."out box" o
-set lease_until = now() + make_interval(secs => ?), leased_at = now(),
+set id = coalesce(o.next_id, o.id), next_id = null,
+  lease_until = now() + make_interval(secs => ?), leased_at = now(),
   lease_token = o.lease_token + 1, leased_by = ?,
   deliveries_count = o.deliveries_count + 1
 from picked
@@ -108,7 +109,8 @@ fitting as (
   select ctid, id, size, sum(size) over (rows unbounded preceding) as total from picked),
 leased as (
   update "Sales"."out box" o
-  set lease_until = now() + make_interval(secs => ?), leased_at = now(),
+  set id = coalesce(o.next_id, o.id), next_id = null,
+    lease_until = now() + make_interval(secs => ?), leased_at = now(),
     lease_token = o.lease_token + 1, leased_by = ?,
     deliveries_count = o.deliveries_count + 1
   from fitting f
@@ -138,7 +140,8 @@ with picked as materialized (
 fitting as (
   select ctid, id, size, sum(size) over (rows unbounded preceding) as total from picked)
 update "Sales"."out box" o
-set lease_until = now() + make_interval(secs => ?), leased_at = now(),
+set id = coalesce(o.next_id, o.id), next_id = null,
+  lease_until = now() + make_interval(secs => ?), leased_at = now(),
   lease_token = o.lease_token + 1, leased_by = ?,
   deliveries_count = o.deliveries_count + 1
 from fitting f
@@ -244,6 +247,57 @@ cross join lateral (
   limit 1) reserve
 where gone.subscriber = ? and gone.on_watch;
 
+-- hand over
+with done as (
+  update "Sales"."out box" o
+  set id = o.next_id, next_id = null,
+    available_at = greatest(o.available_at, clock_timestamp()), lease_until = null,
+    leased_at = null, leased_by = null
+  from unnest(?::bigint[], ?::bigint[]) as a (id, token)
+  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is not null
+  returning a.id, o.available_at)
+select done.id, false from done
+where (
+    select cast(min('outbox4j: more rows than asked, more than one with id ' || twin.id) as int)
+    from (select done.id from done group by done.id having count(*) > 1) twin) is null
+  and (
+    select count(pg_notify(?, ?))
+    where exists (
+      select from "Sales"."out box_sleepers" s
+      where s.queue = ? and s.wake_at > (
+        select greatest(min(done.available_at), now()) from done having count(*) > 0))) >= 0;
+
+-- hand over, passing locked rows by
+with asked as materialized (
+  select * from unnest(?::bigint[], ?::bigint[]) as a (id, token)),
+unlocked as materialized (
+  select o.ctid as place, a.*
+  from asked a cross join "Sales"."out box" o
+  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is not null
+  for update of o skip locked),
+done as (
+  update "Sales"."out box" o
+  set id = o.next_id, next_id = null,
+    available_at = greatest(o.available_at, clock_timestamp()), lease_until = null,
+    leased_at = null, leased_by = null
+  from unlocked a
+  where o.queue = ? and o.ctid = a.place and (o.id = a.id) is true
+  returning a.id, o.available_at)
+select done.id, false from done
+where (
+    select cast(min('outbox4j: more rows than asked, more than one with id ' || twin.id) as int)
+    from (select done.id from done group by done.id having count(*) > 1) twin) is null
+  and (
+    select count(pg_notify(?, ?))
+    where exists (
+      select from "Sales"."out box_sleepers" s
+      where s.queue = ? and s.wake_at > (
+        select greatest(min(done.available_at), now()) from done having count(*) > 0))) >= 0
+union all
+select o.id, true
+from asked a cross join "Sales"."out box" o
+where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is not null and o.id not in (select done.id from done);
+
 -- open slots
 insert into "Sales"."out box_slots" (queue, slot)
 select ?, n from generate_series(1, ?) n
@@ -267,7 +321,7 @@ with done as (
   set lease_until = null, leased_at = null, leased_by = null,
     deliveries_count = greatest(o.deliveries_count - 1, 0)
   from unnest(?::bigint[], ?::bigint[]) as a (id, token)
-  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null
+  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null
   returning o.id, o.available_at)
 select done.id, false from done
 where (
@@ -286,7 +340,7 @@ with asked as materialized (
 unlocked as materialized (
   select o.ctid as place, a.*
   from asked a cross join "Sales"."out box" o
-  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null
+  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null
   for no key update of o skip locked),
 done as (
   update "Sales"."out box" o
@@ -308,7 +362,7 @@ where (
 union all
 select o.id, true
 from asked a cross join "Sales"."out box" o
-where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.id not in (select done.id from done);
+where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null and o.id not in (select done.id from done);
 
 -- release, rows of one token
 with done as (
@@ -383,7 +437,7 @@ with done as (
     leased_at = null, leased_by = null, deliveries_count = 0, attempts_count = 0,
     first_attempt_at = null, last_attempt_at = null, last_error = null
   from unnest(?::bigint[], ?::bigint[], ?::float8[]) as a (id, token, delay)
-  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null
+  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null
   returning o.id, o.available_at)
 select done.id, false from done
 where (
@@ -402,7 +456,7 @@ with asked as materialized (
 unlocked as materialized (
   select o.ctid as place, a.*
   from asked a cross join "Sales"."out box" o
-  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null
+  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null
   for no key update of o skip locked),
 done as (
   update "Sales"."out box" o
@@ -425,7 +479,7 @@ where (
 union all
 select o.id, true
 from asked a cross join "Sales"."out box" o
-where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.id not in (select done.id from done);
+where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null and o.id not in (select done.id from done);
 
 -- retry
 with done as (
@@ -438,7 +492,7 @@ with done as (
     last_attempt_at = case when a.runs = 0 then o.last_attempt_at else now() end,
     last_error = a.error
   from unnest(?::bigint[], ?::bigint[], ?::float8[], ?::text[], ?::int[], ?::int[]) as a (id, token, delay, error, runs, given_back)
-  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null
+  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null
   returning o.id, o.available_at)
 select done.id, false from done
 where (
@@ -457,7 +511,7 @@ with asked as materialized (
 unlocked as materialized (
   select o.ctid as place, a.*
   from asked a cross join "Sales"."out box" o
-  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null
+  where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null
   for no key update of o skip locked),
 done as (
   update "Sales"."out box" o
@@ -484,5 +538,5 @@ where (
 union all
 select o.id, true
 from asked a cross join "Sales"."out box" o
-where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.id not in (select done.id from done);
+where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null and o.id not in (select done.id from done);
 

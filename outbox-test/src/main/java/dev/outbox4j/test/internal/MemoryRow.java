@@ -29,6 +29,7 @@ final class MemoryRow {
   private @Nullable Instant firstAttemptAt;
   private @Nullable Instant lastAttemptAt;
   private @Nullable String lastError;
+  private @Nullable MemoryRow next;
 
   MemoryRow(long id, OutboxMessage message, Payload payload, Instant now, Instant availableAt) {
     this.id = id;
@@ -42,6 +43,27 @@ final class MemoryRow {
             .or(() -> message.expiresIn().map(availableAt::plus))
             .map(MemoryStore::micros)
             .orElse(null);
+  }
+
+  /** Another message takes this one's place once its lease is over. */
+  void replaceBy(MemoryRow next) {
+    this.next = next;
+  }
+
+  /** Returns what was published in this one's place while it was leased; null if nothing was. */
+  @Nullable MemoryRow next() {
+    return next;
+  }
+
+  /** Returns when a message is due that takes this one's place: one that is due keeps its place. */
+  Instant dueInPlace(Instant due, Instant now) {
+    Instant known = next == null ? availableAt : next.availableAt;
+    return due.isAfter(now) || due.isBefore(known) ? due : known;
+  }
+
+  /** Makes a message that waits no longer for the one before it due. */
+  void dueFrom(Instant now) {
+    availableAt = availableAt.isBefore(now) ? now : availableAt;
   }
 
   ScanBound place() {

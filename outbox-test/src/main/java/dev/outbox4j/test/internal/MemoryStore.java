@@ -1,5 +1,6 @@
 package dev.outbox4j.test.internal;
 
+import dev.outbox4j.IfLive;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.Payload;
 import dev.outbox4j.spi.ClaimRequest;
@@ -83,25 +84,62 @@ public class MemoryStore implements OutboxStore {
     MemoryRow row;
     boolean wake;
     synchronized (this) {
-      if (message.timerId().isPresent()
-          && rows.values().stream().anyMatch(other -> sameTimer(other.message, message))) {
-        return OptionalLong.empty();
-      }
       Instant now = now();
       Instant due = due(message, now);
+      MemoryRow live = live(message);
+      if (live != null && message.ifLive() == IfLive.DROP) {
+        return OptionalLong.empty();
+      }
       if (message.dedupKey().isPresent()
           && !dedupKeys.take(message, lastId + 1, now, rows::containsKey)) {
         return OptionalLong.empty();
       }
+      due = live == null ? due : live.dueInPlace(due, now);
       row = new MemoryRow(++lastId, message, payload, now, due);
-      rows.put(row.id, row);
-      queue(message.queue()).put(row.place(), row);
+      if (live != null && live.isHeld(now)) {
+        live.replaceBy(row);
+        return OptionalLong.of(row.id);
+      }
+      if (live != null) {
+        remove(live);
+      }
+      add(row);
       wake = watches.anySleepsPast(message.queue(), due);
     }
     if (wake) {
       notifyAll(message.queue());
     }
     return OptionalLong.of(row.id);
+  }
+
+  private @Nullable MemoryRow live(OutboxMessage message) {
+    return message.timerId().isEmpty()
+        ? null
+        : rows.values().stream()
+            .filter(other -> sameTimer(other.message, message))
+            .findAny()
+            .orElse(null);
+  }
+
+  private void add(MemoryRow row) {
+    rows.put(row.id, row);
+    queue(row.message.queue()).put(row.place(), row);
+  }
+
+  /** Lets the message come that was published in the place of one whose lease has ended. */
+  private void handOver(MemoryRow row, MemoryRow next) {
+    remove(row);
+    add(next);
+  }
+
+  /** Whoever had them is gone. */
+  private void handOverLeft(String queue, Instant now) {
+    for (MemoryRow row : List.copyOf(queue(queue).values())) {
+      MemoryRow next = row.next();
+      if (next != null && !row.isHeld(now) && !isLocked(row.id)) {
+        handOver(row, next);
+      }
+    }
   }
 
   /** Returns a row as a message makes it, which is published at an instant. */
@@ -270,6 +308,7 @@ public class MemoryStore implements OutboxStore {
     boolean full = false;
     boolean outOfSlots = false;
     List<Integer> free = freeSlots(request, now);
+    handOverLeft(request.queue(), now);
     for (MemoryRow row : List.copyOf(within(request).values())) {
       if (row.place().availableAt().isAfter(now)) {
         break;
@@ -483,6 +522,7 @@ public class MemoryStore implements OutboxStore {
     before(operation);
     Set<Long> changed = new LinkedHashSet<>();
     Set<Long> busy = new LinkedHashSet<>();
+    Set<Long> replaced = new LinkedHashSet<>();
     synchronized (this) {
       leases.forEach(ref -> checkWrite(operation, ref.id()));
       for (T update : updates) {
@@ -493,6 +533,10 @@ public class MemoryStore implements OutboxStore {
         }
         if (isLocked(ref.id())) {
           busy.add(ref.id());
+        } else if (row.next() != null && !operation.equals("renew")) {
+          row.next().dueFrom(now());
+          handOver(row, row.next());
+          replaced.add(ref.id());
         } else if (changed.add(ref.id())) {
           queue(ref.queue()).remove(row.place());
           effect.accept(row, update);
@@ -502,8 +546,11 @@ public class MemoryStore implements OutboxStore {
         }
       }
     }
+    if (!replaced.isEmpty()) {
+      notifyAll(leases.get(0).queue());
+    }
     after(operation);
-    return new Written(changed, busy);
+    return new Written(changed, busy, replaced);
   }
 
   @Override

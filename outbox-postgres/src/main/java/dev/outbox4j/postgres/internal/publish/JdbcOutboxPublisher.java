@@ -101,6 +101,10 @@ public final class JdbcOutboxPublisher implements OutboxPublisher {
         statement.setArray(14, connection.createArrayOf("int8", batch.inFlight));
         statement.setArray(15, connection.createArrayOf("int8", batch.completed));
       }
+      if (batch.replacesTimers()) {
+        statement.setArray(13, connection.createArrayOf("text", batch.replacedQueues));
+        statement.setArray(14, connection.createArrayOf("text", batch.replacedTimers));
+      }
       if (settings.asksForFirstDue(batch)) {
         PublishBatch.FirstDue firstDue = batch.firstDue();
         statement.setArray(13, connection.createArrayOf("text", firstDue.queues));

@@ -1,7 +1,9 @@
 package dev.outbox4j.postgres.internal.publish;
 
+import dev.outbox4j.IfLive;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.internal.publish.Replacing;
 import dev.outbox4j.postgres.Published;
 import java.nio.ByteBuffer;
 import java.time.Instant;
@@ -16,6 +18,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.Queue;
+import java.util.Set;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -48,6 +51,10 @@ final class PublishBatch {
   final @Nullable Long[] inFlight;
   final @Nullable Long[] completed;
 
+  // of messages that take the place of live ones
+  final String[] replacedQueues;
+  final String[] replacedTimers;
+
   /**
    * A row that the statement returned; only one that has a timer id tells its queue.
    *
@@ -56,9 +63,16 @@ final class PublishBatch {
   record Inserted(long id, @Nullable String queue, @Nullable String timerId, int place) {}
 
   PublishBatch(List<OutboxMessage> messages, BodyEncoder encoder) {
-    int n = messages.size();
+    Set<Integer> leftOut = Replacing.leftOut(messages);
     this.messages = messages;
-    this.order = InsertionOrder.of(messages);
+    this.order =
+        Arrays.stream(InsertionOrder.of(messages))
+            .filter(index -> !leftOut.contains(index))
+            .toArray();
+    List<TimerKey> replacing = replacing(messages, order);
+    this.replacedQueues = replacing.stream().map(TimerKey::queue).toArray(String[]::new);
+    this.replacedTimers = replacing.stream().map(TimerKey::timerId).toArray(String[]::new);
+    int n = order.length;
     List<EncodedMessage> rows = new ArrayList<>(n);
     this.firstBytes = new Integer[n];
     this.sizes = new Integer[n];
@@ -90,6 +104,17 @@ final class PublishBatch {
     this.completed = column(rows, EncodedMessage::completedMicros, new Long[0]);
   }
 
+  private static List<TimerKey> replacing(List<OutboxMessage> messages, int[] order) {
+    List<TimerKey> keys = new ArrayList<>(0);
+    for (int index : order) {
+      TimerKey timer = TimerKey.of(messages.get(index));
+      if (timer != null && messages.get(index).ifLive() == IfLive.REPLACE) {
+        keys.add(timer);
+      }
+    }
+    return keys;
+  }
+
   private static @Nullable String[] texts(
       List<EncodedMessage> rows, Function<EncodedMessage, @Nullable String> value) {
     return column(rows, value, new String[0]);
@@ -106,6 +131,11 @@ final class PublishBatch {
   /** Whether a message has a timer id. */
   boolean hasTimers() {
     return timerIds.length > 0;
+  }
+
+  /** Whether a message is to take the place of a live one. */
+  boolean replacesTimers() {
+    return replacedTimers.length > 0;
   }
 
   /** Whether a message has a dedup key: then its statement tells the places of its rows. */
@@ -196,6 +226,7 @@ final class PublishBatch {
     Collections.sort(others); // ids grow in the order of insertion; what is returned has no order
     Queue<Long> ids = new ArrayDeque<>(others);
     Published[] results = new Published[messages.size()];
+    Arrays.fill(results, new Published(OptionalLong.empty()));
     for (int index : order) {
       TimerKey timer = TimerKey.of(messages.get(index));
       Long id = timer == null ? ids.poll() : timers.remove(timer);

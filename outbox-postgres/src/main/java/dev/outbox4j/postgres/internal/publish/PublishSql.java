@@ -11,10 +11,18 @@ import dev.outbox4j.postgres.OutboxTable;
  * @param plain inserts messages of which none has a timer id
  * @param timers inserts messages of which some have timer ids: {@code on conflict} makes every row
  *     of its statement a speculative one, which takes half as long again and more WAL
+ * @param replacing inserts messages of which some take the place of live ones: it locks rows that
+ *     the others leave alone
  * @param dedup inserts messages of which some have dedup keys
  * @param cancelTimer deletes a message by its timer id
  */
-record PublishSql(String single, String plain, String timers, String dedup, String cancelTimer) {
+record PublishSql(
+    String single,
+    String plain,
+    String timers,
+    String replacing,
+    String dedup,
+    String cancelTimer) {
 
   /**
    * Chooses the statement of several messages, or of one with a timer id, an expiry or a dedup key.
@@ -22,6 +30,9 @@ record PublishSql(String single, String plain, String timers, String dedup, Stri
   String of(PublishBatch batch) {
     if (batch.hasDedupKeys()) {
       return dedup;
+    }
+    if (batch.replacesTimers()) {
+      return replacing;
     }
     return batch.hasTimers() ? timers : plain;
   }
@@ -32,6 +43,7 @@ record PublishSql(String single, String plain, String timers, String dedup, Stri
         Markers.forJdbc(sql.single),
         Markers.forJdbc(sql.plain),
         Markers.forJdbc(sql.timers),
+        Markers.forJdbc(sql.replacing),
         Markers.forJdbc(sql.dedup),
         Markers.forJdbc(sql.cancelTimer));
   }
@@ -44,6 +56,7 @@ record PublishSql(String single, String plain, String timers, String dedup, Stri
                   PublishStatements.SINGLE_NEVER,
                   PublishStatements.PLAIN_NEVER,
                   PublishStatements.TIMERS_NEVER,
+                  PublishStatements.REPLACING_NEVER,
                   PublishStatements.DEDUP_NEVER,
                   PublishStatements.CANCEL_TIMER);
           case AUTO ->
@@ -51,6 +64,7 @@ record PublishSql(String single, String plain, String timers, String dedup, Stri
                   PublishStatements.SINGLE_AUTO,
                   PublishStatements.PLAIN_AUTO,
                   PublishStatements.TIMERS_AUTO,
+                  PublishStatements.REPLACING_AUTO,
                   PublishStatements.DEDUP_AUTO,
                   PublishStatements.CANCEL_TIMER);
           case ALWAYS ->
@@ -58,6 +72,7 @@ record PublishSql(String single, String plain, String timers, String dedup, Stri
                   PublishStatements.SINGLE_ALWAYS,
                   PublishStatements.PLAIN_ALWAYS,
                   PublishStatements.TIMERS_ALWAYS,
+                  PublishStatements.REPLACING_ALWAYS,
                   PublishStatements.DEDUP_ALWAYS,
                   PublishStatements.CANCEL_TIMER);
         };
@@ -65,6 +80,7 @@ record PublishSql(String single, String plain, String timers, String dedup, Stri
         named(sql.single, table),
         named(sql.plain, table),
         named(sql.timers, table),
+        named(sql.replacing, table),
         named(sql.dedup, table),
         named(sql.cancelTimer, table));
   }

@@ -342,6 +342,67 @@ final class PublishStatements {
           """,
           NOTIFY_ALWAYS);
 
+  /**
+   * What a message writes that takes the place of a live one. Of a row that is leased it leaves the
+   * lease, so that nobody else begins with it, and the id, by which whoever has the lease renews
+   * and ends it; the message has its own from then on. Of any other row it leaves nothing: an
+   * ordered queue, whose rows are not leased, finds a new row, and none of the old id.
+   */
+  private static final String REPLACE =
+      """
+      on conflict (queue, timer_id) where timer_id is not null do update
+      set id = case when o.lease_until >= statement_timestamp() then o.id else excluded.id end,
+        next_id = case when o.lease_until >= statement_timestamp() then excluded.id end,
+        type = excluded.type, ordering_key = excluded.ordering_key, payload = excluded.payload,
+        headers = excluded.headers, created_at = now(), expires_at = excluded.expires_at,
+        available_at = case when excluded.available_at <= clock_timestamp()
+          then least(o.available_at, excluded.available_at) else excluded.available_at end,
+        lease_until = case when o.lease_until >= statement_timestamp() then o.lease_until end,
+        leased_at = case when o.lease_until >= statement_timestamp() then o.leased_at end,
+        leased_by = case when o.lease_until >= statement_timestamp() then o.leased_by end,
+        lease_token = case when o.lease_until >= statement_timestamp() then o.lease_token else 0 end,
+        deliveries_count = 0, attempts_count = 0, first_attempt_at = null, last_attempt_at = null,
+        last_error = null
+      where (o.queue, o.timer_id) in (
+        select r.queue, r.timer_id from unnest($13::text[], $14::text[]) as r (queue, timer_id))\
+      """;
+
+  /**
+   * Messages with timer ids, of which some take the place of live ones. More parameters, one
+   * element a row: queues and timer ids of those.
+   */
+  static final String REPLACING_NEVER =
+      inserting(
+          """
+          {insert_as_o}
+          {replace}
+          returning coalesce(next_id, id), queue, timer_id
+          """);
+
+  static final String REPLACING_AUTO =
+      inserting(
+          """
+          with inserted as (
+            {insert_as_o}
+            {replace}
+            returning coalesce(next_id, id) as id, queue, timer_id, available_at
+          ), {notify}
+          select i.id, i.queue, i.timer_id, (select count(*) from notified) from inserted i
+          """,
+          NOTIFY_AUTO);
+
+  static final String REPLACING_ALWAYS =
+      inserting(
+          """
+          with inserted as (
+            {insert_as_o}
+            {replace}
+            returning coalesce(next_id, id) as id, queue, timer_id, available_at
+          ), {notify}
+          select i.id, i.queue, i.timer_id, (select count(*) from notified) from inserted i
+          """,
+          NOTIFY_ALWAYS);
+
   /** Messages of which some have dedup keys; see {@link #TAKE}. It returns their places, too. */
   static final String DEDUP_NEVER =
       inserting(
@@ -387,6 +448,8 @@ final class PublishStatements {
     return statement
         .replace("{insert}", INSERT)
         .replace("{insert_begun}", INSERT_BEGUN)
+        .replace("{insert_as_o}", INSERT_BEGUN.replace("{table}", "{table} as o"))
+        .replace("{replace}", REPLACE)
         .replace("{take}", TAKE)
         .replace("{begun}", BEGUN)
         .replace("{columns}", COLUMNS)

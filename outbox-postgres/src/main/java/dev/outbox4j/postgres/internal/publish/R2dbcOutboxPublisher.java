@@ -118,6 +118,9 @@ public final class R2dbcOutboxPublisher implements ReactiveOutboxPublisher {
     if (batch.hasDedupKeys()) {
       statement.bind(12, batch.dedupKeys).bind(13, batch.inFlight).bind(14, batch.completed);
     }
+    if (batch.replacesTimers()) {
+      statement.bind(12, batch.replacedQueues).bind(13, batch.replacedTimers);
+    }
     if (settings.asksForFirstDue(batch)) {
       PublishBatch.FirstDue firstDue = batch.firstDue();
       statement.bind(12, firstDue.queues).bind(13, firstDue.delays).bind(14, firstDue.deliverAts);

@@ -3,6 +3,7 @@ package dev.outbox4j.postgres.internal.publish;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.outbox4j.IfLive;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.Payload;
@@ -39,6 +40,35 @@ class PublishBatchTest {
     PublishBatch batch = batch(plain("b"), plain("a"), plain("c"));
     assertThat(batch.types).containsExactly("b", "a", "c");
     assertThat(batch.results(rows(3, 1, 2))).containsExactly(row(1), row(2), row(3));
+  }
+
+  @Test
+  void ofOneTimerIdTheLastMessageIsInsertedThatTakesThePlaceOfALiveOne() {
+    PublishBatch batch =
+        batch(
+            replacing("a", "1"),
+            timer("q", "a"),
+            plain("x"),
+            replacing("a", "2"),
+            timer("q", "a"),
+            timer("q", "b"));
+    assertThat(batch.types).containsExactly("x", "2", null);
+    assertThat(batch.replacedQueues).containsExactly("q");
+    assertThat(batch.replacedTimers).containsExactly("a");
+    assertThat(batch.results(List.of(new Inserted(1, "q", null, 0), new Inserted(2, "q", "a", 0))))
+        .containsExactly(NONE, NONE, row(1), row(2), NONE, NONE);
+  }
+
+  @Test
+  void refusesDedupKeysBesideTimersThatTakeThePlaceOfLiveOnes() {
+    OutboxMessage keyed = OutboxMessage.to("q").dedupKey("k", Duration.ofHours(1)).build();
+    assertThatThrownBy(() -> batch(keyed, replacing("a", "1")))
+        .isInstanceOf(OutboxException.class)
+        .hasMessageContaining("publish these in a call each");
+  }
+
+  private static OutboxMessage replacing(String id, String type) {
+    return OutboxMessage.to("q").type(type).timerId(id, IfLive.REPLACE).build();
   }
 
   @Test

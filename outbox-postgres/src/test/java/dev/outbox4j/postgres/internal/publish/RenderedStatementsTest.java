@@ -22,6 +22,7 @@ class RenderedStatementsTest {
       statements.put("publish one message, " + mode, sql.single());
       statements.put("publish several messages, " + mode, sql.plain());
       statements.put("publish with timer ids, " + mode, sql.timers());
+      statements.put("publish in the place of timers, " + mode, sql.replacing());
       statements.put("publish with dedup keys, " + mode, sql.dedup());
       statements.put("cancel a timer", sql.cancelTimer());
     }
@@ -36,6 +37,7 @@ class RenderedStatementsTest {
     assertThat(unnumbered.single()).isEqualTo(Markers.forJdbc(numbered.single()));
     assertThat(unnumbered.plain()).isEqualTo(Markers.forJdbc(numbered.plain()));
     assertThat(unnumbered.timers()).isEqualTo(Markers.forJdbc(numbered.timers()));
+    assertThat(unnumbered.replacing()).isEqualTo(Markers.forJdbc(numbered.replacing()));
     assertThat(unnumbered.dedup()).isEqualTo(Markers.forJdbc(numbered.dedup()));
     assertThat(unnumbered.cancelTimer()).isEqualTo(Markers.forJdbc(numbered.cancelTimer()));
     assertThat(unnumbered.toString()).doesNotContain("$").doesNotContainPattern("\\{\\w");
