@@ -125,6 +125,11 @@ final class HandlerMethod {
       }
       return null;
     }
+    if (linger.matches("\\d+")) {
+      throw fault(
+          "has linger = \"%s\", which has no unit; say which, such as %sms"
+              .formatted(linger, linger));
+    }
     try {
       Batch most = Batch.of(handler.batch());
       return linger.isEmpty() ? most : most.linger(DurationStyle.detectAndParse(linger));

@@ -351,6 +351,11 @@ class HandlerMethodsTest {
     void handle(Item item) {}
   }
 
+  static class LingerWithoutUnit {
+    @OutboxHandler(queue = "orders", type = "a", batch = 100, linger = "20")
+    void handle(List<BatchMessage<Item>> items) {}
+  }
+
   @Test
   void refusesBatchesThatBreakARuleAndSaysWhich() {
     refuses(WithoutBatch.class, "takes several messages; say how many at most");
@@ -363,6 +368,8 @@ class HandlerMethodsTest {
     refuses(LongLinger.class, "has a batch that is not allowed: linger");
     refuses(StrangeLinger.class, "has a batch that is not allowed: 'soon'");
     refuses(LingerAlone.class, "has a linger and no batch");
+    refuses(
+        LingerWithoutUnit.class, "has linger = \"20\", which has no unit; say which, such as 20ms");
   }
 
   abstract static class GenericBatch<T> {
