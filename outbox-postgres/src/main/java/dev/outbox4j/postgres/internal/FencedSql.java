@@ -304,7 +304,7 @@ public final class FencedSql {
 
   /** Tells whether the same is written to all rows, so that there is a form for one token. */
   boolean isUniform() {
-    return effect.arrays().isEmpty();
+    return effect.arrays().isEmpty() && effect != HAND_OVER; // which tells the ids of before
   }
 
   /**

@@ -298,26 +298,6 @@ select o.id, true
 from asked a cross join "Sales"."out box" o
 where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is not null and o.id not in (select done.id from done);
 
--- hand over, rows of one token
-with done as (
-  update "Sales"."out box" o
-  set id = o.next_id, next_id = null,
-    available_at = greatest(o.available_at, clock_timestamp()), lease_until = null,
-    leased_at = null, leased_by = null
-  from (select ?::bigint as token) a
-  where (o.queue = ?) is true and o.id = any (?::bigint[]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is not null
-  returning a.id, o.available_at)
-select done.id, false from done
-where (
-    select cast(min('outbox4j: more rows than asked, more than one with id ' || twin.id) as int)
-    from (select done.id from done group by done.id having count(*) > 1) twin) is null
-  and (
-    select count(pg_notify(?, ?))
-    where exists (
-      select from "Sales"."out box_sleepers" s
-      where s.queue = ? and s.wake_at > (
-        select greatest(min(done.available_at), now()) from done having count(*) > 0))) >= 0;
-
 -- open slots
 insert into "Sales"."out box_slots" (queue, slot)
 select ?, n from generate_series(1, ?) n
