@@ -325,6 +325,9 @@ public final class Chaos {
     report.mustBeZero("healthy_dead_lettered", ledger.healthyDeadLettered());
     report.mustBeZero("dead_lettered_twice", ledger.deadLetteredTwice());
     report.mustBeZero("repeated_transactions", ledger.repeatedTransactions());
+    report.mustBeZero("miscounted", ledger.miscounted());
+    report.figure("chains", ledger.chains());
+    report.mustBeZero("broken_chains", ledger.brokenChains());
     report.mustBeZero("handled_after_expiry", ledger.handledAfterExpiry(options.slack()));
     report.mustBeZero("handled_early", ledger.early());
     report.mustBeZero(

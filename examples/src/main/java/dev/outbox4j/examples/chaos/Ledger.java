@@ -37,7 +37,9 @@ final class Ledger {
     /** Is due later. */
     DELAYED(100),
     /** Has its effect in the transaction of its ack. */
-    TRANSACTIONAL(200),
+    TRANSACTIONAL(150),
+    /** As that, and publishes to another queue in it, until a chain has gone through three. */
+    CHAINED(50),
     /** Is of use for a few seconds only, and is a dead letter after that. */
     EXPIRING(100),
     /** Is handled with others of its kind, in calls of which some fail. */
@@ -218,7 +220,32 @@ final class Ledger {
     return Database.number(
         direct,
         "select count(*) - count(distinct h.no) from handled h join committed c using (no)"
-            + " where c.kind = 'TRANSACTIONAL'");
+            + " where c.kind in ('TRANSACTIONAL', 'CHAINED')");
+  }
+
+  /** By how much the counters differ from the number of messages that count one up. */
+  long miscounted() throws SQLException {
+    return Database.number(
+        direct,
+        "select (select sum(counted) from counters)::bigint - count(*) from committed"
+            + " where kind in ('TRANSACTIONAL', 'CHAINED')");
+  }
+
+  /** Chains that have come to their last queue. */
+  long chains() throws SQLException {
+    return Database.number(
+        direct,
+        "select count(*) from committed where kind = 'CHAINED' and queue = ?",
+        Subscriber.CHAIN.get(Subscriber.CHAIN.size() - 1));
+  }
+
+  /** Links of chains, the last ones aside, that are not followed by one other. */
+  long brokenChains() throws SQLException {
+    return Database.number(
+        direct,
+        "select count(*) from committed c where c.kind = 'CHAINED' and c.queue <> ?"
+            + " and (select count(*) from committed n where n.origin = c.no) <> 1",
+        Subscriber.CHAIN.get(Subscriber.CHAIN.size() - 1));
   }
 
   /** Effects of messages whose time was over when their handler began. */

@@ -18,6 +18,11 @@ final class LedgerSchema {
   /** A setting of a handler's transaction: the subscriber's name. */
   static final String WRITER = "chaos.writer";
 
+  /** Above the numbers of all publishers. */
+  static final long FIRST_LINK = 1_000_000_000_000_000L;
+
+  static final int COUNTERS = 256;
+
   /** The time, whatever the server's clock was turned to. */
   private static final List<String> CLOCK =
       List.of(
@@ -33,7 +38,15 @@ final class LedgerSchema {
           "create table committed (no bigint primary key, kind text not null,"
               + " outbox_id bigint not null, due_at timestamptz not null, key text,"
               + " ordered boolean not null default false,"
-              + " queue text not null default '%s')".formatted(Subscriber.QUEUE),
+              + " queue text not null default '%s',".formatted(Subscriber.QUEUE)
+              // of a link of a chain, the number of the one before
+              + " origin bigint)",
+          "create index on committed (origin) where origin is not null",
+          "create sequence links minvalue %d".formatted(FIRST_LINK),
+          // several, so that those who count wait for each other seldom
+          "create table counters (slot int primary key, counted bigint not null)",
+          "insert into counters select slot, 0 from generate_series(0, %d) slot"
+              .formatted(COUNTERS - 1),
           // lease and token of the row, as the server had them when the effect was written
           "create table handled (no bigint not null, outbox_id bigint not null, token bigint not null,"
               + " row_token bigint, owner text not null, lease_until timestamptz,"

@@ -264,7 +264,7 @@ final class Publisher {
       numbers[i] = no + i;
       kinds[i] = kind.name();
       delays[i] = kind == Kind.DELAYED ? DELAY.toMillis() / 1e3 : 0;
-      queues[i] = someQueue.get();
+      queues[i] = kind == Kind.CHAINED ? Subscriber.CHAIN.get(0) : someQueue.get();
       boolean inOrder = queues[i].equals(Subscriber.ORDERED_QUEUE);
       OutboxMessage.Builder message =
           OutboxMessage.to(queues[i]).type(kind.name()).body(body(kind, no + i));

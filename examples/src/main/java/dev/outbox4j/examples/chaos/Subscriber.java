@@ -4,6 +4,7 @@ import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.Batch;
 import dev.outbox4j.BatchMessage;
 import dev.outbox4j.Delivery;
+import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.OutboxSubscribers;
 import dev.outbox4j.Outcome;
@@ -12,17 +13,21 @@ import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.SubscriberState;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.examples.chaos.Ledger.Kind;
+import dev.outbox4j.postgres.OutboxPublisher;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.Published;
 import dev.outbox4j.postgres.notify.r2dbc.R2dbcListen;
 import io.r2dbc.postgresql.PostgresqlConnectionConfiguration;
 import io.r2dbc.postgresql.PostgresqlConnectionFactory;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
+import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.EnumSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
@@ -47,11 +52,17 @@ final class Subscriber {
   static final String PAUSED_QUEUE = "chaos-paused";
   static final String LIMITED_QUEUE = "chaos-limited";
 
+  static final List<String> MORE_QUEUES = List.of("chaos-more", "chaos-rare");
+
+  /** The queues that a chain goes through, from its first link to its last. */
+  static final List<String> CHAIN = List.of(QUEUE, MORE_QUEUES.get(0), ORDERED_QUEUE);
+
+  private static final Set<Kind> IN_TRANSACTIONS = EnumSet.of(Kind.TRANSACTIONAL, Kind.CHAINED);
+
   /** So many messages of the limited queue may be handled at once, by all processes together. */
   static final int LIMIT = 3;
 
   private static final Duration IN_A_SLOT = Duration.ofMillis(50);
-  static final List<String> MORE_QUEUES = List.of("chaos-more", "chaos-rare");
   static final Duration RETRY_DELAY = Duration.ofMillis(200);
   static final String STOPPED = "STOPPED WITH ";
   static final String HEALTH = "HEALTH ";
@@ -86,6 +97,13 @@ final class Subscriber {
           + " o.lease_token, case when o.lease_token = ? then o.lease_until - clock_offset() end"
           + " from (values (0)) one left join outbox o on o.id = ?";
 
+  private static final String COUNT = "update counters set counted = counted + 1 where slot = ?";
+  private static final String LINK =
+      "insert into committed (no, kind, outbox_id, due_at, queue, origin)"
+          + " values (?, ?, ?, now() - clock_offset(), ?, ?)";
+
+  private final OutboxPublisher publisher =
+      PostgresOutbox.publisher(OutboxTable.named("outbox")).build();
   private final String name;
   private final HikariDataSource effects;
   private final Duration lease;
@@ -271,14 +289,18 @@ final class Subscriber {
             .retry(RetryPolicy.constant(RETRY_DELAY).attempts(1_000_000).giveUpOn(Poison.class))
             .events(tally);
     builder.onBatch(Kind.BATCHED.name(), String.class, Batch.of(10), this::handleTogether);
-    builder.on(
-        Kind.TRANSACTIONAL.name(),
-        String.class,
-        PostgresOutbox.on(effects, OutboxTable.named("outbox"))
-            .transactional(
-                (String text, Delivery delivery, Connection transaction) ->
-                    handleIn(transaction, subscriber, Long.parseLong(text), delivery)));
-    for (Kind kind : EnumSet.complementOf(EnumSet.of(Kind.BATCHED, Kind.TRANSACTIONAL))) {
+    for (Kind kind : IN_TRANSACTIONS) {
+      builder.on(
+          kind.name(),
+          String.class,
+          PostgresOutbox.on(effects, OutboxTable.named("outbox"))
+              .transactional(
+                  (String text, Delivery delivery, Connection transaction) ->
+                      handleIn(transaction, subscriber, kind, Long.parseLong(text), delivery)));
+    }
+    Set<Kind> others = EnumSet.complementOf(EnumSet.of(Kind.BATCHED));
+    others.removeAll(IN_TRANSACTIONS);
+    for (Kind kind : others) {
       builder.on(
           kind.name(),
           String.class,
@@ -336,13 +358,14 @@ final class Subscriber {
         }
       }
       case NORMAL, DELAYED, BIG, QUIET -> {}
-      case TRANSACTIONAL, BATCHED -> throw new AssertionError(kind);
+      case TRANSACTIONAL, CHAINED, BATCHED -> throw new AssertionError(kind);
     }
     effect(no, delivery, begun);
   }
 
   /** Takes its time before and after its effect: many faults find it in its transaction. */
-  private void handleIn(Connection transaction, String subscriber, long no, Delivery delivery)
+  private void handleIn(
+      Connection transaction, String subscriber, Kind kind, long no, Delivery delivery)
       throws SQLException {
     long begun = System.nanoTime();
     try (PreparedStatement sayFor = transaction.prepareStatement("select set_config(?, ?, true)")) {
@@ -352,7 +375,44 @@ final class Subscriber {
     }
     LockSupport.parkNanos(IN_TRANSACTION.toNanos());
     effect(transaction, no, delivery, begun);
+    try (PreparedStatement count = transaction.prepareStatement(COUNT)) {
+      count.setInt(1, (int) (no % LedgerSchema.COUNTERS));
+      count.executeUpdate();
+    }
+    if (kind == Kind.CHAINED) {
+      publishNextLink(transaction, no, delivery.queue());
+    }
     LockSupport.parkNanos(IN_TRANSACTION.toNanos());
+  }
+
+  /** Message and domain row, as a publisher does; nothing behind the last queue. */
+  private void publishNextLink(Connection transaction, long origin, String queue)
+      throws SQLException {
+    int next = CHAIN.indexOf(queue) + 1;
+    if (next == CHAIN.size()) {
+      return;
+    }
+    long no;
+    try (PreparedStatement draw = transaction.prepareStatement("select nextval('links')");
+        ResultSet drawn = draw.executeQuery()) {
+      drawn.next();
+      no = drawn.getLong(1);
+    }
+    Published link =
+        publisher.publish(
+            transaction,
+            OutboxMessage.to(CHAIN.get(next))
+                .type(Kind.CHAINED.name())
+                .body(Long.toString(no))
+                .build());
+    try (PreparedStatement domain = transaction.prepareStatement(LINK)) {
+      domain.setLong(1, no);
+      domain.setString(2, Kind.CHAINED.name());
+      domain.setLong(3, link.rowId().orElseThrow());
+      domain.setString(4, CHAIN.get(next));
+      domain.setLong(5, origin);
+      domain.executeUpdate();
+    }
   }
 
   /** Some calls fail before they have an effect, as if one of the messages were at fault. */

@@ -56,6 +56,7 @@ class LedgerIT {
     database.update(
         "truncate outbox, outbox_dlq, committed, handled, deleted, retried, stale, stolen, misdated,"
             + " faults, episodes, pauses, dead_letters_kept");
+    database.update("update counters set counted = 0");
     commit(1, ROW, "NORMAL");
     insertRow(ROW);
     claim(OWNER);
@@ -463,6 +464,43 @@ class LedgerIT {
 
     effect(OTHER, 1);
     assertThat(ledger.repeatedTransactions()).isOne();
+  }
+
+  @ParameterizedTest
+  @CsvSource({"2, 0", "3, 1", "1, -1"})
+  void findsACounterThatDiffersFromTheMessagesThatCountItUp(long counted, long difference)
+      throws SQLException {
+    commit(2, 8, "TRANSACTIONAL");
+    commit(3, 9, "CHAINED");
+    database.update("update counters set counted = ? where slot = 3", counted);
+
+    assertThat(ledger.miscounted()).isEqualTo(difference);
+  }
+
+  @Test
+  void findsAChainThatBreaksOffAndOneThatForks() throws SQLException {
+    link(1, null, "chaos");
+    link(2, 1L, "chaos-more");
+    assertThat(ledger.brokenChains()).as("the second has not been followed").isOne();
+    assertThat(ledger.chains()).isZero();
+
+    link(3, 2L, Subscriber.ORDERED_QUEUE);
+    assertThat(ledger.brokenChains()).isZero();
+    assertThat(ledger.chains()).isOne();
+
+    link(4, 2L, Subscriber.ORDERED_QUEUE);
+    assertThat(ledger.brokenChains()).as("the second was followed twice").isOne();
+  }
+
+  private void link(long no, @Nullable Long origin, String queue) {
+    database.update("delete from committed where no = ?", no);
+    database.update(
+        "insert into committed (no, kind, outbox_id, due_at, queue, origin)"
+            + " values (?, 'CHAINED', ? + 10, now(), ?, ?)",
+        no,
+        no,
+        queue,
+        origin);
   }
 
   @Test
