@@ -119,6 +119,7 @@ final class Grants {
       case DEDUP -> qualified(schema, Names.dedup(table));
       case SLOTS -> qualified(schema, Names.slots(table));
       case BUCKET_OWNERS -> qualified(schema, Names.bucketOwners(table));
+      case INBOX -> throw new IllegalArgumentException("An inbox belongs to no outbox");
     };
   }
 

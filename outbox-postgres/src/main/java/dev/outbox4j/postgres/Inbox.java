@@ -5,6 +5,7 @@ import dev.outbox4j.TransactionalHandler;
 import dev.outbox4j.TypedHandler;
 import dev.outbox4j.internal.schema.Names;
 import dev.outbox4j.postgres.internal.InboxSql;
+import dev.outbox4j.postgres.internal.schema.TableName;
 import dev.outbox4j.postgres.internal.transactions.PlainTransaction;
 import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
@@ -180,6 +181,10 @@ public final class Inbox {
       }
       return purged;
     }
+  }
+
+  TableName name() {
+    return new TableName(schema, table);
   }
 
   private static void requireName(String what, String name) {

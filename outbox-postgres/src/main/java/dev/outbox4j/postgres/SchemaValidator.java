@@ -2,6 +2,7 @@ package dev.outbox4j.postgres;
 
 import dev.outbox4j.internal.schema.Names;
 import dev.outbox4j.internal.schema.Place;
+import dev.outbox4j.postgres.internal.schema.InboxQuestion;
 import dev.outbox4j.postgres.internal.schema.SchemaInspection;
 import dev.outbox4j.postgres.internal.schema.SchemaQuestion;
 import java.time.Duration;
@@ -16,8 +17,9 @@ import javax.sql.DataSource;
  * Compares the live catalog with what the code needs. Immutable and thread-safe: each setting
  * returns a new validator.
  *
- * <p>It reads the system catalog only, which needs no grant on the tables, over one connection and
- * in a few statements, and changes nothing. Nothing calls it by itself, {@code start()} neither.
+ * <p>It reads the system catalog only, which needs no grant on the tables, over one connection, and
+ * one more for each inbox, in a few statements, and changes nothing. Nothing calls it by itself,
+ * {@code start()} neither.
  *
  * <p>Indexes are recognised by their definition, whatever their name. Columns and indexes of your
  * own are no faults, unless an insert would fail for want of a value, or an index mentions a column
@@ -119,6 +121,32 @@ public final class SchemaValidator {
    */
   public SchemaValidator slots() {
     return new SchemaValidator(dataSource, question.with(Place.SLOTS));
+  }
+
+  /**
+   * Includes an inbox in the outbox's database.
+   *
+   * @param inbox the inbox
+   * @return the validator
+   */
+  public SchemaValidator inbox(Inbox inbox) {
+    return inbox(dataSource, inbox);
+  }
+
+  /**
+   * Includes an inbox in whatever database: its table, its key, and that this database can be
+   * written to. With {@link #checkGrants} for subscribing, the grants on it are included, too.
+   * Several may be named.
+   *
+   * @param dataSource connections as its handlers get them
+   * @param inbox the inbox
+   * @return the validator
+   */
+  public SchemaValidator inbox(DataSource dataSource, Inbox inbox) {
+    return new SchemaValidator(
+        this.dataSource,
+        question.with(
+            new InboxQuestion(Objects.requireNonNull(dataSource, "dataSource"), inbox.name())));
   }
 
   /**

@@ -13,6 +13,7 @@ import dev.outbox4j.internal.schema.Layout;
 import dev.outbox4j.internal.schema.Place;
 import dev.outbox4j.migrations.DeadLetterMigrations;
 import dev.outbox4j.migrations.DedupMigrations;
+import dev.outbox4j.migrations.InboxMigrations;
 import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.migrations.PauseMigrations;
@@ -78,6 +79,7 @@ class MigrationsIT {
     PauseMigrations.of("public", "outbox").migrate(database.plain());
     DedupMigrations.of("public", "outbox").migrate(database.plain());
     SlotMigrations.of("public", "outbox").migrate(database.plain());
+    InboxMigrations.of("public", "inbox").migrate(database.plain());
     for (Place place : Place.values()) {
       String table =
           switch (place) {
@@ -89,6 +91,7 @@ class MigrationsIT {
             case PAUSES -> "outbox_pauses";
             case DEDUP -> "outbox_dedup";
             case SLOTS -> "outbox_slots";
+            case INBOX -> "inbox";
           };
       assertThat(
               database.list(

@@ -112,6 +112,15 @@ public record Grant(Place place, String privilege, List<String> columns) {
         on(Place.SLOTS, "update", Use.SLOT_UPDATES));
   }
 
+  /** Returns what a service needs in the database of an inbox. */
+  public static List<Grant> ofInbox() {
+    return List.of(
+        whole(Place.INBOX, "select"),
+        whole(Place.INBOX, "insert"),
+        whole(Place.INBOX, "update"),
+        whole(Place.INBOX, "delete"));
+  }
+
   private static Grant whole(Place place, String privilege) {
     return new Grant(place, privilege, List.of());
   }

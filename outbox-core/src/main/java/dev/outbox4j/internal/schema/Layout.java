@@ -258,6 +258,22 @@ public record Layout(
               new Setting("autovacuum_vacuum_scale_factor", "0"),
               new Setting("autovacuum_vacuum_threshold", "1000")));
 
+  private static final Layout INBOX =
+      new Layout(
+          "inbox table",
+          1,
+          List.of(
+              Column.required("queue", "text").inByteOrder(),
+              Column.required("message_key", "text").inByteOrder(),
+              Column.required("processed_at", TIMESTAMP).defaulting(NOW),
+              Column.required("expires_at", TIMESTAMP)),
+          List.of(Index.primaryKey("queue", "message_key"), Index.plain("expires_at")),
+          "",
+          true,
+          List.of(
+              new Setting("autovacuum_vacuum_scale_factor", "0"),
+              new Setting("autovacuum_vacuum_threshold", "10000")));
+
   /** Copies the lists. */
   public Layout {
     columns = List.copyOf(columns);
@@ -276,6 +292,7 @@ public record Layout(
       case PAUSES -> PAUSES;
       case DEDUP -> DEDUP;
       case SLOTS -> SLOTS;
+      case INBOX -> INBOX;
     };
   }
 

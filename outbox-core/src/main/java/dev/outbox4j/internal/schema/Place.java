@@ -17,5 +17,7 @@ public enum Place {
   /** The dedup keys that were published. */
   DEDUP,
   /** The slots of queues whose concurrency is limited. */
-  SLOTS
+  SLOTS,
+  /** What was handled, of handlers that write to this database. */
+  INBOX
 }

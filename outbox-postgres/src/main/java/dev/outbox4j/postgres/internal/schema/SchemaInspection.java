@@ -15,6 +15,7 @@ import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -30,12 +31,33 @@ public final class SchemaInspection {
     this.catalog = new Catalog(connection, Math.toIntExact(question.timeout().toSeconds()));
   }
 
-  /** Returns every fault; that the database does not answer is one. */
+  private interface Work {
+    void run(SchemaInspection inspection) throws SQLException;
+  }
+
+  /** Returns every fault; that a database does not answer is one. */
   public static List<SchemaFault> faults(DataSource dataSource, SchemaQuestion question) {
+    List<SchemaFault> all =
+        new ArrayList<>(faults(dataSource, question, SchemaInspection::ofOutbox));
+    for (InboxQuestion inbox : question.inboxes()) {
+      boolean same = inbox.dataSource() == dataSource;
+      List<SchemaFault> found =
+          faults(inbox.dataSource(), question, inspection -> inspection.ofInbox(inbox, same));
+      for (SchemaFault fault : found) {
+        if (!same || !all.contains(fault)) {
+          all.add(same ? fault : ofDatabase(inbox, fault));
+        }
+      }
+    }
+    return all;
+  }
+
+  private static List<SchemaFault> faults(
+      DataSource dataSource, SchemaQuestion question, Work work) {
     try (Connection connection = dataSource.getConnection()) {
       SchemaInspection inspection = new SchemaInspection(question, connection);
       try {
-        inspection.run();
+        work.run(inspection);
       } finally {
         if (!connection.getAutoCommit()) {
           connection.rollback();
@@ -50,7 +72,18 @@ public final class SchemaInspection {
     }
   }
 
-  private void run() throws SQLException {
+  /** What is said of a server or a session is not the outbox's. */
+  private static SchemaFault ofDatabase(InboxQuestion inbox, SchemaFault fault) {
+    return Set.of("database", "server", "session").contains(fault.object())
+        ? new SchemaFault(
+            fault.object() + " of inbox " + inbox.table().label(),
+            fault.expected(),
+            fault.found(),
+            fault.remedy())
+        : fault;
+  }
+
+  private void ofOutbox() throws SQLException {
     Map<Place, TableName> names = new EnumMap<>(Place.class);
     names.put(Place.OUTBOX, question.outbox());
     names.put(Place.SLEEPERS, question.sleepers());
@@ -66,23 +99,10 @@ public final class SchemaInspection {
     for (Place place : question.optional()) {
       names.put(place, question.beside(optional(place, question.table().name())));
     }
-    Relations relations =
-        catalog.relations(names.values().stream().map(TableName::name).distinct().toList());
+    Relations relations = relations(names);
     Live.Session session = relations.session();
     new SessionComparison(faults).compare(session);
-    Map<Place, Relation> tables = new EnumMap<>(Place.class);
-    names.forEach(
-        (place, name) -> {
-          Relation found = find(Layout.of(place), name, relations);
-          if (found != null) {
-            tables.put(place, found);
-          }
-        });
-    compareTables(tables);
-    if (!tables.isEmpty()) {
-      new ObstacleComparison(catalog, question.accepted(), faults)
-          .compare(tables.values(), session.user());
-    }
+    Map<Place, Relation> tables = compare(names, relations);
     if (question.function()) {
       Relation outbox = tables.get(Place.OUTBOX);
       if (outbox != null) {
@@ -95,6 +115,42 @@ public final class SchemaInspection {
     if (!question.roles().isEmpty() && !tables.isEmpty()) {
       new GrantComparison(catalog, session.user(), faults).compare(grants(), tables);
     }
+  }
+
+  private void ofInbox(InboxQuestion inbox, boolean same) throws SQLException {
+    Map<Place, TableName> names = Map.of(Place.INBOX, inbox.table());
+    Relations relations = relations(names);
+    if (!same) {
+      new SessionComparison(faults).compare(relations.session());
+    }
+    Map<Place, Relation> tables = compare(names, relations);
+    if (question.roles().contains(OutboxRole.SUBSCRIBER) && !tables.isEmpty()) {
+      new GrantComparison(catalog, relations.session().user(), faults)
+          .compare(Grant.ofInbox(), tables);
+    }
+  }
+
+  private Relations relations(Map<Place, TableName> names) throws SQLException {
+    return catalog.relations(names.values().stream().map(TableName::name).distinct().toList());
+  }
+
+  /** Compares tables, and returns those that are there. */
+  private Map<Place, Relation> compare(Map<Place, TableName> names, Relations relations)
+      throws SQLException {
+    Map<Place, Relation> tables = new EnumMap<>(Place.class);
+    names.forEach(
+        (place, name) -> {
+          Relation found = find(place, name, relations);
+          if (found != null) {
+            tables.put(place, found);
+          }
+        });
+    compareTables(tables);
+    if (!tables.isEmpty()) {
+      new ObstacleComparison(catalog, question.accepted(), faults)
+          .compare(tables.values(), relations.session().user());
+    }
+    return tables;
   }
 
   private static String optional(Place place, String outbox) {
@@ -155,7 +211,8 @@ public final class SchemaInspection {
     }
   }
 
-  private @Nullable Relation find(Layout expected, TableName name, Relations relations) {
+  private @Nullable Relation find(Place place, TableName name, Relations relations) {
+    Layout expected = Layout.of(place);
     List<Relation> named =
         relations.all().stream().filter(live -> live.name().name().equals(name.name())).toList();
     Relation found =
@@ -173,7 +230,10 @@ public final class SchemaInspection {
           "the " + expected.purpose(),
           missing(name, named, relations.session().searchPath()),
           "apply the migrations"
-              + (name.schema() == null ? ", or name the schema with inSchema(...)" : ""));
+              + (name.schema() == null
+                  ? ", or name the schema with "
+                      + (place == Place.INBOX ? "Inbox.in(schema, table)" : "inSchema(...)")
+                  : ""));
       return null;
     }
     if (!found.table()) {
