@@ -2,6 +2,7 @@ package dev.outbox4j;
 
 import dev.outbox4j.internal.Utf8;
 import dev.outbox4j.internal.life.DefaultSubscriber;
+import dev.outbox4j.internal.run.SoleExecutor;
 import dev.outbox4j.internal.settings.HandlerTable;
 import dev.outbox4j.internal.settings.SettingFaults;
 import dev.outbox4j.internal.settings.SubscriberSettings;
@@ -870,7 +871,8 @@ public interface OutboxSubscriber extends AutoCloseable {
       if (store == null) {
         faults.add("store(...) is missing; say where rows are claimed");
       }
-      if (executor != null && virtualThreads) {
+      boolean ownThreads = virtualThreads && !(executor instanceof SoleExecutor);
+      if (executor != null && ownThreads) {
         faults.add("executor(...) and virtualThreads() are both set; set one of them");
       }
       if (deadLetters == null && !deletesTerminalFailures) {
@@ -952,7 +954,7 @@ public interface OutboxSubscriber extends AutoCloseable {
               handlers.build(),
               List.copyOf(observers),
               new SubscriberSettings.Work(
-                  workers, executor, virtualThreads, unlimitedHandlerTime ? null : handlerLimit()),
+                  workers, executor, ownThreads, unlimitedHandlerTime ? null : handlerLimit()),
               new SubscriberSettings.Claiming(
                   batchSize,
                   lease,

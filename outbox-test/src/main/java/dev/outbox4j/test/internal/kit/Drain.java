@@ -4,6 +4,7 @@ import dev.outbox4j.Delivery;
 import dev.outbox4j.FailureReason;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.SubscriberEvents;
+import dev.outbox4j.internal.run.SoleExecutor;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
@@ -64,7 +65,7 @@ public final class Drain {
   public void run(OutboxSubscriber.Builder builder) {
     OutboxSubscriber subscriber =
         builder
-            .executor(tasks::add)
+            .executor((SoleExecutor) tasks::add)
             .workers(1)
             .gracefulTimeout(GRACE)
             .events(new Observer())
