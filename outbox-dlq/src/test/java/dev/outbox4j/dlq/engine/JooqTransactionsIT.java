@@ -24,9 +24,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jooq.Configuration;
 import org.jooq.SQLDialect;
-import org.jooq.conf.Settings;
 import org.jooq.exception.DataAccessException;
-import org.jooq.impl.DefaultConfiguration;
+import org.jooq.impl.DSL;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -53,12 +52,10 @@ class JooqTransactionsIT {
     database.update("create table if not exists effect (queue text, what text)");
     engine = new EngineFixture(database, 8);
     queue = "jooq-" + QUEUES.incrementAndGet();
+    Configuration own = DSL.using(SQLDialect.POSTGRES).configuration();
+    own.data("tenant", "north");
     jooq =
-        JooqTransactions.of(
-            PostgresOutbox.on(engine.pool, database.table()).transactions(),
-            new DefaultConfiguration()
-                .derive(SQLDialect.POSTGRES)
-                .derive(new Settings().withExecuteWithOptimisticLocking(true)));
+        JooqTransactions.of(PostgresOutbox.on(engine.pool, database.table()).transactions(), own);
   }
 
   @AfterEach
@@ -86,8 +83,8 @@ class JooqTransactionsIT {
   }
 
   @Test
-  void effectsCommitWithTheAckAndTheSettingsAreTheGivenOnes() {
-    AtomicReference<Settings> seen = new AtomicReference<>();
+  void effectsCommitWithTheAckAndTheConfigurationIsOfTheGivenOne() {
+    AtomicReference<Object> seen = new AtomicReference<>();
     engine.start(
         subscriber()
             .on(
@@ -95,7 +92,7 @@ class JooqTransactionsIT {
                 String.class,
                 jooq.transactional(
                     (text, delivery, tx) -> {
-                      seen.set(tx.settings());
+                      seen.set(tx.data("tenant") + " " + tx.dialect());
                       write(tx, text);
                       assertThat(effects()).as("seen by others before the commit").isEmpty();
                     })));
@@ -103,7 +100,7 @@ class JooqTransactionsIT {
     awaitAcked(1);
     assertThat(effects()).containsExactly("one");
     assertThat(engine.rows(queue)).isZero();
-    assertThat(seen.get().isExecuteWithOptimisticLocking()).isTrue();
+    assertThat(seen).hasValue("north POSTGRES");
   }
 
   @Test
@@ -305,7 +302,7 @@ class JooqTransactionsIT {
     JooqTransactions other =
         JooqTransactions.of(
             PostgresOutbox.on(engine.pool, OutboxTable.named("other")).transactions(),
-            new DefaultConfiguration());
+            DSL.using(SQLDialect.POSTGRES).configuration());
     assertThatThrownBy(
             () ->
                 subscriber()
