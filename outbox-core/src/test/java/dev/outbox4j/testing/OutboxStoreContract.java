@@ -973,6 +973,7 @@ public abstract class OutboxStoreContract {
     assertThat(claimInSlots(2).rows()).hasSize(1);
   }
 
+  @SuppressWarnings("ImmutableEnumChecker") // the functions hold nothing
   protected enum Write {
     ACK((store, leases) -> store.ack(leases)),
     RETRY(
