@@ -304,7 +304,7 @@ public final class FencedSql {
 
   /** Tells whether the same is written to all rows, so that there is a form for one token. */
   boolean isUniform() {
-    return effect.arrays().isEmpty() && effect != HAND_OVER; // which tells the ids of before
+    return effect.arrays().isEmpty() && !effect.equals(HAND_OVER); // which tells the ids of before
   }
 
   /**
@@ -356,14 +356,14 @@ public final class FencedSql {
   }
 
   private boolean writesKey() {
-    return effect.statement().startsWith("delete") || effect == HAND_OVER;
+    return effect.statement().startsWith("delete") || effect.equals(HAND_OVER);
   }
 
   private String ofRow() {
-    if (effect == RENEW) { // it is for whoever handles the row
+    if (effect.equals(RENEW)) { // it is for whoever handles the row
       return FENCE;
     }
-    return effect == HAND_OVER ? REPLACED : AS_CLAIMED;
+    return effect.equals(HAND_OVER) ? REPLACED : AS_CLAIMED;
   }
 
   private String arrays() {
