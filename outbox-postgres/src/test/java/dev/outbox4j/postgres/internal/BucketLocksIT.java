@@ -175,7 +175,7 @@ class BucketLocksIT {
 
     assertThat(store.ack(leases).done())
         .containsExactlyInAnyOrderElementsOf(
-            leases.stream().filter(lease -> lease != lost).map(LeaseRef::id).toList());
+            leases.stream().filter(lease -> !lease.equals(lost)).map(LeaseRef::id).toList());
     assertThat(database.list(Long.class, "select id from outbox where queue = ?", QUEUE))
         .containsExactly(lost.id());
   }
