@@ -8,9 +8,9 @@ import org.flywaydb.core.Flyway;
 import org.flywaydb.core.api.configuration.FluentConfiguration;
 
 /**
- * The migrations of the dedup keys that were published: one table, with a history of its own. An
- * outbox to which nobody publishes with {@code dedupKey(...)} needs none of it. Immutable; two are
- * equal if their names are.
+ * The migrations of the dedup keys that were published: a table, a function and a history of their
+ * own. An outbox to which nobody publishes with {@code dedupKey(...)} needs none of it. Immutable;
+ * two are equal if their names are.
  *
  * @param schema the outbox's schema
  * @param outbox the outbox table

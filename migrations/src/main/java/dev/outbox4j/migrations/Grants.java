@@ -88,7 +88,10 @@ final class Grants {
   /** Beyond what a publisher needs. */
   Grants dedupPublisher(String role) {
     String to = to("publisher role", role);
+    String take = "function " + qualified(schema, Names.dedupTake(table));
+    sql.append("revoke all on ").append(take).append(" from public;\n");
     write("publishes dedup keys", Grant.ofDedupPublisher(), to);
+    grant("execute", take, to);
     grant("usage", "sequence " + qualified(schema, table + "_id_seq"), to);
     return this;
   }

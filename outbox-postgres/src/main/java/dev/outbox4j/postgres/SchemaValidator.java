@@ -104,8 +104,9 @@ public final class SchemaValidator {
   }
 
   /**
-   * Includes the table of dedup keys, which publishers with {@code dedupKey(...)} need. With {@link
-   * #checkGrants} the grants on it are included, too, but not that on the sequence of the ids.
+   * Includes the table of dedup keys and its function, which publishers with {@code dedupKey(...)}
+   * need. With {@link #checkGrants} the grants on them are included, too, but not that on the
+   * sequence of the ids.
    *
    * @return the validator
    */

@@ -303,6 +303,58 @@ class PublishDedupIT {
     }
   }
 
+  /**
+   * The first transaction waits between two of its keys; the window of its last one ends meanwhile,
+   * so that the second finds that over, which the first has not.
+   */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aWindowThatEndsBetweenTwoBeginsMakesNoDeadlock(boolean purged) throws Exception {
+    commit(message("z"));
+    try (Connection third = transaction();
+        Connection first = transaction();
+        Connection second = transaction()) {
+      publisher.publish(third, message("m"));
+      Future<List<Published>> firstCall =
+          threads.submit(
+              () -> publisher.publish(first, List.of(message("a"), message("m"), message("z"))));
+      awaitWaiting(1);
+      passes(HOUR.plusSeconds(1));
+      Future<List<Published>> secondCall =
+          threads.submit(() -> publisher.publish(second, List.of(message("z"), message("a"))));
+      awaitWaiting(2);
+      if (purged) {
+        PostgresOutbox.on(database.plain(), database.table()).purgeDedupKeys(10);
+      }
+      third.commit();
+      List<Published> byFirst = firstCall.get(20, TimeUnit.SECONDS);
+      first.commit();
+      List<Published> bySecond = secondCall.get(20, TimeUnit.SECONDS);
+      second.commit();
+      assertThat(byFirst).extracting(Published::deduplicated).containsExactly(false, true, false);
+      assertThat(bySecond).extracting(Published::deduplicated).containsExactly(true, true);
+    }
+    assertThat(database.list(String.class, "select dedup_key from outbox_dedup order by dedup_key"))
+        .containsExactly("a", "m", "z");
+  }
+
+  @Test
+  void aKeyThatIsPurgedWhileItIsWaitedForIsFree() throws Exception {
+    commit(message("k"));
+    passes(HOUR.plusSeconds(1));
+    try (Connection purging = transaction();
+        Connection second = transaction();
+        var statement = purging.createStatement()) {
+      statement.executeUpdate("delete from outbox_dedup");
+      Future<Published> call = threads.submit(() -> publisher.publish(second, message("k")));
+      awaitWaiting(1);
+      purging.commit();
+      assertThat(call.get(20, TimeUnit.SECONDS).deduplicated()).isFalse();
+      second.commit();
+    }
+    assertThat(isPublished(message("k"))).isFalse();
+  }
+
   @ParameterizedTest
   @EnumSource
   void ofOneKeyTwiceInACallTheFirstIsPublished(PublishApi api) {
@@ -431,6 +483,23 @@ class PublishDedupIT {
     assertThat(report()).isEqualTo("valid");
   }
 
+  @Test
+  void withoutItsFunctionTheMigrationsAreNamed() {
+    database.update("alter function outbox_dedup_take rename to away");
+    try {
+      assertThatThrownBy(() -> commit(message("k")))
+          .isInstanceOf(OutboxStoreException.class)
+          .hasMessageContaining("run the migrations");
+      assertThat(report())
+          .contains(
+              "function public.outbox_dedup_take: expected a function that can be called with")
+          .contains("found no such function");
+    } finally {
+      database.update("alter function away rename to outbox_dedup_take");
+    }
+    assertThat(report()).isEqualTo("valid");
+  }
+
   private String report() {
     return PostgresOutbox.on(database.plain(), database.table())
         .validator()
@@ -451,10 +520,22 @@ class PublishDedupIT {
               .grantsSql("deduper", "deduper", "deduper"));
       List<String> grants =
           Arrays.stream(all.split("\n")).filter(line -> line.startsWith("grant")).toList();
-      grants.forEach(database::update);
+      database.update(all);
       publishAsDeduper();
       passes(HOUR.plusSeconds(1));
       publishAsDeduper();
+      for (String each : grants) {
+        if (each.contains(" on schema ")) {
+          continue; // which others need, too
+        }
+        passes(HOUR.plusSeconds(1));
+        database.update(each.replaceFirst("^grant", "revoke").replace(" to ", " from "));
+        assertThatThrownBy(this::publishAsDeduper)
+            .as(each)
+            .isInstanceOf(OutboxStoreException.class)
+            .hasMessageContaining("42501");
+        database.update(each);
+      }
     } finally {
       database.update("drop owned by deduper");
       database.update("drop role deduper");

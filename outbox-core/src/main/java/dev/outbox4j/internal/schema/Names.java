@@ -131,6 +131,11 @@ public final class Names {
     return outbox + "_dedup";
   }
 
+  /** The function that takes dedup keys. */
+  public static String dedupTake(String outbox) {
+    return outbox + "_dedup_take";
+  }
+
   /** The history of the migrations of dedup keys. */
   public static String dedupHistory(String outbox) {
     return outbox + "_dedup_history";
@@ -229,6 +234,7 @@ public final class Names {
         dedup(outbox),
         dedup(outbox) + "_pkey",
         dedupIndex(outbox),
+        dedupTake(outbox),
         dedupHistory(outbox),
         dedupHistory(outbox) + "_pk",
         dedupHistory(outbox) + "_s_idx",

@@ -89,7 +89,9 @@ record PublishSql(
     return statement
         .replace("{table}", table.qualifiedName())
         .replace("{name}", Names.literal(table.qualifiedName()))
-        .replace("{dedup}", Names.qualified(table.schema().orElse(null), Names.dedup(table.name())))
+        .replace(
+            "{take_keys}",
+            Names.qualified(table.schema().orElse(null), Names.dedupTake(table.name())))
         .replace("{sleepers}", table.qualifiedSleepers())
         .replace("{channel}", Names.literal(table.channel()));
   }

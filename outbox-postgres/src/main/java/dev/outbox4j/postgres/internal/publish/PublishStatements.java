@@ -120,15 +120,9 @@ final class PublishStatements {
   /**
    * Takes the dedup keys of a call, and inserts the messages that have got theirs or need none.
    * More parameters, one element a row: dedup key, the windows in flight and completed in
-   * microseconds.
-   *
-   * <p>A key whose window is over is deleted and inserted anew, and not updated: an update would
-   * lock the key for a message that is not published, and whoever came next would wait for its
-   * transaction. Both walks are in the order of the keys, so that of two transactions that publish
-   * the same keys in one call each, one waits for the other, and not both, unless a window ends
-   * between their looks. What ended is locked in a step that runs once, whatever the planner
-   * believes of the table. Whether the message of a key is in flight is asked of the snapshot that
-   * shows the key. Ids are taken here, since the key's row has to name its message.
+   * microseconds. Ids are taken here, since the key's row has to name its message. The function
+   * takes one key after the other, which no statement does: what it deletes, all is deleted before
+   * anything is inserted.
    */
   private static final String TAKE =
       """
@@ -146,39 +140,16 @@ final class PublishStatements {
             dedup_key, in_flight, completed, place)
         where {begun}
         order by m.place
-      ), ended as materialized (
-        select k.ctid, k.queue, k.dedup_key
-        from {dedup} k
-        join (
-          select distinct on (i.queue, i.dedup_key)
-            i.queue, i.dedup_key, i.in_flight, i.completed
+      ), taken as materialized (
+        select t.message_id
+        from (
+          select array_agg(i.queue) as queues, array_agg(i.dedup_key) as keys,
+            array_agg(i.id) as ids, array_agg(i.in_flight) as in_flight,
+            array_agg(i.completed) as completed
           from input i
-          where i.dedup_key is not null
-          order by i.queue, i.dedup_key, i.place) i
-        on k.queue = i.queue and k.dedup_key = i.dedup_key
-        where k.published_at + case
-            when exists (
-              select from {table} o
-              where o.queue = k.queue and o.id = any (array[k.message_id]))
-            then i.in_flight
-            else i.completed
-          end <= clock_timestamp()
-        order by k.queue, k.dedup_key
-        for update of k
-      ), over as (
-        delete from {dedup} d
-        using ended e
-        where d.ctid = e.ctid and d.queue = e.queue and d.dedup_key = e.dedup_key
-        returning d.message_id
-      ), taken as (
-        insert into {dedup} (queue, dedup_key, message_id, published_at, kept_until)
-        select i.queue, i.dedup_key, i.id, clock_timestamp(),
-          clock_timestamp() + greatest(i.in_flight, i.completed)
-        from input i
-        where i.dedup_key is not null and (select count(*) from over) >= 0 -- after it
-        order by i.queue, i.dedup_key, i.place
-        on conflict (queue, dedup_key) do nothing
-        returning message_id
+          where i.dedup_key is not null) w
+        cross join lateral {take_keys}(w.queues, w.keys, w.ids, w.in_flight, w.completed)
+          as t (message_id)
       ), inserted as (
         insert into {table} (id, {columns})
         select i.id, i.payload, i.queue, i.type, i.ordering_key, i.timer_id, i.headers,

@@ -9,13 +9,12 @@ import java.sql.SQLException;
 import java.util.List;
 import java.util.OptionalInt;
 
-/** Looks at the SQL function that publishes. */
+/** Looks at a function that publishing calls. */
 final class FunctionComparison {
   private static final String FUNCTIONS =
       """
       select pg_catalog.pg_get_function_identity_arguments(p.oid), pg_catalog.format_type(p.prorettype, null),
-             p.prokind = 'f' and p.prorettype = 'bigint'::regtype and p.pronargs - p.pronargdefaults <= 2
-               and p.pronargs >= 2 and p.proargtypes[0] = 'text'::regtype and p.proargtypes[1] = 'bytea'::regtype,
+             p.prokind = 'f' and p.prorettype = 'bigint'::regtype and {signature},
              pg_catalog.has_function_privilege(p.oid, 'execute'),
              case p.provolatile when 'i' then 'immutable' when 's' then 'stable' else 'volatile' end,
              p.prosecdef,
@@ -27,13 +26,39 @@ final class FunctionComparison {
       order by 3 desc, 1
       """;
 
+  /** How a function is called. */
+  enum Signature {
+    PUBLISH(
+        "(queue text, payload bytea)",
+        """
+        p.pronargs - p.pronargdefaults <= 2 and p.pronargs >= 2
+          and p.proargtypes[0] = 'text'::regtype and p.proargtypes[1] = 'bytea'::regtype\
+        """),
+    TAKE_DEDUP_KEYS(
+        "(text[], text[], bigint[], interval[], interval[])",
+        """
+        p.proretset and pg_catalog.oidvectortypes(p.proargtypes) =
+          'text[], text[], bigint[], interval[], interval[]'\
+        """);
+
+    private final String arguments;
+    private final String predicate;
+
+    Signature(String arguments, String predicate) {
+      this.arguments = arguments;
+      this.predicate = predicate;
+    }
+  }
+
   private static final String CREATE = "drop it and create it as the migration does";
 
   private final Catalog catalog;
   private final String user;
   private final List<SchemaFault> faults;
+  private final Signature signature;
 
-  FunctionComparison(Catalog catalog, String user, List<SchemaFault> faults) {
+  FunctionComparison(Signature signature, Catalog catalog, String user, List<SchemaFault> faults) {
+    this.signature = signature;
     this.catalog = catalog;
     this.user = user;
     this.faults = faults;
@@ -41,7 +66,8 @@ final class FunctionComparison {
 
   void compare(TableName function, boolean execute) throws SQLException {
     String label = "function " + function.label();
-    try (PreparedStatement statement = catalog.prepare(FUNCTIONS)) {
+    try (PreparedStatement statement =
+        catalog.prepare(FUNCTIONS.replace("{signature}", signature.predicate))) {
       statement.setString(1, function.name());
       statement.setString(2, function.schema());
       try (ResultSet rows = statement.executeQuery()) {
@@ -97,7 +123,7 @@ final class FunctionComparison {
     while (rows.next() && rows.getBoolean(3)) {
       fault(
           label,
-          "one function of that name that can be called with (queue text, payload bytea)",
+          "one function of that name that can be called with " + signature.arguments,
           "another one: (" + rows.getString(1) + ")",
           "drop the one that the migration does not create");
     }
@@ -106,7 +132,7 @@ final class FunctionComparison {
   private void missing(String label, String found) {
     fault(
         label,
-        "a function that can be called with (queue text, payload bytea) and returns bigint",
+        "a function that can be called with " + signature.arguments + " and returns bigint",
         found,
         "create it as the migration does");
   }

@@ -6,6 +6,7 @@ import dev.outbox4j.internal.schema.Names;
 import dev.outbox4j.internal.schema.Place;
 import dev.outbox4j.postgres.OutboxRole;
 import dev.outbox4j.postgres.SchemaFault;
+import dev.outbox4j.postgres.internal.schema.FunctionComparison.Signature;
 import dev.outbox4j.postgres.internal.schema.Live.Relation;
 import dev.outbox4j.postgres.internal.schema.Live.Relations;
 import java.sql.Connection;
@@ -103,14 +104,16 @@ public final class SchemaInspection {
     Live.Session session = relations.session();
     new SessionComparison(faults).compare(session);
     Map<Place, Relation> tables = compare(names, relations);
-    if (question.function()) {
-      Relation outbox = tables.get(Place.OUTBOX);
-      if (outbox != null) {
-        new FunctionComparison(catalog, session.user(), faults)
-            .compare(
-                outbox.name().sibling(question.table().publishFunction()),
-                question.roles().contains(OutboxRole.PUBLISHER));
-      }
+    Relation outbox = tables.get(Place.OUTBOX);
+    boolean execute = question.roles().contains(OutboxRole.PUBLISHER);
+    if (question.function() && outbox != null) {
+      new FunctionComparison(Signature.PUBLISH, catalog, session.user(), faults)
+          .compare(outbox.name().sibling(question.table().publishFunction()), execute);
+    }
+    Relation dedup = tables.get(Place.DEDUP);
+    if (dedup != null) {
+      new FunctionComparison(Signature.TAKE_DEDUP_KEYS, catalog, session.user(), faults)
+          .compare(dedup.name().sibling(Names.dedupTake(question.table().name())), execute);
     }
     if (!question.roles().isEmpty() && !tables.isEmpty()) {
       new GrantComparison(catalog, session.user(), faults).compare(grants(), tables);

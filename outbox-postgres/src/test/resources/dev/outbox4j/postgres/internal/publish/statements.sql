@@ -342,39 +342,16 @@ with input (payload, queue, type, ordering_key, timer_id, headers, available_at,
       dedup_key, in_flight, completed, place)
   where pg_current_xact_id() is not null
   order by m.place
-), ended as materialized (
-  select k.ctid, k.queue, k.dedup_key
-  from "Sales"."out box_dedup" k
-  join (
-    select distinct on (i.queue, i.dedup_key)
-      i.queue, i.dedup_key, i.in_flight, i.completed
+), taken as materialized (
+  select t.message_id
+  from (
+    select array_agg(i.queue) as queues, array_agg(i.dedup_key) as keys,
+      array_agg(i.id) as ids, array_agg(i.in_flight) as in_flight,
+      array_agg(i.completed) as completed
     from input i
-    where i.dedup_key is not null
-    order by i.queue, i.dedup_key, i.place) i
-  on k.queue = i.queue and k.dedup_key = i.dedup_key
-  where k.published_at + case
-      when exists (
-        select from "Sales"."out box" o
-        where o.queue = k.queue and o.id = any (array[k.message_id]))
-      then i.in_flight
-      else i.completed
-    end <= clock_timestamp()
-  order by k.queue, k.dedup_key
-  for update of k
-), over as (
-  delete from "Sales"."out box_dedup" d
-  using ended e
-  where d.ctid = e.ctid and d.queue = e.queue and d.dedup_key = e.dedup_key
-  returning d.message_id
-), taken as (
-  insert into "Sales"."out box_dedup" (queue, dedup_key, message_id, published_at, kept_until)
-  select i.queue, i.dedup_key, i.id, clock_timestamp(),
-    clock_timestamp() + greatest(i.in_flight, i.completed)
-  from input i
-  where i.dedup_key is not null and (select count(*) from over) >= 0 -- after it
-  order by i.queue, i.dedup_key, i.place
-  on conflict (queue, dedup_key) do nothing
-  returning message_id
+    where i.dedup_key is not null) w
+  cross join lateral "Sales"."out box_dedup_take"(w.queues, w.keys, w.ids, w.in_flight, w.completed)
+    as t (message_id)
 ), inserted as (
   insert into "Sales"."out box" (id, payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
   select i.id, i.payload, i.queue, i.type, i.ordering_key, i.timer_id, i.headers,
@@ -432,39 +409,16 @@ with input (payload, queue, type, ordering_key, timer_id, headers, available_at,
       dedup_key, in_flight, completed, place)
   where pg_current_xact_id() is not null
   order by m.place
-), ended as materialized (
-  select k.ctid, k.queue, k.dedup_key
-  from "Sales"."out box_dedup" k
-  join (
-    select distinct on (i.queue, i.dedup_key)
-      i.queue, i.dedup_key, i.in_flight, i.completed
+), taken as materialized (
+  select t.message_id
+  from (
+    select array_agg(i.queue) as queues, array_agg(i.dedup_key) as keys,
+      array_agg(i.id) as ids, array_agg(i.in_flight) as in_flight,
+      array_agg(i.completed) as completed
     from input i
-    where i.dedup_key is not null
-    order by i.queue, i.dedup_key, i.place) i
-  on k.queue = i.queue and k.dedup_key = i.dedup_key
-  where k.published_at + case
-      when exists (
-        select from "Sales"."out box" o
-        where o.queue = k.queue and o.id = any (array[k.message_id]))
-      then i.in_flight
-      else i.completed
-    end <= clock_timestamp()
-  order by k.queue, k.dedup_key
-  for update of k
-), over as (
-  delete from "Sales"."out box_dedup" d
-  using ended e
-  where d.ctid = e.ctid and d.queue = e.queue and d.dedup_key = e.dedup_key
-  returning d.message_id
-), taken as (
-  insert into "Sales"."out box_dedup" (queue, dedup_key, message_id, published_at, kept_until)
-  select i.queue, i.dedup_key, i.id, clock_timestamp(),
-    clock_timestamp() + greatest(i.in_flight, i.completed)
-  from input i
-  where i.dedup_key is not null and (select count(*) from over) >= 0 -- after it
-  order by i.queue, i.dedup_key, i.place
-  on conflict (queue, dedup_key) do nothing
-  returning message_id
+    where i.dedup_key is not null) w
+  cross join lateral "Sales"."out box_dedup_take"(w.queues, w.keys, w.ids, w.in_flight, w.completed)
+    as t (message_id)
 ), inserted as (
   insert into "Sales"."out box" (id, payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
   select i.id, i.payload, i.queue, i.type, i.ordering_key, i.timer_id, i.headers,
@@ -520,39 +474,16 @@ with input (payload, queue, type, ordering_key, timer_id, headers, available_at,
       dedup_key, in_flight, completed, place)
   where pg_current_xact_id() is not null
   order by m.place
-), ended as materialized (
-  select k.ctid, k.queue, k.dedup_key
-  from "Sales"."out box_dedup" k
-  join (
-    select distinct on (i.queue, i.dedup_key)
-      i.queue, i.dedup_key, i.in_flight, i.completed
+), taken as materialized (
+  select t.message_id
+  from (
+    select array_agg(i.queue) as queues, array_agg(i.dedup_key) as keys,
+      array_agg(i.id) as ids, array_agg(i.in_flight) as in_flight,
+      array_agg(i.completed) as completed
     from input i
-    where i.dedup_key is not null
-    order by i.queue, i.dedup_key, i.place) i
-  on k.queue = i.queue and k.dedup_key = i.dedup_key
-  where k.published_at + case
-      when exists (
-        select from "Sales"."out box" o
-        where o.queue = k.queue and o.id = any (array[k.message_id]))
-      then i.in_flight
-      else i.completed
-    end <= clock_timestamp()
-  order by k.queue, k.dedup_key
-  for update of k
-), over as (
-  delete from "Sales"."out box_dedup" d
-  using ended e
-  where d.ctid = e.ctid and d.queue = e.queue and d.dedup_key = e.dedup_key
-  returning d.message_id
-), taken as (
-  insert into "Sales"."out box_dedup" (queue, dedup_key, message_id, published_at, kept_until)
-  select i.queue, i.dedup_key, i.id, clock_timestamp(),
-    clock_timestamp() + greatest(i.in_flight, i.completed)
-  from input i
-  where i.dedup_key is not null and (select count(*) from over) >= 0 -- after it
-  order by i.queue, i.dedup_key, i.place
-  on conflict (queue, dedup_key) do nothing
-  returning message_id
+    where i.dedup_key is not null) w
+  cross join lateral "Sales"."out box_dedup_take"(w.queues, w.keys, w.ids, w.in_flight, w.completed)
+    as t (message_id)
 ), inserted as (
   insert into "Sales"."out box" (id, payload, queue, type, ordering_key, timer_id, headers, available_at, expires_at)
   select i.id, i.payload, i.queue, i.type, i.ordering_key, i.timer_id, i.headers,
