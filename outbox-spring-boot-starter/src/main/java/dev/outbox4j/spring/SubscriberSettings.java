@@ -153,7 +153,7 @@ final class SubscriberSettings {
         Setting.of(
             retryName("multiplier", Retry::multiplier),
             () -> RetryPolicy.exponential(initial, multiplier));
-    policy = with("max", Retry::max, policy.max(Duration.ofSeconds(300)), RetryPolicy::max);
+    policy = with("max", Retry::max, policy.max(Duration.ofMinutes(5)), RetryPolicy::max);
     policy = with("jitter", Retry::jitter, policy.jitter(0.2), RetryPolicy::jitter);
     policy =
         with(

@@ -1,9 +1,20 @@
 package dev.outbox4j.examples.chaos;
 
+import java.io.BufferedWriter;
+import java.io.IOException;
+import java.io.OutputStreamWriter;
+import java.io.Writer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.sql.Connection;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Duration;
 import java.util.List;
 import javax.sql.DataSource;
+import org.postgresql.PGConnection;
+import org.postgresql.copy.CopyManager;
+import org.postgresql.copy.PGCopyOutputStream;
 
 /**
  * What the {@link OrderProof} reads from the ledger: beside the effects it has the runs that
@@ -11,17 +22,6 @@ import javax.sql.DataSource;
  * server, so runs of several processes compare: {@code nth} counts their ends.
  */
 final class OrderLedger {
-  /** As the effect, but of a run that failed. */
-  static final String FAILURE =
-      "insert into failed (no, owner, began, at)"
-          + " values (?, ?, clock_timestamp() - make_interval(secs => ?), clock_timestamp())";
-
-  /** Without what leases of rows need, since there are none. */
-  static final String EFFECT =
-      "insert into handled (no, owner, began, at, outbox_id, token, in_order)"
-          + " values (?, ?, clock_timestamp() - make_interval(secs => ?), clock_timestamp(), ?, ?,"
-          + " true)";
-
   /** The place of a message in its key, of each run, and the run of the key before it. */
   private static final String STEPS =
       """
@@ -42,15 +42,27 @@ final class OrderLedger {
       )
       """;
 
-  /**
-   * Whether a message may come again: whoever had the run before was killed since. What the server
-   * had received of it then is carried out.
-   */
+  /** Whether a message may come again: whoever had the run before was killed since. */
   private static final String AFTER_A_KILL =
       """
       exists (
         select from faults f where f.owner = s.owner_before
-          and f.hit_to >= s.at_before - interval '1 s' and f.hit_from <= s.began)""";
+          and f.hit_to >= s.at_before and f.hit_from <= s.began)""";
+
+  private static final String LOAD =
+      """
+      with numbered as (
+        select *, row_number() over (order by ended, began) as nth,
+          timestamptz 'epoch' + began * interval '1 us' as began_at,
+          timestamptz 'epoch' + ended * interval '1 us' as ended_at
+        from runs
+      ), failures as (
+        insert into failed (no, owner, began, at, nth)
+        select no, owner, began_at, ended_at, nth from numbered where not done
+      )
+      insert into handled (no, outbox_id, token, owner, began, at, in_order, nth)
+      select no, outbox_id, token, owner, began_at, ended_at, true, nth from numbered where done
+      """;
 
   private final DataSource direct;
 
@@ -58,20 +70,56 @@ final class OrderLedger {
     this.direct = direct;
   }
 
-  /**
-   * Adds the table of failed runs, whose ends are counted together with those of the others; and
-   * takes away what makes each effect dearer and is not needed here.
-   */
+  /** Adds the table of failed runs, and that of the buckets whose owner was killed. */
   void create() throws SQLException {
     Database.transaction(
         direct,
         List.of(
-            "create table failed (id bigserial, no bigint not null, owner text not null,"
-                + " began timestamptz not null, at timestamptz not null,"
-                + " nth bigint not null default nextval('handled_nth_seq'))",
-            "create table orphaned (bucket bigint not null, at timestamptz not null)",
-            "drop index handled_no_nth_idx, handled_no_idx, handled_at_idx, deleted_at_idx",
-            "alter table deleted alter at set default clock_timestamp()")); // it is not turned
+            "create table failed (no bigint not null, owner text not null,"
+                + " began timestamptz not null, at timestamptz not null, nth bigint not null)",
+            "create table orphaned (bucket bigint not null, at timestamptz not null)"));
+  }
+
+  /**
+   * Takes what the processes have written into the ledger, in the order of the ends of the runs.
+   */
+  void load(Path directory) throws IOException, SQLException {
+    try (Connection connection = direct.getConnection();
+        Statement statement = connection.createStatement()) {
+      connection.setAutoCommit(false);
+      statement.execute(
+          "create temporary table runs (done boolean, owner text, no bigint, outbox_id bigint,"
+              + " token bigint, began bigint, ended bigint) on commit drop");
+      CopyManager copy = connection.unwrap(PGConnection.class).getCopyAPI();
+      try (Writer out =
+          new BufferedWriter(
+              new OutputStreamWriter(
+                  new PGCopyOutputStream(copy.copyIn("copy runs from stdin")),
+                  StandardCharsets.UTF_8))) {
+        copy(directory, RunLog.DONE, true, out);
+        copy(directory, RunLog.FAILED, false, out);
+      }
+      statement.execute(LOAD);
+      connection.commit();
+    }
+  }
+
+  private static void copy(Path directory, String kind, boolean done, Writer out)
+      throws IOException {
+    RunLog.read(
+        directory,
+        kind,
+        (process, run) ->
+            out.write(
+                "%s\t%s\t%d\t%d\t%d\t%d\t%d%n"
+                    .formatted(
+                        done,
+                        process,
+                        run.no(),
+                        run.row(),
+                        run.token(),
+                        run.began(),
+                        run.ended())));
   }
 
   /** Notes which buckets a process owned that has just been killed, and returns how many. */
@@ -81,13 +129,6 @@ final class OrderLedger {
         "insert into orphaned select bucket, clock_timestamp() from outbox_buckets"
             + " where split_part(owner, '/', 1) = ?",
         owner);
-  }
-
-  /** About how many effects there are; costs nothing. */
-  long effects() throws SQLException {
-    return Database.number(
-        direct,
-        "select (select last_value from handled_nth_seq) - (select last_value from failed_id_seq)");
   }
 
   long failedRuns() throws SQLException {

@@ -113,6 +113,7 @@ public final class OrderProof {
         }
       }
     }
+    order.load(directory);
     judge();
     Optional<Path> file =
         Optional.of(Options.property("report", "")).filter(name -> !name.isEmpty()).map(Path::of);
@@ -134,7 +135,12 @@ public final class OrderProof {
       for (int i = 0; i < PUBLISHERS; i++) {
         publishers.add(
             new OrderedPublisher(
-                pool, order, i, (int) share(size.keys(), i), share(size.messages(), i), random));
+                pool,
+                directory,
+                i,
+                (int) share(size.keys(), i),
+                share(size.messages(), i),
+                random));
       }
       publishers.forEach(OrderedPublisher::start);
       endSome();
@@ -146,7 +152,7 @@ public final class OrderProof {
     report.mustBeZero("stuck_rows", unsettled());
     double seconds = (System.nanoTime() - begun) / 1e9;
     report.figure("seconds", Report.round(seconds));
-    report.figure("effects_per_second", Math.round(order.effects() / seconds));
+    report.figure("effects_per_second", Math.round(effects() / seconds));
     for (Worker process : processes) {
       stop(process);
     }
@@ -167,7 +173,8 @@ public final class OrderProof {
             Map.of(),
             name,
             server.ports(),
-            Long.toString(LEASE.toSeconds()));
+            Long.toString(LEASE.toSeconds()),
+            directory.toString());
   }
 
   private void awaitHealth() throws IOException {
@@ -237,12 +244,16 @@ public final class OrderProof {
     return Database.texts(server.direct(), "select clock_timestamp()::text").get(0);
   }
 
-  private boolean awaitEffects(long wanted) throws SQLException {
-    long most = order.effects();
+  private long effects() throws IOException {
+    return RunLog.count(directory, RunLog.DONE);
+  }
+
+  private boolean awaitEffects(long wanted) throws IOException {
+    long most = effects();
     long until = System.nanoTime() + LONGEST_WITHOUT_EFFECT.toNanos();
     while (most < wanted && System.nanoTime() < until) {
       Watch.pause(LOOK_AGAIN);
-      long now = order.effects();
+      long now = effects();
       if (now > most) {
         most = now;
         until = System.nanoTime() + LONGEST_WITHOUT_EFFECT.toNanos();

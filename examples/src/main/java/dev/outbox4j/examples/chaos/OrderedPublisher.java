@@ -6,6 +6,8 @@ import dev.outbox4j.postgres.OutboxPublisher;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.Published;
+import java.io.IOException;
+import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
@@ -32,7 +34,7 @@ final class OrderedPublisher extends Thread {
   private static final int SLOW_PERCENT = 5;
 
   private final DataSource pool;
-  private final OrderLedger order;
+  private final Path runs;
   private final int slot;
   private final int keys;
   private final long messages;
@@ -42,15 +44,15 @@ final class OrderedPublisher extends Thread {
   private volatile @Nullable Throwable failure;
 
   /**
+   * @param runs the directory of what has run
    * @param keys how many are its own
    * @param messages how many it publishes
    */
-  OrderedPublisher(
-      DataSource pool, OrderLedger order, int slot, int keys, long messages, Random seeds) {
+  OrderedPublisher(DataSource pool, Path runs, int slot, int keys, long messages, Random seeds) {
     super("chaos-publisher-" + slot);
     setDaemon(true);
     this.pool = pool;
-    this.order = order;
+    this.runs = runs;
     this.slot = slot;
     this.keys = keys;
     this.messages = messages;
@@ -66,12 +68,12 @@ final class OrderedPublisher extends Thread {
   public void run() {
     try {
       publishAll();
-    } catch (SQLException | RuntimeException refused) {
+    } catch (IOException | SQLException | RuntimeException refused) {
       failure = refused;
     }
   }
 
-  private void publishAll() throws SQLException {
+  private void publishAll() throws IOException, SQLException {
     long ahead = (long) AHEAD_OF_EACH_KEY * keys;
     long mine = 0; // a part of the effects is of the others' messages, about as many for each
     try (Connection connection = pool.getConnection()) {
@@ -81,7 +83,7 @@ final class OrderedPublisher extends Thread {
         publish(connection, slot * NUMBERS + mine, count);
         connection.commit();
         mine += count;
-        while (mine - order.effects() / OrderProof.PUBLISHERS > ahead) {
+        while (mine - RunLog.count(runs, RunLog.DONE) / OrderProof.PUBLISHERS > ahead) {
           Watch.pause(Duration.ofMillis(20));
         }
       }

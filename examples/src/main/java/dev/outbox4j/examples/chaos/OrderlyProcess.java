@@ -9,14 +9,12 @@ import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.examples.chaos.Ledger.Kind;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
-import java.sql.Connection;
-import java.sql.PreparedStatement;
-import java.sql.SQLException;
+import java.io.IOException;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
-import org.postgresql.ds.PGSimpleDataSource;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -29,30 +27,27 @@ final class OrderlyProcess {
   private static final Duration SLOWNESS = Duration.ofMillis(2);
 
   private final String name;
-  private final HikariDataSource effects;
+  private final RunLog runs;
 
-  private OrderlyProcess(String name, HikariDataSource effects) {
+  private OrderlyProcess(String name, RunLog runs) {
     this.name = name;
-    this.effects = effects;
+    this.runs = runs;
   }
 
-  /** Arguments: name, the server's ports, lease in seconds. */
-  public static void main(String[] arguments) {
+  /** Arguments: name, the server's ports, lease in seconds, directory of what has run. */
+  public static void main(String[] arguments) throws IOException {
     String name = arguments[0];
     Duration lease = Duration.ofSeconds(Long.parseLong(arguments[2]));
     HikariDataSource pool = Database.pool(arguments[1], POOL, name, false);
-    PGSimpleDataSource direct = Database.retrying(arguments[1]);
-    direct.setOptions("-c synchronous_commit=off"); // nobody crashes the server here
-    HikariDataSource effects = Database.pool(direct, WORKERS, name + "-effects");
-    OutboxSubscriber subscriber = new OrderlyProcess(name, effects).subscriber(pool, lease);
+    RunLog runs = RunLog.of(Path.of(arguments[3]), name);
+    OutboxSubscriber subscriber = new OrderlyProcess(name, runs).subscriber(pool, lease);
     Runtime.getRuntime()
         .addShutdownHook(
             new Thread(
                 () -> {
                   subscriber.stop();
-                  Leftovers left = Leftovers.find(List.of(pool), effects, name);
+                  Leftovers left = Leftovers.find(List.of(pool), pool, name);
                   pool.close();
-                  effects.close();
                   log.info("{}{}", Subscriber.STOPPED, left);
                 },
                 "chaos-stop"));
@@ -95,26 +90,17 @@ final class OrderlyProcess {
     return builder.build();
   }
 
-  private void handle(Kind kind, long no, Delivery delivery) throws SQLException {
-    long begun = System.nanoTime();
+  private void handle(Kind kind, long no, Delivery delivery) throws IOException {
+    long begun = RunLog.now();
     if (kind == Kind.SLOW) {
       LockSupport.parkNanos(SLOWNESS.toNanos());
     }
     boolean fails = kind == Kind.FLAKY && delivery.attempt() <= FAILURES;
-    try (Connection connection = effects.getConnection();
-        PreparedStatement insert =
-            connection.prepareStatement(fails ? OrderLedger.FAILURE : OrderLedger.EFFECT)) {
-      insert.setLong(1, no);
-      insert.setString(2, name);
-      insert.setDouble(3, (System.nanoTime() - begun) / 1e9);
-      if (!fails) {
-        insert.setLong(4, delivery.id());
-        insert.setLong(5, delivery.leaseToken());
-      }
-      insert.executeUpdate();
-    }
+    RunLog.Run run = new RunLog.Run(no, delivery.id(), delivery.leaseToken(), begun, RunLog.now());
     if (fails) {
+      runs.failed(run);
       throw new IllegalStateException("not yet");
     }
+    runs.done(run);
   }
 }

@@ -5,11 +5,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.sql.SQLException;
 import java.time.Duration;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
 
 /** What the proof of order is to find is planted; all times are milliseconds after an instant. */
 @ExtendWith(PostgresExtension.class)
@@ -192,6 +197,37 @@ class OrderLedgerIT {
         .containsExactly(0L, 1L, 2L);
   }
 
+  @Test
+  void loadsWhatProcessesHaveWrittenInTheOrderOfItsEnds(@TempDir Path directory)
+      throws IOException, SQLException {
+    try (RunLog one = RunLog.of(directory, OWNER);
+        RunLog other = RunLog.of(directory, OTHER)) {
+      one.done(new RunLog.Run(1, 101, 0, 1_000, 2_000));
+      one.failed(new RunLog.Run(2, 102, 0, 2_000, 3_000));
+      one.done(new RunLog.Run(3, 103, 0, 5_000, 6_000));
+      other.done(new RunLog.Run(2, 102, 0, 4_000, 5_000));
+    }
+    Path cut = directory.resolve(OWNER + RunLog.DONE);
+    Files.write(cut, new byte[7], StandardOpenOption.APPEND); // a kill cut it off
+
+    assertThat(RunLog.count(directory, RunLog.DONE)).isEqualTo(3);
+    order.load(directory);
+
+    assertThat(order.outOfTurn()).isZero();
+    assertThat(
+            database.list(
+                String.class,
+                """
+                select no || ' by ' || owner || ' until ' || extract(epoch from at) * 1000000
+                from (select no, owner, at, nth from handled
+                  union all select no, owner, at, nth from failed) x order by nth"""))
+        .containsExactly(
+            "1 by p0.1 until 2000.000000",
+            "2 by p0.1 until 3000.000000",
+            "2 by p1.2 until 5000.000000",
+            "3 by p0.1 until 6000.000000");
+  }
+
   private long standstill() throws SQLException {
     return order.longestStandstill(RETRY_DELAY).toMillis();
   }
@@ -216,7 +252,8 @@ class OrderLedgerIT {
 
   private void failure(long no, String owner, int began, int ended) {
     database.update(
-        "insert into failed (no, owner, began, at) values (?, ?, ?::timestamptz, ?::timestamptz)",
+        "insert into failed (no, owner, began, at, nth) values"
+            + " (?, ?, ?::timestamptz, ?::timestamptz, nextval('handled_nth_seq'))",
         no,
         owner,
         at(began),
