@@ -7,6 +7,7 @@ import dev.outbox4j.SubscriberHealth;
 import java.util.List;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.springframework.beans.factory.DisposableBean;
 import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.ApplicationListener;
@@ -23,6 +24,7 @@ final class OutboxLifecycle
     implements SmartInitializingSingleton,
         SmartLifecycle,
         ApplicationListener<ContextClosedEvent>,
+        DisposableBean,
         Ordered {
   private static final Logger log = LoggerFactory.getLogger(OutboxLifecycle.class);
 
@@ -86,6 +88,12 @@ final class OutboxLifecycle
     if (event.getApplicationContext() == context) {
       stop();
     }
+  }
+
+  /** A refresh that fails after the start destroys the beans, and says nothing of a close. */
+  @Override
+  public void destroy() {
+    stop();
   }
 
   /** Before those that close meter registries and schedulers at the same event. */

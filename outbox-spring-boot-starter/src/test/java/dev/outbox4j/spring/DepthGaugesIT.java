@@ -20,10 +20,6 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.boot.LazyInitializationBeanFactoryPostProcessor;
-import org.springframework.boot.autoconfigure.AutoConfigurations;
-import org.springframework.boot.micrometer.metrics.autoconfigure.CompositeMeterRegistryAutoConfiguration;
-import org.springframework.boot.micrometer.metrics.autoconfigure.MetricsAutoConfiguration;
-import org.springframework.boot.micrometer.metrics.autoconfigure.export.simple.SimpleMetricsExportAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
@@ -61,11 +57,7 @@ class DepthGaugesIT extends StarterFixture {
   /** With the meter registries of a service with the actuator and no library of a registry. */
   private ApplicationContextRunner actuator() {
     return service()
-        .withConfiguration(
-            AutoConfigurations.of(
-                MetricsAutoConfiguration.class,
-                CompositeMeterRegistryAutoConfiguration.class,
-                SimpleMetricsExportAutoConfiguration.class))
+        .withConfiguration(BootClasses.metrics())
         .withPropertyValues("outbox4j.depth-metrics.interval=1s");
   }
 

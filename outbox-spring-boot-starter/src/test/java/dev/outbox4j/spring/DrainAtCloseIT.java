@@ -16,8 +16,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
-import org.springframework.boot.autoconfigure.AutoConfigurations;
-import org.springframework.boot.micrometer.metrics.autoconfigure.MetricsAutoConfiguration;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.ApplicationListener;
 import org.springframework.context.ConfigurableApplicationContext;
@@ -90,7 +88,7 @@ class DrainAtCloseIT extends StarterFixture {
     Last last = new Last();
     Pushing registry = new Pushing();
     service()
-        .withConfiguration(AutoConfigurations.of(MetricsAutoConfiguration.class))
+        .withConfiguration(BootClasses.metrics())
         .withBean(Last.class, () -> last)
         .withBean(Pushing.class, () -> registry)
         .run(
@@ -201,7 +199,7 @@ class DrainAtCloseIT extends StarterFixture {
           throw new IllegalStateException("no service today");
         };
     service()
-        .withUserConfiguration(OutboxLifecycleIT.OwnSubscriber.class)
+        .withUserConfiguration(OwnSubscriber.class)
         .withInitializer(context -> context.addApplicationListener(failing))
         .run(context -> assertThat(context).getFailure().hasMessageContaining("no service today"));
     assertThat(own.get().health().state()).isEqualTo(SubscriberState.STOPPED);

@@ -6,7 +6,6 @@ import static org.awaitility.Awaitility.await;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.SubscriberState;
-import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.util.Properties;
@@ -21,8 +20,6 @@ import org.springframework.boot.health.contributor.Status;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.ConfigurableApplicationContext;
-import org.springframework.context.annotation.Bean;
-import org.springframework.context.annotation.Configuration;
 import org.springframework.transaction.PlatformTransactionManager;
 import org.springframework.transaction.support.TransactionTemplate;
 
@@ -156,18 +153,6 @@ class OutboxLifecycleIT extends StarterFixture {
   static final class Dotted {
     @OutboxHandler(queue = "mail.urgent", type = "sent")
     void handle(String body) {}
-  }
-
-  @Configuration(proxyBeanMethods = false)
-  static class OwnSubscriber {
-    @Bean(destroyMethod = "")
-    OutboxSubscriber own(PostgresStore store) {
-      return OutboxSubscriber.builder("own")
-          .store(store)
-          .deleteTerminalFailures()
-          .on("sent", String.class, (body, delivery) -> {})
-          .build();
-    }
   }
 
   @Test

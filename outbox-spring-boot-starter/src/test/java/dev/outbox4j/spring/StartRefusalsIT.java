@@ -101,7 +101,7 @@ class StartRefusalsIT extends StarterFixture {
         .run(context -> assertThat(context).hasNotFailed());
   }
 
-  /** Has the name of the subscriber that {@link OutboxLifecycleIT.OwnSubscriber} declares. */
+  /** Has the name of the subscriber that {@link OwnSubscriber} declares. */
   static final class Own {
     @OutboxHandler(queue = "own", type = "sent")
     void handle(String body) {}
@@ -110,7 +110,7 @@ class StartRefusalsIT extends StarterFixture {
   @Test
   void refusesTwoSubscribersOfOneName() {
     ApplicationContextRunner two =
-        service().withBean(Own.class).withUserConfiguration(OutboxLifecycleIT.OwnSubscriber.class);
+        service().withBean(Own.class).withUserConfiguration(OwnSubscriber.class);
     refuses(two, "Two subscribers are named 'own'", "Give each a name of its own");
     refuses(two.withPropertyValues("outbox4j.auto-start=false"), "Two subscribers");
   }

@@ -4,12 +4,7 @@ import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.util.UUID;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
-import org.springframework.boot.flyway.autoconfigure.FlywayAutoConfiguration;
-import org.springframework.boot.jackson.autoconfigure.JacksonAutoConfiguration;
-import org.springframework.boot.jdbc.autoconfigure.DataSourceAutoConfiguration;
-import org.springframework.boot.jdbc.autoconfigure.DataSourceTransactionManagerAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
-import org.springframework.boot.transaction.autoconfigure.TransactionAutoConfiguration;
 
 /** A Spring Boot service on the test database, with an outbox in a schema of the test's own. */
 abstract class StarterFixture {
@@ -23,16 +18,10 @@ abstract class StarterFixture {
   /** Without a Flyway of the service's own. */
   ApplicationContextRunner service() {
     return new ApplicationContextRunner()
+        .withConfiguration(BootClasses.service())
         .withConfiguration(
             AutoConfigurations.of(
-                DataSourceAutoConfiguration.class,
-                DataSourceTransactionManagerAutoConfiguration.class,
-                TransactionAutoConfiguration.class,
-                JacksonAutoConfiguration.class,
-                FlywayAutoConfiguration.class,
-                OutboxAutoConfiguration.class,
-                OutboxHealthAutoConfiguration.class,
-                OutboxEndpointAutoConfiguration.class))
+                OutboxAutoConfiguration.class, OutboxEndpointAutoConfiguration.class))
         .withPropertyValues(
             "spring.datasource.url=" + url(),
             "spring.datasource.username=" + database.server().user(),
