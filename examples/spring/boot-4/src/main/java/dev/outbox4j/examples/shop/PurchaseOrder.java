@@ -5,6 +5,7 @@ import jakarta.persistence.EnumType;
 import jakarta.persistence.Enumerated;
 import jakarta.persistence.Id;
 import jakarta.persistence.Version;
+import org.jspecify.annotations.Nullable;
 
 /** An order as it is kept. */
 @Entity
@@ -21,7 +22,7 @@ public class PurchaseOrder {
   @Enumerated(EnumType.STRING)
   private State state;
 
-  @Version private Integer version;
+  @Version private @Nullable Integer version; // null until it is saved
 
   protected PurchaseOrder() {}
 
