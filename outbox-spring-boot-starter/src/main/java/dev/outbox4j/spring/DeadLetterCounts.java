@@ -7,7 +7,10 @@ import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.spring.OutboxEndpoint.DeadLetters;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.Timestamp;
+import java.time.Instant;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 import org.springframework.core.NestedExceptionUtils;
 import org.springframework.dao.DataAccessException;
 import org.springframework.jdbc.core.JdbcTemplate;
@@ -15,10 +18,12 @@ import org.springframework.jdbc.core.JdbcTemplate;
 /** Counts the unresolved dead letters of one outbox, in a table that others may share. */
 final class DeadLetterCounts {
   private static final int TIMEOUT_SECONDS = 5;
+  private static final String QUERY_CANCELED = "57014";
 
   /**
    * From queue to queue along the index of unresolved letters. Dead letters name their outbox as
-   * the server resolves it.
+   * the server resolves it; the index does not, so a bounded number of a queue's letters is looked
+   * at, from either end, whosesoever they are.
    */
   private static final String COUNT =
       """
@@ -34,20 +39,23 @@ final class DeadLetterCounts {
           where d.resolved_at is null and d.queue > q.queue
           order by d.queue limit 1)
         from queues q where q.queue is not null)
-      select q.queue, counted.letters, counted.oldest, (
-          select d.failed_at from {dead_letters} d
-          where d.resolved_at is null and d.queue = q.queue
-            and d.outbox = (select o.outbox from origin o)
-          order by d.failed_at desc limit 1) as newest
+      select q.queue, counted.letters, counted.seen, counted.oldest, (
+          select l.failed_at from (
+            select d.failed_at, d.outbox from {dead_letters} d
+            where d.resolved_at is null and d.queue = q.queue
+            order by d.failed_at desc limit {most}) l
+          where l.outbox = (select o.outbox from origin o)
+          order by l.failed_at desc limit 1) as newest
       from queues q
       cross join lateral (
-        select count(*) as letters, min(l.failed_at) as oldest
+        select count(*) filter (where l.own) as letters, count(*) as seen,
+          min(l.failed_at) filter (where l.own) as oldest
         from (
-          select d.failed_at from {dead_letters} d
+          select d.failed_at, d.outbox = (select o.outbox from origin o) as own
+          from {dead_letters} d
           where d.resolved_at is null and d.queue = q.queue
-            and d.outbox = (select o.outbox from origin o)
-          order by d.failed_at limit ?) l) counted
-      where counted.letters > 0
+          order by d.failed_at limit {most}) l) counted
+      where counted.letters > 0 or counted.seen = {most}
       order by q.queue
       """;
 
@@ -55,18 +63,24 @@ final class DeadLetterCounts {
   private final String outbox;
   private final String sql;
   private final int limit;
+  private final int mostSeen;
 
   /**
    * Renders the statement; does no I/O.
    *
-   * @param limit where the count of each queue stops
+   * @param limit where the count of each queue stops; also once twice as many letters have been
+   *     looked at
    */
   DeadLetterCounts(PostgresStore store, DeadLetterMigrations place, int limit) {
     this.jdbc = new JdbcTemplate(store.dataSource());
     this.jdbc.setQueryTimeout(TIMEOUT_SECONDS);
     this.outbox = store.table().qualifiedName();
-    this.sql = COUNT.replace("{dead_letters}", Names.qualified(place.schema(), place.table()));
     this.limit = limit;
+    this.mostSeen = 2 * limit;
+    this.sql =
+        COUNT
+            .replace("{dead_letters}", Names.qualified(place.schema(), place.table()))
+            .replace("{most}", String.valueOf(mostSeen));
   }
 
   /**
@@ -77,7 +91,7 @@ final class DeadLetterCounts {
    */
   List<DeadLetters> read() {
     try {
-      return jdbc.query(sql, (row, number) -> letters(row), outbox, limit + 1);
+      return jdbc.query(sql, (row, number) -> letters(row), outbox);
     } catch (DataAccessException e) {
       throw new OutboxException("The dead letters cannot be read" + reason(e), e);
     }
@@ -88,16 +102,24 @@ final class DeadLetterCounts {
     return new DeadLetters(
         row.getString(1),
         Math.min(limit, count),
-        count > limit,
-        row.getTimestamp(3).toInstant(),
-        row.getTimestamp(4).toInstant());
+        count > limit || row.getLong(3) == mostSeen,
+        instant(row.getTimestamp(4)),
+        instant(row.getTimestamp(5)));
+  }
+
+  private static @Nullable Instant instant(@Nullable Timestamp timestamp) {
+    return timestamp == null ? null : timestamp.toInstant();
   }
 
   /** What the driver says may quote values, its state does not. */
   private static String reason(DataAccessException e) {
-    return NestedExceptionUtils.getMostSpecificCause(e) instanceof SQLException cause
-            && cause.getSQLState() != null
-        ? " (SQLState " + cause.getSQLState() + ")"
-        : ": " + e.getClass().getSimpleName();
+    String state =
+        NestedExceptionUtils.getMostSpecificCause(e) instanceof SQLException cause
+            ? cause.getSQLState()
+            : null;
+    if (QUERY_CANCELED.equals(state)) {
+      return " within " + TIMEOUT_SECONDS + " s; count them by SQL";
+    }
+    return state == null ? ": " + e.getClass().getSimpleName() : " (SQLState " + state + ")";
   }
 }

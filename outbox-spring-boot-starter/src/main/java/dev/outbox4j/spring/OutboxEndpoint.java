@@ -111,10 +111,15 @@ public final class OutboxEndpoint {
    *
    * @param queue the queue they came from
    * @param count how many
-   * @param capped whether counting stopped, so there may be more
-   * @param oldest when the first of them failed for good
-   * @param newest when the last of them did
+   * @param capped whether counting stopped, so there may be more: at 10,000, or where other
+   *     outboxes have so many letters of this queue in the table that no more was looked at
+   * @param oldest when the first of those counted failed for good; null if none was counted
+   * @param newest when the last of all did; null if it was not found
    */
   public record DeadLetters(
-      String queue, long count, boolean capped, Instant oldest, Instant newest) {}
+      String queue,
+      long count,
+      boolean capped,
+      @Nullable Instant oldest,
+      @Nullable Instant newest) {}
 }

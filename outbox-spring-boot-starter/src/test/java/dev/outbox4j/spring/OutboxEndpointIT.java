@@ -6,6 +6,8 @@ import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spring.OutboxEndpoint.DeadLetters;
+import java.sql.Connection;
+import java.sql.Statement;
 import java.time.Instant;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -69,6 +71,48 @@ class OutboxEndpointIT extends StarterFixture {
                       new DeadLetters("full", 10_000, false, OLDEST, OLDEST.plusSeconds(9_999)),
                       new DeadLetters("many", 10_000, true, OLDEST, OLDEST.plusSeconds(10_000)),
                       new DeadLetters("some", 3, false, OLDEST, OLDEST.plusSeconds(2)));
+            });
+  }
+
+  @Test
+  void looksAtABoundedNumberOfLettersOfOtherOutboxesAndSaysSo() {
+    exposed()
+        .run(
+            context -> {
+              deadLetters(schema + ".other", "others", 20_000);
+              deadLetters(schema + ".other", "before", 20_000);
+              deadLetters(schema + ".outbox", "before", 1);
+              database.update(
+                  "update %s.outbox_dlq set failed_at = '2027-01-01' where queue = 'before' and outbox = ?"
+                      .formatted(schema),
+                  schema + ".outbox");
+              deadLetters(schema + ".other", "few", 19_998);
+              deadLetters(schema + ".outbox", "few", 1);
+              Instant later = Instant.parse("2027-01-01T00:00:00Z");
+              OutboxEndpoint.Overview overview = context.getBean(OutboxEndpoint.class).overview();
+              assertThat(overview.error()).isNull();
+              assertThat(overview.deadLetters())
+                  .containsExactly(
+                      new DeadLetters("before", 0, true, null, later),
+                      new DeadLetters("few", 1, false, OLDEST, OLDEST),
+                      new DeadLetters("others", 0, true, null, null));
+            });
+  }
+
+  @Test
+  void showsTheQueuesAndSaysSoIfTheDeadLettersCannotBeReadInTime() {
+    exposed()
+        .run(
+            context -> {
+              try (Connection stranger = database.plain().getConnection();
+                  Statement lock = stranger.createStatement()) {
+                stranger.setAutoCommit(false);
+                lock.execute("lock table " + schema + ".outbox_dlq");
+                OutboxEndpoint.Overview overview = context.getBean(OutboxEndpoint.class).overview();
+                assertThat(overview.queues()).isEmpty();
+                assertThat(overview.error())
+                    .isEqualTo("The dead letters cannot be read within 5 s; count them by SQL");
+              }
             });
   }
 
