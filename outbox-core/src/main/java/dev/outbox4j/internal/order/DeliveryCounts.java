@@ -20,6 +20,7 @@ import java.util.function.LongSupplier;
  * message which does so each time comes to its end. Confined to the fetcher.
  */
 final class DeliveryCounts {
+  private static final int MOST = 500;
   private static final long AGAIN = TimeUnit.SECONDS.toNanos(1);
 
   private final BucketStore store;
@@ -28,6 +29,8 @@ final class DeliveryCounts {
   private final Agenda agenda;
   private final Consumer<List<HeldRow>> withdrawn;
   private final LongSupplier clock;
+  private final int first;
+  private int most;
   private boolean countedLast;
 
   DeliveryCounts(
@@ -36,13 +39,32 @@ final class DeliveryCounts {
       KeyChains chains,
       Agenda agenda,
       Consumer<List<HeldRow>> withdrawn,
-      LongSupplier clock) {
+      LongSupplier clock,
+      int first) {
     this.store = store;
     this.shared = shared;
     this.chains = chains;
     this.agenda = agenda;
     this.withdrawn = withdrawn;
     this.clock = clock;
+    this.first = first;
+    this.most = first;
+  }
+
+  /** A bucket was taken: what it begins with may end this process as it did the one before. */
+  void startOver() {
+    most = first;
+  }
+
+  /**
+   * Returns how many may be counted at once: few at first, since with one that ends its process
+   * those beside it were counted in vain; twice as many each time that all of them have begun.
+   */
+  int most(boolean allBegan) {
+    if (countedLast && allBegan) {
+      most = Math.min(MOST, 2 * most);
+    }
+    return most;
   }
 
   /** Tells whether there was something to count the last time. */

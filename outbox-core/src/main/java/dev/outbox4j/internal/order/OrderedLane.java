@@ -173,7 +173,8 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     this.handOver = new WatchHandOver(settings.store(), owner, shared, listen, clock);
     long now = clock.getAsLong();
     this.late = new LateRows(clock);
-    this.deliveries = new DeliveryCounts(store, shared, chains, agenda, this::withdrawn, clock);
+    this.deliveries =
+        new DeliveryCounts(store, shared, chains, agenda, this::withdrawn, clock, 4 * workers);
     this.reservation = new Reservation(queue, owner, store, shared, clock);
     this.dueLook = new DueLook(now);
     this.hold =
@@ -293,6 +294,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
             .filter(row -> HeldOfQueue.bucketOf(row).bucket() == owned.bucket())
             .toList();
     scans.put(owned.bucket(), new BucketScan(owned, ofBucket));
+    deliveries.startOver();
     reservation.forget(); // as its name may have been purged
     late.seen(owned.seenUpTo());
     late.nothingIsSettled();
@@ -389,7 +391,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         deliveries.countedLast()
             || scans.values().stream()
                 .anyMatch(scan -> scan.isFresh() && scan.mayHaveBegun(scan.place() + 1));
-    int limit = counts ? Math.min(room, 4 * workers) : room;
+    int limit = counts ? Math.min(room, deliveries.most(rows.buffer().isEmpty())) : room;
     Set<String> unwanted = chains.unwanted(MOST_UNWANTED);
     List<Portion> portions = List.of();
     if (chains.isFull()) {

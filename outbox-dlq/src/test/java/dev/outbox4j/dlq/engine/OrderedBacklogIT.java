@@ -28,7 +28,10 @@ class OrderedBacklogIT {
   private static final AtomicInteger QUEUES = new AtomicInteger();
   private static final Duration SOON = Duration.ofSeconds(60);
 
+  private static final int WORKERS = 4;
+
   private final TestDatabase database;
+  private final Queue<Integer> counted = new ConcurrentLinkedQueue<>();
   private final Queue<BucketStore.ReadRequest> requests = new ConcurrentLinkedQueue<>();
   private final AtomicInteger fallenDue = new AtomicInteger();
   private final AtomicInteger handled = new AtomicInteger();
@@ -56,12 +59,15 @@ class OrderedBacklogIT {
     return engine
         .subscriber(queue)
         .ordered()
-        .workers(4)
+        .workers(WORKERS)
         .store(WatchedBuckets.of(engine.pool, database.table(), this::watch));
   }
 
   private Object watch(String method, Object argument, Callable<Object> real) throws Exception {
     Object result = real.call();
+    if (method.equals("count")) {
+      counted.add(((List<?>) argument).size());
+    }
     if (argument instanceof BucketStore.ReadRequest request) {
       requests.add(request);
       if (!request.due().isEmpty()) {
@@ -120,6 +126,27 @@ class OrderedBacklogIT {
         requests.stream().skip(Math.max(0, requests.size() - 12)).toList();
     return requests.stream().filter(BucketStore.ReadRequest::mark).count() >= 2
         && last.stream().noneMatch(OrderedBacklogIT::isLookBack);
+  }
+
+  @Test
+  void afterAKillDeliveriesAreCountedFewAtATimeAtFirstAndThenMany() {
+    int most = 8_000;
+    publish(1_000, most / 1_000);
+    database.update("update outbox_buckets set counted_up_to = 1000000000 where queue = ?", queue);
+    engine.start(
+        subscriber()
+            .otherwise(
+                (payload, delivery) -> {
+                  assertThat(delivery.deliveries()).isOne();
+                  handled.incrementAndGet();
+                }));
+
+    await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+    assertThat(handled).hasValue(most);
+    List<Integer> sizes = List.copyOf(counted);
+    assertThat(sizes.stream().mapToInt(Integer::intValue).sum()).isEqualTo(most);
+    assertThat(sizes.get(0)).isLessThanOrEqualTo(4 * WORKERS);
+    assertThat(sizes).as("statements").hasSizeLessThan(most / (4 * WORKERS) / 4);
   }
 
   @Test
