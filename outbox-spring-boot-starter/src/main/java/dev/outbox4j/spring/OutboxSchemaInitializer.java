@@ -97,7 +97,7 @@ final class OutboxSchemaInitializer implements InitializingBean {
   }
 
   private static String remedy(@Nullable String state) {
-    if (state != null && state.startsWith("08")
+    if ((state != null && state.startsWith("08"))
         || Remedies.isRefusal(state)
         || Remedies.isFull(state)) {
       return Remedies.ofNoConnection(state);
