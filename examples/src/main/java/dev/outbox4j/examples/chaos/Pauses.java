@@ -82,10 +82,14 @@ final class Pauses implements AutoCloseable {
 
   /** Waits until the queue is resumed. */
   @Override
-  public void close() throws InterruptedException {
+  public void close() {
     closed = true;
     LockSupport.unpark(thread);
-    thread.join(TimeUnit.SECONDS.toMillis(90));
+    try {
+      thread.join(TimeUnit.SECONDS.toMillis(90));
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
     if (thread.isAlive()) {
       throw new IllegalStateException("the queue could not be resumed");
     }
