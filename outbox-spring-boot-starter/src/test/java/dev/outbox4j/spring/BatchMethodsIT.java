@@ -41,8 +41,6 @@ class BatchMethodsIT extends StarterFixture {
     database.update("create table " + schema + ".sale (line text)");
   }
 
-  record Line(String text) {}
-
   static class Sales {
     final List<Integer> sizes = new CopyOnWriteArrayList<>();
     final JdbcTemplate jdbc;
@@ -54,11 +52,11 @@ class BatchMethodsIT extends StarterFixture {
     /** All or nothing, as a batch should be written. */
     @Transactional
     @OutboxHandler(queue = "sales", type = "sold", batch = 50, linger = "${sales.linger:}")
-    public void insert(List<BatchMessage<Line>> lines) {
+    public void insert(List<BatchMessage<String>> lines) {
       sizes.add(lines.size());
       List<Object[]> rows = new ArrayList<>();
-      for (BatchMessage<Line> each : lines) {
-        String text = each.body().text();
+      for (BatchMessage<String> each : lines) {
+        String text = each.body();
         if (text.equals("rejected")) {
           each.delivery().decide(Outcome.reject("no such product"));
         } else {
@@ -100,12 +98,7 @@ class BatchMethodsIT extends StarterFixture {
                     .getBean(OutboxTemplate.class)
                     .publish(
                         lines.stream()
-                            .map(
-                                line ->
-                                    OutboxMessage.to("sales")
-                                        .type("sold")
-                                        .body(new Line(line))
-                                        .build())
+                            .map(line -> OutboxMessage.to("sales").type("sold").body(line).build())
                             .toList()));
   }
 
