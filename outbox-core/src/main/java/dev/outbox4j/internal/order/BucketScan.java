@@ -22,12 +22,12 @@ final class BucketScan {
 
   private @Nullable ScanBound duePlace;
 
-  /** Rows that were held when its reading began; confined like all of this. */
-  private final List<HeldRow> heldBefore;
+  /** Rows that are held, and may be met again above the place. */
+  private final List<HeldRow> heldAbove;
 
   BucketScan(Owned owned, List<HeldRow> heldBefore) {
     this.owned = owned;
-    this.heldBefore = new ArrayList<>(heldBefore);
+    this.heldAbove = new ArrayList<>(heldBefore);
     this.partsUpTo = owned.seenUpTo();
   }
 
@@ -60,13 +60,19 @@ final class BucketScan {
   /** All there was has been read. */
   void caughtUp() {
     fresh = false;
-    heldBefore.clear();
   }
 
-  /** Returns those of the rows that were held when its reading began which still are. */
-  List<HeldRow> heldStill() {
-    heldBefore.removeIf(row -> row.state() == HeldRow.State.SETTLED);
-    return heldBefore;
+  /** A row was taken before the bucket was read up to it. */
+  void took(HeldRow row) {
+    if (row.id() > place) {
+      heldAbove.add(row);
+    }
+  }
+
+  /** Returns the rows that are held, and may be met again above the place. */
+  List<HeldRow> heldAbove() {
+    heldAbove.removeIf(row -> row.id() <= place || row.state() == HeldRow.State.SETTLED);
+    return heldAbove;
   }
 
   boolean isFull() {

@@ -31,7 +31,9 @@ final class DeliveryCounts {
   private final LongSupplier clock;
   private final int first;
   private int most;
-  private boolean countedLast;
+
+  /** Those that were counted last. */
+  private List<HeldRow> last = List.of();
 
   DeliveryCounts(
       BucketStore store,
@@ -60,8 +62,8 @@ final class DeliveryCounts {
    * Returns how many may be counted at once: few at first, since with one that ends its process
    * those beside it were counted in vain; twice as many each time that all of them have begun.
    */
-  int most(boolean allBegan) {
-    if (countedLast && allBegan) {
+  int most() {
+    if (countedLast() && last.stream().noneMatch(row -> row.state() == HeldRow.State.WAITING)) {
       most = Math.min(MOST, 2 * most);
     }
     return most;
@@ -69,15 +71,13 @@ final class DeliveryCounts {
 
   /** Tells whether there was something to count the last time. */
   boolean countedLast() {
-    return countedLast;
+    return !last.isEmpty();
   }
 
   /** Counts those that are to be counted; returns the rows that may be handled. */
   List<HeldRow> counted(List<HeldRow> taken) {
-    List<HeldRow> toCount =
-        taken.stream().filter(row -> HeldOfQueue.bucketOf(row).counted()).toList();
-    countedLast = !toCount.isEmpty();
-    return countedLast ? withoutFailed(taken, toCount, count(toCount)) : taken;
+    last = taken.stream().filter(row -> HeldOfQueue.bucketOf(row).counted()).toList();
+    return countedLast() ? withoutFailed(taken, last, count(last)) : taken;
   }
 
   /**

@@ -391,7 +391,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
         deliveries.countedLast()
             || scans.values().stream()
                 .anyMatch(scan -> scan.isFresh() && scan.mayHaveBegun(scan.place() + 1));
-    int limit = counts ? Math.min(room, deliveries.most(rows.buffer().isEmpty())) : room;
+    int limit = counts ? Math.min(room, deliveries.most()) : room;
     Set<String> unwanted = chains.unwanted(MOST_UNWANTED);
     List<Portion> portions = List.of();
     if (chains.isFull()) {
@@ -468,7 +468,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     int full = (int) scans.values().stream().filter(BucketScan::isFull).count();
     int few = Math.max(1, most / (full == 0 ? all : 8 * all));
     int many = Math.max(few, (most - few * (all - full)) / Math.max(1, full));
-    int least = most / (2 * Math.max(1, full)); // if there is room for less than a row of each
+    int least = most / Math.max(1, full); // if there is room for less than a row of each
     List<Portion> portions = new ArrayList<>(all);
     for (BucketScan scan : scans.values()) {
       portions.add(new Portion(scan.next(partWidth), scan.isFull() ? Math.max(many, least) : few));
@@ -583,7 +583,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
 
   /**
    * Returns the rows that are held and may be in the answer, each with its epoch. Above its place a
-   * bucket has none but those that were held before it was read.
+   * bucket has none but those that were held before it was read, or were read by their ids.
    */
   private Map<Long, Long> known(ReadRequest request) {
     if (!request.isOfPortionsAlone()) {
@@ -591,7 +591,7 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
     }
     Map<Long, Long> known = new HashMap<>();
     for (BucketScan scan : scans.values()) {
-      scan.heldStill().forEach(row -> known.put(row.id(), HeldOfQueue.bucketOf(row).epoch()));
+      scan.heldAbove().forEach(row -> known.put(row.id(), HeldOfQueue.bucketOf(row).epoch()));
     }
     return known;
   }
@@ -988,7 +988,11 @@ final class OrderedLane implements BucketLeases.Changes, KeyChains.Out {
       List<HeldRow> taken = new ArrayList<>(accepted.size());
       ClaimedBatch batch = new ClaimedBatch(queue, accepted, sentAt, leases.lease(), chains);
       for (int i = 0; i < batch.size(); i++) {
-        taken.add(batch.at(i));
+        HeldRow row = Objects.requireNonNull(batch.at(i));
+        taken.add(row);
+        if (!request.isOfPortionsAlone()) {
+          Objects.requireNonNull(buckets.get(HeldOfQueue.bucketOf(row).bucket())).scan().took(row);
+        }
       }
       shared.registry().add(batch);
       return taken;

@@ -10,6 +10,7 @@ import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.PostgresStore;
@@ -29,6 +30,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
@@ -253,7 +255,7 @@ class OrderedFaultsIT {
     }
     long seenUpTo = lastId;
     publish(kept, most, most + 20);
-    killedOwner(); // so that few rows are read at once, and these in parts up to what it has seen
+    killedOwner(); // so that they are read in parts up to what it has seen
     database.update(
         "update outbox_bucket_owners set read_up_to = ?, seen_up_to = ? where queue = ?",
         seenUpTo,
@@ -264,6 +266,7 @@ class OrderedFaultsIT {
     AtomicBoolean shared = new AtomicBoolean();
     engine.start(
         subscriber("s")
+            .batchSize(2) // so that few rows are read at once
             .store(
                 store(
                     (method, argument, real) -> {
@@ -556,6 +559,72 @@ class OrderedFaultsIT {
     await().atMost(SOON).until(() -> engine.rows(queue) == 0);
     assertThat(begunOf("k")).containsExactly("k:0", "k:0", "k:1");
     assertThat(begunOf("none")).containsExactly("none:0", "none:0");
+  }
+
+  @Test
+  void aMessageThatWasReadByItsIdIsNotReadAgainWithItsBucket() {
+    Semaphore permits = new Semaphore(0);
+    CountDownLatch end = new CountDownLatch(1);
+    AtomicInteger runs = new AtomicInteger();
+    AtomicInteger handled = new AtomicInteger();
+    OutboxSubscriber subscriber =
+        startAndOwnAll(
+            subscriber("s")
+                .workers(2)
+                .batchSize(4)
+                .retry(RetryPolicy.constant(Duration.ofMillis(1500)))
+                .on(
+                    "retried",
+                    String.class,
+                    (text, delivery) -> {
+                      if (runs.incrementAndGet() == 1) {
+                        throw new IllegalStateException("fails once");
+                      }
+                      end.await();
+                    })
+                .otherwise(
+                    (payload, delivery) -> {
+                      permits.acquire();
+                      handled.incrementAndGet();
+                    }));
+    database.list(
+        Long.class,
+        "select setval(pg_get_serial_sequence('outbox', 'id'), coalesce(max(id), 0) + 100000) from outbox");
+    long id =
+        engine
+            .inTransaction(List.of(OutboxMessage.to(queue).type("retried").body("x").build()))
+            .get(0);
+    lastId = id;
+    await()
+        .until(
+            () ->
+                database.one(Integer.class, "select attempts_count from outbox where id = ?", id)
+                    == 1);
+    giveToAnother();
+    await().atMost(SOON).until(() -> subscriber.health().order().orElseThrow().buckets() == 0);
+    int below = 200; // of its bucket, so that it is due before its bucket was read up to it
+    database.update(
+        "insert into outbox (id, queue, type, payload)"
+            + " select ? - 64 * n, ?, 'below', '' from generate_series(1, ?) n",
+        id,
+        queue,
+        below);
+
+    await()
+        .atMost(SOON)
+        .until(
+            () -> {
+              permits.release(1);
+              return runs.get() == 2;
+            });
+    assertThat(handled).hasValueLessThan(below);
+    permits.release(below);
+
+    await().atMost(SOON).until(() -> handled.get() == below && engine.rows(queue) == 1);
+    assertThat(runs).as("while the second goes on").hasValue(2);
+    end.countDown();
+    await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+    assertThat(runs).hasValue(2);
   }
 
   @Test
