@@ -21,7 +21,8 @@ public interface ManagedTransactions {
    *   <li>else does all that the framework does before a commit, such as to flush what it holds
    *       back and to call listeners, and then calls {@link Work#settle}, once. If any of it
    *       throws, it rolls back;
-   *   <li>commits, and calls {@link Work#ended} before it gives the connection back.
+   *   <li>commits, and calls {@link Work#ended} before what listens to the commit, and before it
+   *       gives the connection back.
    * </ol>
    *
    * It returns normally if the transaction was committed, or rolled back because {@code handle}

@@ -130,7 +130,7 @@ public final class SpringTransactions implements ManagedTransactions {
     return "Spring's transactions of " + ManagedDataSource.nameOf(manager);
   }
 
-  /** Learns how the transaction ended, before its connection is given back. */
+  /** Learns how the transaction ended, before others do and its connection is given back. */
   private static final class End implements TransactionSynchronization, Ordered {
     private final Work work;
     private boolean committed;
@@ -142,12 +142,14 @@ public final class SpringTransactions implements ManagedTransactions {
     @Override
     public void afterCommit() {
       committed = true;
+      work.ended(false);
     }
 
     @Override
     public void afterCompletion(int status) {
-      committed = status == STATUS_COMMITTED;
-      work.ended(status == STATUS_ROLLED_BACK);
+      if (!committed) {
+        work.ended(status == STATUS_ROLLED_BACK);
+      }
     }
 
     /** Before callbacks of the service's, which may take their time. */

@@ -19,6 +19,8 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -39,6 +41,7 @@ import org.springframework.dao.DataAccessException;
 import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.datasource.AbstractDataSource;
 import org.springframework.jdbc.datasource.DataSourceTransactionManager;
+import org.springframework.jdbc.datasource.LazyConnectionDataSourceProxy;
 import org.springframework.jdbc.support.JdbcTransactionManager;
 import org.springframework.transaction.PlatformTransactionManager;
 import org.springframework.transaction.TransactionDefinition;
@@ -453,6 +456,31 @@ class TransactionalMethodsIT extends StarterFixture {
     assertThat(output.getAll()).contains("A callback after the commit", "mail is down");
   }
 
+  @Test
+  void aCallbackAfterTheCommitMayAskTheConnectionWhichThePoolGetsBack() {
+    Set<Integer> connections = ConcurrentHashMap.newKeySet();
+    shop((shop, text, delivery) -> {
+          onEnd(
+              new TransactionSynchronization() {
+                @Override
+                public void afterCommit() {
+                  connections.add(
+                      shop.jdbc.queryForObject("select pg_backend_pid()", Integer.class));
+                }
+              });
+          return null;
+        })
+        .run(
+            context -> {
+              for (int i = 0; i < 30; i++) {
+                publish(context, "m-" + i);
+              }
+              awaitAcked(30);
+              int most = context.getBean(HikariDataSource.class).getMaximumPoolSize();
+              assertThat(connections).hasSizeLessThanOrEqualTo(most);
+            });
+  }
+
   enum Manager {
     TRANSLATES(JdbcTransactionManager.class),
     DOES_NOT(DataSourceTransactionManager.class);
@@ -646,6 +674,38 @@ class TransactionalMethodsIT extends StarterFixture {
     assertThat(refused.get()).isGreaterThan(2);
     assertThat(attempts).containsExactly(1);
     assertThat(effects()).containsExactly("one");
+  }
+
+  @Test
+  void aLazyConnectionThatCannotBeHadKeepsTheMethodFromBeingCalled() {
+    AtomicInteger refusals = new AtomicInteger();
+    DataSource source =
+        new AbstractDataSource() {
+          @Override
+          public Connection getConnection() throws SQLException {
+            if (isWorker() && refusals.getAndDecrement() > 0) {
+              throw new SQLException("there is none", "08001");
+            }
+            return database.plain().getConnection();
+          }
+
+          @Override
+          public Connection getConnection(String user, String password) throws SQLException {
+            return getConnection();
+          }
+        };
+    shop(this::writeText)
+        .withBean(DataSource.class, () -> new LazyConnectionDataSourceProxy(source))
+        .run(
+            context -> {
+              publish(context, "one");
+              awaitAcked(1);
+              refusals.set(2);
+              publish(context, "two");
+              awaitAcked(2);
+            });
+    assertThat(refusals.get()).isLessThanOrEqualTo(0);
+    assertThat(attempts).containsExactly(1, 1);
   }
 
   @Test

@@ -59,8 +59,9 @@ final class HandlerSession {
     }
   }
 
-  /** Somebody else has begun it, and ends it. */
+  /** Somebody else has begun it, and ends it; a lazy connection is fetched before the handler. */
   void isBegun() throws SQLException {
+    connection.unwrap(PGConnection.class);
     readOnly = connection.isReadOnly();
   }
 

@@ -11,6 +11,7 @@ import dev.outbox4j.spring.OutboxTemplate;
 import dev.outbox4j.test.spring.OutboxTest;
 import dev.outbox4j.test.spring.TestOutbox;
 import jakarta.persistence.EntityManager;
+import jakarta.persistence.LockModeType;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -29,6 +30,8 @@ import org.springframework.transaction.PlatformTransactionManager;
 import org.springframework.transaction.TransactionDefinition;
 import org.springframework.transaction.event.TransactionPhase;
 import org.springframework.transaction.event.TransactionalEventListener;
+import org.springframework.transaction.support.TransactionSynchronization;
+import org.springframework.transaction.support.TransactionSynchronizationManager;
 import org.springframework.transaction.support.TransactionTemplate;
 
 /** Entities, statements and messages of a handler, in the transaction that acks its message. */
@@ -233,6 +236,56 @@ class TransactionalHandlerTest {
         });
     assertThat(handlers.attempts).containsExactly(1, 1);
     assertThat(saved()).containsExactly("run 2");
+  }
+
+  @Test
+  void aMethodThatJoinsAndFailsFailsTheAttemptAlsoIfTheFailureIsCaught() {
+    handled(
+        delivery -> {
+          orders.save(new PurchaseOrder("o-1", 1));
+          try {
+            new TransactionTemplate(transactions)
+                .executeWithoutResult(
+                    status -> {
+                      throw new IllegalStateException("inner");
+                    });
+          } catch (IllegalStateException caught) {
+            orders.save(new PurchaseOrder("o-2", 1));
+          }
+        });
+    assertThat(handlers.attempts).containsExactly(1, 2, 3);
+    assertThat(lastException()).contains("rollback-only");
+    assertThat(saved()).isEmpty();
+  }
+
+  @Test
+  void aListenerBeforeTheCommitThatFailsFailsTheAttempt() {
+    handled(
+        delivery ->
+            TransactionSynchronizationManager.registerSynchronization(
+                new TransactionSynchronization() {
+                  @Override
+                  public void beforeCommit(boolean readOnly) {
+                    throw new IllegalStateException("listener");
+                  }
+                }));
+    assertThat(handlers.attempts).containsExactly(1, 2, 3);
+    assertThat(lastException()).contains("listener");
+  }
+
+  /** Hibernate looks at the version when it commits, after the ack. */
+  @Test
+  void aVersionThatIsFoundChangedAtTheCommitFailsTheAttempt(@Autowired EntityManager entities) {
+    orders.save(new PurchaseOrder("o-1", 1));
+    TransactionTemplate other = new TransactionTemplate(transactions);
+    other.setPropagationBehavior(TransactionDefinition.PROPAGATION_REQUIRES_NEW);
+    handled(
+        delivery -> {
+          entities.find(PurchaseOrder.class, "o-1", LockModeType.OPTIMISTIC);
+          other.executeWithoutResult(
+              status -> jdbc.update("update purchase_order set version = version + 1"));
+        });
+    assertThat(handlers.attempts).containsExactly(1, 2, 3);
   }
 
   @Test
