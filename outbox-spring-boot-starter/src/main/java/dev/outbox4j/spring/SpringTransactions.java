@@ -3,9 +3,12 @@ package dev.outbox4j.spring;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.postgres.ManagedTransactions;
 import java.sql.Connection;
+import java.sql.SQLException;
 import java.util.Objects;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
+import org.postgresql.core.BaseConnection;
+import org.postgresql.core.TransactionState;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.springframework.core.Ordered;
@@ -73,12 +76,15 @@ public final class SpringTransactions implements ManagedTransactions {
     Object boundBefore = TransactionSynchronizationManager.getResource(dataSource);
     TransactionStatus status = manager.getTransaction(NEW);
     End end = new End(work);
+    LastWrite lastWrite;
     boolean commits;
     try {
       TransactionSynchronizationManager.registerSynchronization(end);
-      commits = work.handle(connection(boundBefore), status::flush);
+      Connection connection = connection(boundBefore);
+      lastWrite = new LastWrite(work, status, connection);
+      commits = work.handle(connection, status::flush);
       if (commits) { // behind all others, as it is the last of them
-        TransactionSynchronizationManager.registerSynchronization(new LastWrite(work, status));
+        TransactionSynchronizationManager.registerSynchronization(lastWrite);
       }
     } catch (Throwable thrown) {
       rollBack(status);
@@ -98,6 +104,11 @@ public final class SpringTransactions implements ManagedTransactions {
           "A callback after the commit of a handler's transaction failed; its message is done all"
               + " the same",
           failure);
+    }
+    if (lastWrite.failed) { // the server has rolled it back, whatever was answered to the commit
+      throw new OutboxException(
+          "A statement failed between the message's end and the commit",
+          new SQLException("a callback's statement failed, so all is rolled back", "25P02"));
     }
   }
 
@@ -163,10 +174,25 @@ public final class SpringTransactions implements ManagedTransactions {
   private static final class LastWrite implements TransactionSynchronization, Ordered {
     private final Work work;
     private final TransactionStatus status;
+    private final Connection connection;
+    private boolean failed;
 
-    LastWrite(Work work, TransactionStatus status) {
+    LastWrite(Work work, TransactionStatus status, Connection connection) {
       this.work = work;
       this.status = status;
+      this.connection = connection;
+    }
+
+    /** Spring only logs what such callbacks throw, and goes on to the commit. */
+    @Override
+    public void beforeCompletion() {
+      try {
+        failed =
+            connection.unwrap(BaseConnection.class).getTransactionState()
+                == TransactionState.FAILED;
+      } catch (SQLException e) {
+        log.debug("a connection does not tell its transaction's state", e); // nor will it commit
+      }
     }
 
     @Override

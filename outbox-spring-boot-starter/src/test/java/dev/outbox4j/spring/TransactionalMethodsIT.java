@@ -456,6 +456,25 @@ class TransactionalMethodsIT extends StarterFixture {
     assertThat(output.getAll()).contains("A callback after the commit", "mail is down");
   }
 
+  /** Spring only logs that such a callback failed, and goes on to the commit. */
+  @Test
+  void aStatementThatFailsBetweenTheAckAndTheCommitIsAFailureOfTheMessage() {
+    fails(
+        shop(
+            (shop, text, delivery) -> {
+              shop.write(text);
+              onEnd(
+                  new TransactionSynchronization() {
+                    @Override
+                    public void beforeCompletion() {
+                      shop.setting("no.such.thing");
+                    }
+                  });
+              return null;
+            }),
+        "25P02");
+  }
+
   @Test
   void aCallbackAfterTheCommitMayAskTheConnectionWhichThePoolGetsBack() {
     Set<Integer> connections = ConcurrentHashMap.newKeySet();

@@ -68,7 +68,10 @@ public final class SqlFaults {
   public static OutboxStoreException explainCommit(
       String operation, OutboxTable table, SQLException e) {
     String state = state(e);
-    if (isLost(e, state) || state == null || SERVER_CLASSES.contains(classOf(state))) {
+    boolean failedBefore = FAILED_TRANSACTION.equals(state);
+    if (isLost(e, state)
+        || state == null
+        || (SERVER_CLASSES.contains(classOf(state)) && !failedBefore)) {
       return explain(operation, table, e);
     }
     return exception(operation, table, e, state, Fault.ROW, false);
