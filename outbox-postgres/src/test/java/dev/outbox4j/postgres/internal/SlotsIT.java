@@ -25,6 +25,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -78,7 +79,7 @@ class SlotsIT {
 
   /**
    * A lease is counted from the answer to its claim until its ack is sent, so never longer than it
-   * holds.
+   * holds. The first ones are kept until as many are held as there are slots.
    */
   @Test
   void manyClaimersNeverHoldMoreThanThereAreSlots() throws Exception {
@@ -88,6 +89,7 @@ class SlotsIT {
     AtomicInteger held = new AtomicInteger();
     AtomicInteger most = new AtomicInteger();
     AtomicInteger acked = new AtomicInteger();
+    CountDownLatch allHeld = new CountDownLatch(SLOTS);
     List<Callable<Void>> claimers = new ArrayList<>();
     for (int i = 0; i < CLAIMERS; i++) {
       String owner = "c" + i;
@@ -99,6 +101,8 @@ class SlotsIT {
               List<LeaseRef> leases =
                   new ArrayList<>(result.rows().stream().map(ClaimedRow::lease).toList());
               most.accumulateAndGet(held.addAndGet(leases.size()), Math::max);
+              leases.forEach(lease -> allHeld.countDown());
+              assertThat(leases.isEmpty() || allHeld.await(20, TimeUnit.SECONDS)).isTrue();
               Collections.shuffle(leases, random);
               for (LeaseRef lease : leases) {
                 held.decrementAndGet();
