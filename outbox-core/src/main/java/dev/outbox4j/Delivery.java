@@ -115,6 +115,9 @@ public interface Delivery {
    * not safely written.
    *
    * @param outcome what becomes of the message
+   * @throws IllegalStateException if the run has ended: the handler has returned, its stage has
+   *     completed, or the handler timeout has passed. The decision changes nothing then. While the
+   *     run goes on but its lease is lost, a decision is taken and changes nothing either
    */
   void decide(Outcome outcome);
 }

@@ -1,6 +1,7 @@
 package dev.outbox4j;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.outbox4j.codec.jackson2.Jackson2Codec;
 import dev.outbox4j.spi.PayloadCodec;
@@ -90,6 +91,48 @@ class HandlerResultTest {
                           return CompletableFuture.completedFuture(new CompletableFuture<>());
                         })))
         .isEqualTo("retried");
+  }
+
+  @Test
+  void aDecisionThatComesAfterTheHandlerHasReturnedIsRefused() throws Exception {
+    AtomicReference<Delivery> kept = new AtomicReference<>();
+
+    assertThat(
+            endOf(
+                builder()
+                    .on(
+                        "t",
+                        (payload, delivery) -> {
+                          kept.set(delivery);
+                        })))
+        .isEqualTo("acked");
+
+    assertThatThrownBy(() -> kept.get().decide(Outcome.retry()))
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContainingAll("type=t", "its run has ended", "returns a CompletionStage");
+    assertThat(store.rows()).isEmpty();
+  }
+
+  @Test
+  void aDecisionThatComesAfterTheHandlerHasThrownIsRefused() throws Exception {
+    AtomicReference<Delivery> kept = new AtomicReference<>();
+
+    assertThat(
+            endOf(
+                builder()
+                    .on(
+                        "t",
+                        (payload, delivery) -> {
+                          kept.set(delivery);
+                          if (delivery.attempt() == 1) {
+                            throw new IllegalStateException("down");
+                          }
+                        })))
+        .isEqualTo("retried");
+
+    assertThatThrownBy(() -> kept.get().decide(Outcome.ack()))
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("its run has ended");
   }
 
   @Test

@@ -1,6 +1,7 @@
 package dev.outbox4j;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.spi.HandlerTransactions;
@@ -15,6 +16,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -50,6 +52,7 @@ class HandlerTimeoutTest {
     AtomicBoolean before = new AtomicBoolean(true);
     AtomicBoolean told = new AtomicBoolean();
     AtomicBoolean first = new AtomicBoolean(true);
+    AtomicReference<Throwable> refusal = new AtomicReference<>();
     start(
         builder()
             .lease(Duration.ofMinutes(10))
@@ -62,10 +65,12 @@ class HandlerTimeoutTest {
                     while (!delivery.leaseLost()) {
                       Thread.onSpinWait();
                     }
+                    refusal.set(catchThrowable(() -> delivery.decide(Outcome.ack())));
                     told.set(true);
                   }
                 }));
     await().untilTrue(told);
+    assertThat(refusal.get()).hasMessageContaining("handlerTimeout passed");
     assertThat(before).isFalse();
     await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
   }

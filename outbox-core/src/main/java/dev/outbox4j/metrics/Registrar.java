@@ -67,6 +67,12 @@ final class Registrar {
             .register(registry));
   }
 
+  /** Tells whether somebody else has registered a meter so. */
+  boolean isTaken(Meters meter, String... tagValues) {
+    return !gauges.containsKey(meter)
+        && registry.find(meter.id()).tags(tags(meter, tagValues)).meter() != null;
+  }
+
   boolean hasGauge(Meters meter) {
     return gauges.containsKey(meter);
   }

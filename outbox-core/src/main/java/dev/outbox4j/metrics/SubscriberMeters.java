@@ -20,9 +20,13 @@ import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** The meters of all subscribers of one name. Thread-safe; finding a known meter takes no lock. */
 final class SubscriberMeters {
+  private static final Logger log = LoggerFactory.getLogger(SubscriberMeters.class);
+
   final Timer claim;
   final Counter claimEmpty;
   final DistributionSummary claimBatch;
@@ -105,6 +109,13 @@ final class SubscriberMeters {
       expect(setup);
     }
     if (running == 1) {
+      if (registrar.isTaken(Meters.HEALTHY, name)) {
+        log.warn(
+            "[{}] another MicrometerMetrics has registered a subscriber of this name in the same"
+                + " registry: the gauges show that one, and go when it stops. Use one"
+                + " MicrometerMetrics for a registry, or another name for one of the subscribers",
+            name);
+      }
       registerGauges();
     }
     registerGauges(setup);

@@ -9,6 +9,7 @@ import dev.outbox4j.SubscriberEvents.Setup;
 import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.SubscriberHealth.Listener;
 import dev.outbox4j.SubscriberState;
+import dev.outbox4j.testing.CapturedLogs;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.Meter;
@@ -438,6 +439,22 @@ class MicrometerMetricsTest {
 
     assertThat(registry.find("outbox.acked").counters().stream().mapToDouble(Counter::count).sum())
         .isEqualTo(200 * 20);
+  }
+
+  @Test
+  void aSecondObjectWithTheSameNameInTheSameRegistryIsTold() {
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start("s");
+      MicrometerMetrics.on(registry).started("other", Events.FULL, Events::running);
+      assertThat(logs.lines()).isEmpty();
+
+      MicrometerMetrics.on(registry).started("s", Events.FULL, Events::running);
+
+      assertThat(logs.lines())
+          .first()
+          .asString()
+          .contains("[s] another MicrometerMetrics has registered", "Use one MicrometerMetrics");
+    }
   }
 
   private void start(String subscriber) {

@@ -4,6 +4,7 @@ import dev.outbox4j.OutboxException;
 import dev.outbox4j.internal.Causes;
 import dev.outbox4j.internal.OneLine;
 import dev.outbox4j.internal.Utf8;
+import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -23,6 +24,8 @@ final class FailureWords {
           "dev.outbox4j.codec.",
           "dev.outbox4j.postgres.",
           "dev.outbox4j.spring.");
+
+  private static final List<String> JDK = List.of("java.", "javax.", "jdk.", "sun.", "com.sun.");
 
   private final boolean withMessages;
 
@@ -54,12 +57,21 @@ final class FailureWords {
   }
 
   private String one(Throwable failure) {
-    StackTraceElement[] trace = failure.getStackTrace();
-    String place =
-        trace.length == 0
-            ? ""
-            : " at " + trace[0].getClassName() + "." + trace[0].getMethodName() + line(trace[0]);
-    return failure.getClass().getName() + message(failure) + place;
+    return failure.getClass().getName() + message(failure) + place(failure.getStackTrace());
+  }
+
+  /** Where it was thrown: the nearest place that is not the JDK's, if there is one. */
+  private static String place(StackTraceElement[] trace) {
+    if (trace.length == 0) {
+      return "";
+    }
+    StackTraceElement place =
+        Arrays.stream(trace).filter(frame -> !isOfTheJdk(frame)).findFirst().orElse(trace[0]);
+    return " at " + place.getClassName() + "." + place.getMethodName() + line(place);
+  }
+
+  private static boolean isOfTheJdk(StackTraceElement frame) {
+    return JDK.stream().anyMatch(frame.getClassName()::startsWith);
   }
 
   private static String line(StackTraceElement frame) {

@@ -54,7 +54,8 @@ public final class OutcomeApplier {
               "The handler's stage completed with another stage or a publisher, for which nobody"
                   + " waits; use thenCompose in place of thenApply"));
     }
-    Outcome outcome = result instanceof Outcome given ? given : row.delivery().decision();
+    Outcome decided = row.delivery().end();
+    Outcome outcome = result instanceof Outcome given ? given : decided;
     if (outcome == null && settings.ackMode() == AckMode.MANUAL) {
       String undecided = "the handler returned without deciding in ack mode MANUAL";
       return failed(

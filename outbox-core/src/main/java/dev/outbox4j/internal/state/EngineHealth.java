@@ -154,6 +154,14 @@ public final class EngineHealth {
     if (!(cause instanceof OutboxStoreException)) {
       return "";
     }
+    try {
+      return networkAtTheRootOf(cause);
+    } catch (RuntimeException broken) { // of a cause's own methods
+      return "";
+    }
+  }
+
+  private static String networkAtTheRootOf(Throwable cause) {
     Throwable root = null;
     for (Throwable each : Causes.of(cause)) {
       root = each instanceof IOException ? each : root;

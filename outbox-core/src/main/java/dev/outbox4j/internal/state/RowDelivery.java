@@ -14,6 +14,7 @@ import org.jspecify.annotations.Nullable;
 public final class RowDelivery implements Delivery {
   private final HeldRow row;
   private volatile @Nullable Outcome decision;
+  private volatile boolean ended;
 
   RowDelivery(HeldRow row) {
     this.row = row;
@@ -24,9 +25,23 @@ public final class RowDelivery implements Delivery {
     return decision;
   }
 
+  /** Returns the last decision; what is decided from now on is refused. */
+  public @Nullable Outcome end() {
+    ended = true;
+    return decision;
+  }
+
   @Override
   public void decide(Outcome outcome) {
-    decision = Objects.requireNonNull(outcome, "outcome");
+    decision = Objects.requireNonNull(outcome, "outcome"); // before it is asked, so seen or refused
+    HandlerRun run = row.run();
+    if (ended || (run != null && !run.isRunning())) {
+      throw new IllegalStateException(
+          this
+              + " can no longer be decided: its run has ended, as the handler returned, its stage"
+              + " completed, or handlerTimeout passed. Decide before that; a handler that decides"
+              + " on another thread returns a CompletionStage that completes afterwards");
+    }
   }
 
   @Override

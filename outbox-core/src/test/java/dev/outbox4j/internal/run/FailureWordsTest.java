@@ -35,6 +35,22 @@ class FailureWordsTest {
   }
 
   @Test
+  void namesThePlaceThatCalledTheJdk() {
+    Exception failure = new IllegalStateException("secret");
+    StackTraceElement jdk = new StackTraceElement("java.util.Optional", "get", "Optional.java", 9);
+    failure.setStackTrace(
+        new StackTraceElement[] {
+          jdk, new StackTraceElement("shop.Shipping", "ship", "Shipping.java", 31)
+        });
+    assertThat(words.of(failure))
+        .isEqualTo("java.lang.IllegalStateException at shop.Shipping.ship:31");
+
+    failure.setStackTrace(new StackTraceElement[] {jdk});
+    assertThat(words.of(failure))
+        .isEqualTo("java.lang.IllegalStateException at java.util.Optional.get:9");
+  }
+
+  @Test
   void tellsMessagesOnlyIfTheUserWantsThemAndInOneLine() {
     Exception failure = thrownBy("shop.Shipping", new IllegalStateException("down\nERROR forged"));
 

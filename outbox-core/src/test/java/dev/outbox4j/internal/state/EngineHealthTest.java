@@ -82,6 +82,21 @@ class EngineHealthTest {
   }
 
   @Test
+  void aFailureOfTheStoreIsToldAlsoIfItsCauseCannotBeAsked() {
+    health.failed(
+        Operation.CLAIM,
+        new OutboxStoreException("claim failed", Fault.CONNECTION, false, null) {
+          @Override
+          public synchronized Throwable getCause() {
+            throw new IllegalStateException("broken");
+          }
+        });
+
+    assertThat(told()).isEqualTo("claim: claim failed");
+    assertThat(health.failing()).isTrue();
+  }
+
+  @Test
   void aFailureOfAnythingElseIsToldWithItsTrace() {
     try (CapturedLogs logs = new CapturedLogs()) {
       health.failed(Operation.CLAIM, new IllegalStateException("a defect"));
