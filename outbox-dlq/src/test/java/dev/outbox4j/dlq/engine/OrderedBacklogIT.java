@@ -173,8 +173,6 @@ class OrderedBacklogIT {
     engine.publish(queue, "t", above);
     await().atMost(SOON).until(() -> handled.get() == above);
 
-    await().atMost(SOON).until(() -> fallenDue.get() > 0);
-    int first = fallenDue.get();
     await()
         .atMost(SOON)
         .until(
@@ -182,15 +180,8 @@ class OrderedBacklogIT {
               permits.release(200); // for some seconds, in which it is read time and again
               return handled.get() >= above + 15_000;
             });
-    await() // a look that took long is followed by a pause
-        .atMost(SOON)
-        .until(
-            () -> {
-              permits.release(1);
-              return fallenDue.get() > first;
-            });
-    assertThat(fallenDue.get()).isLessThan(most / 2);
-    assertThat(handled).as("it is looked while much is known").hasValueLessThan(above + 20_000);
+    // what is done, as much as may be known, and one look at all 64 buckets
+    assertThat(fallenDue.get()).isLessThan(handled.get() + 10_000 + 64 * 500).isLessThan(most);
 
     permits.release(most);
     await().atMost(SOON).until(() -> engine.rows(queue) == 0);

@@ -307,7 +307,7 @@ class ReplacedTimersIT {
             .onBatch(
                 "t",
                 String.class,
-                Batch.of(10),
+                Batch.of(2).linger(Duration.ofSeconds(2)),
                 messages -> {
                   for (BatchMessage<String> each : messages) {
                     handle(each.body(), each.delivery());
