@@ -61,6 +61,58 @@ class FailureLogTest extends EngineFixture {
   }
 
   @Test
+  void linesOfAMessageHaveItInTheirContext() {
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start(
+          builder()
+              .retry(RetryPolicy.constant(Duration.ofMillis(7)).attempts(2))
+              .on(
+                  "t",
+                  (Payload payload, Delivery delivery) -> {
+                    throw new IllegalStateException();
+                  }));
+      store.publish(OutboxMessage.to("orders").type("t").correlationId("c-1").body("x").build());
+      await().until(() -> told(logs).size() >= 2);
+      long id = store.deadRows().get(0).row().id();
+      assertThat(told(logs))
+          .extracting(logs::contextOf)
+          .containsOnly(
+              Map.of(
+                  "outbox.queue", "orders",
+                  "outbox.type", "t",
+                  "outbox.id", Long.toString(id),
+                  "outbox.correlation_id", "c-1"));
+    }
+  }
+
+  @Test
+  void eachMessageThatIsDeletedIsALine() {
+    try (CapturedLogs logs = new CapturedLogs()) {
+      for (int i = 0; i < 15; i++) {
+        publish("t");
+      }
+      List<Long> ids = store.rows().stream().map(row -> row.id()).toList();
+      start(
+          OutboxSubscriber.builder("orders")
+              .store(store)
+              .deleteTerminalFailures()
+              .retry(RetryPolicy.constant(Duration.ofMillis(7)).attempts(1))
+              .on(
+                  "t",
+                  (Payload payload, Delivery delivery) -> {
+                    throw new IllegalStateException();
+                  }));
+      await().until(() -> told(logs).size() >= 15);
+      assertThat(told(logs))
+          .hasSize(15)
+          .allMatch(line -> line.startsWith("ERROR") && line.contains("was DELETED with its"));
+      for (long id : ids) {
+        assertThat(told(logs)).anyMatch(line -> line.contains("message " + id + " of"));
+      }
+    }
+  }
+
+  @Test
   void linesOfAMessageWithoutATypeSaySo() {
     try (CapturedLogs logs = new CapturedLogs()) {
       start(

@@ -6,10 +6,13 @@ import java.io.Writer;
 import java.util.List;
 
 /**
- * The exception and its causes, a line each, and then the stack trace. It stops where the text is
- * long enough: of a deep trace, most would be rendered only to be cut off.
+ * The exception and its causes, a bounded line each, and then the stack trace. It stops where the
+ * text is long enough: of a deep trace, most would be rendered only to be cut off.
  */
 public final class StackTraceRenderer implements ExceptionRenderer {
+  // a long message, such as one that quotes SQL, must not push the root out
+  private static final int MOST_OF_A_CAUSE = 300;
+  private static final int LEAST_OF_A_CAUSE = 60;
 
   @Override
   public String render(Throwable failure) {
@@ -21,8 +24,12 @@ public final class StackTraceRenderer implements ExceptionRenderer {
     StringBuilder text = new StringBuilder();
     List<Throwable> causes = Causes.of(failure);
     if (causes.size() > 1) {
-      causes.forEach(
-          each -> text.append(each == failure ? "" : "caused by ").append(each).append('\n'));
+      int most = Math.max(LEAST_OF_A_CAUSE, Math.min(MOST_OF_A_CAUSE, enough / causes.size() - 16));
+      for (Throwable each : causes) {
+        text.append(each == failure ? "" : "caused by ")
+            .append(Utf8.bounded(OneLine.of(each.toString()), most))
+            .append('\n');
+      }
       text.append('\n');
     }
     if (text.length() < enough) {

@@ -3,6 +3,7 @@ package dev.outbox4j.internal;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.event.Level;
@@ -47,24 +48,37 @@ public final class Warnings {
   }
 
   public void warn(Logger log, String subject, String text, @Nullable Object... arguments) {
-    say(log, Level.WARN, subject, text, arguments);
+    say(log, Level.WARN, Runnable::run, subject, text, arguments);
   }
 
   public void error(Logger log, String subject, String text, @Nullable Object... arguments) {
-    say(log, Level.ERROR, subject, text, arguments);
+    say(log, Level.ERROR, Runnable::run, subject, text, arguments);
   }
 
-  private void say(
-      Logger log, Level level, String subject, String text, @Nullable Object... arguments) {
+  /** As the others; what surrounds a line is not asked if the line is left out. */
+  public void say(
+      Logger log,
+      Level level,
+      Consumer<Runnable> around,
+      String subject,
+      String text,
+      @Nullable Object... arguments) {
     String key = subjects.size() < MOST_SUBJECTS || subjects.containsKey(subject) ? subject : "";
     long leftOut = subjects.computeIfAbsent(key, none -> new Subject()).may();
     if (leftOut < 0) {
       return;
     }
-    String line = "[" + subscriber.replace("{}", "{ }") + "] " + text;
-    if (leftOut > 0) {
-      line += " (" + leftOut + " more like this were not logged)";
-    }
-    log.atLevel(level).log(line, arguments);
+    String line =
+        prefix() + text + (leftOut == 0 ? "" : " (" + leftOut + " more like this were not logged)");
+    around.accept(() -> log.atLevel(level).log(line, arguments));
+  }
+
+  /** An error that is never left out. */
+  public void each(Logger log, String text, @Nullable Object... arguments) {
+    log.atError().log(prefix() + text, arguments);
+  }
+
+  private String prefix() {
+    return "[" + subscriber.replace("{}", "{ }") + "] ";
   }
 }

@@ -25,6 +25,20 @@ class StackTraceRendererTest {
   }
 
   @Test
+  void theRootIsToldAlsoBehindALongMessage() {
+    Exception root = new IllegalArgumentException("root");
+    Exception between = new IllegalStateException("m".repeat(3_000), root);
+    Exception failure = new IllegalStateException("select\n".repeat(500), between);
+
+    String text = renderer.render(failure, 1_024);
+
+    assertThat(text.indexOf("caused by java.lang.IllegalArgumentException: root"))
+        .isBetween(1, 1_000);
+    assertThat(text.lines().findFirst().orElseThrow().length()).isBetween(200, 310);
+    assertThat(text.lines().skip(4)).as("its whole text").contains("select");
+  }
+
+  @Test
   void stopsWhereTheTextIsLongEnough() {
     Deep failure = new Deep(1000);
     String whole = renderer.render(failure);

@@ -11,6 +11,8 @@ import ch.qos.logback.core.AppenderBase;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Predicate;
 import org.slf4j.LoggerFactory;
@@ -23,6 +25,7 @@ public final class CapturedLogs implements AutoCloseable {
   private final Logger root = (Logger) LoggerFactory.getLogger(org.slf4j.Logger.ROOT_LOGGER_NAME);
   private final Logger ours = (Logger) LoggerFactory.getLogger("dev.outbox4j");
   private final List<String> lines = new CopyOnWriteArrayList<>();
+  private final Map<String, Map<String, String>> contexts = new ConcurrentHashMap<>();
   private final AppenderBase<ILoggingEvent> appender = new Appender();
   private final Level before = ours.getLevel();
 
@@ -37,6 +40,11 @@ public final class CapturedLogs implements AutoCloseable {
   /** Returns the events so far, each with its stack trace. */
   public List<String> lines() {
     return List.copyOf(lines);
+  }
+
+  /** Returns the context of a line. */
+  public Map<String, String> contextOf(String line) {
+    return contexts.get(line);
   }
 
   /**
@@ -71,10 +79,12 @@ public final class CapturedLogs implements AutoCloseable {
                   event.getThreadName(),
                   event.getLoggerName(),
                   event.getFormattedMessage());
-      lines.add(
+      String whole =
           event.getThrowableProxy() == null
               ? line
-              : line + "\n" + ThrowableProxyUtil.asString(event.getThrowableProxy()));
+              : line + "\n" + ThrowableProxyUtil.asString(event.getThrowableProxy());
+      contexts.put(whole, Map.copyOf(event.getMDCPropertyMap()));
+      lines.add(whole);
     }
   }
 }

@@ -11,6 +11,7 @@ import dev.outbox4j.internal.state.Buffer;
 import dev.outbox4j.internal.state.Events;
 import dev.outbox4j.internal.state.HandlerRun;
 import dev.outbox4j.internal.state.HeldRow;
+import dev.outbox4j.internal.state.LogContext;
 import dev.outbox4j.internal.state.PausedQueues;
 import dev.outbox4j.internal.state.Prefetch;
 import dev.outbox4j.internal.state.Settlement;

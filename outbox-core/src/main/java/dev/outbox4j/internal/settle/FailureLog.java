@@ -4,18 +4,24 @@ import dev.outbox4j.internal.OneLine;
 import dev.outbox4j.internal.RedactedThrowable;
 import dev.outbox4j.internal.Warnings;
 import dev.outbox4j.internal.state.HeldRow;
+import dev.outbox4j.internal.state.LogContext;
 import dev.outbox4j.internal.state.Settlement;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.slf4j.event.Level;
 
 /**
  * Says in the log what a failure means for its message, in one line: which message, which attempt,
- * why, and what comes next. A line for each attempt, but of one type so many a minute. Thread-safe.
+ * why, and what comes next. A line for each attempt, but of one type so many a minute. Each names
+ * its message in the context of the log as well. Thread-safe.
  */
 public final class FailureLog {
   private static final Logger log = LoggerFactory.getLogger(FailureLog.class);
+
+  private static final String TERMINAL =
+      "message {} of queue '{}', {}, failed for good {} ({}, {} attempt(s), {} deliveries): {}";
 
   private final Warnings warnings;
 
@@ -30,8 +36,8 @@ public final class FailureLog {
       return;
     }
     if (!retry.counted()) {
-      warnings.warn(
-          log,
+      warn(
+          row,
           "batch " + row.typeOrNull(),
           "message {} of queue '{}', {}: a batch with it failed, and it comes alone in {} ms: {}",
           row.id(),
@@ -41,8 +47,8 @@ public final class FailureLog {
           attempt.why());
       return;
     }
-    warnings.warn(
-        log,
+    warn(
+        row,
         "attempt " + row.typeOrNull(),
         "message {} of queue '{}', {}: attempt {} of {} failed, the next comes in {} ms: {}",
         row.id(),
@@ -59,12 +65,14 @@ public final class FailureLog {
     terminal(row, terminal, "and is in " + place);
   }
 
-  /** The message has left the outbox, and there are no dead letters. */
+  /**
+   * The message has left the outbox, and there are no dead letters. Each has a line: nothing else
+   * is left of it.
+   */
   void deleted(HeldRow row, Settlement.DeadLetter terminal) {
-    terminal(
-        row,
-        terminal,
-        "and was DELETED with its " + row.bytes() + " bytes, as deleteTerminalFailures says");
+    String where =
+        "and was DELETED with its " + row.bytes() + " bytes, as deleteTerminalFailures says";
+    inContextOf(row, () -> warnings.each(log, TERMINAL, words(row, terminal, where)));
   }
 
   /** The message failed, or was to come again, and another has been published in its place. */
@@ -78,8 +86,8 @@ public final class FailureLog {
     if (why.isEmpty()) {
       return;
     }
-    warnings.warn(
-        log,
+    warn(
+        row,
         "replaced " + row.typeOrNull(),
         "message {} of queue '{}', {}: failed, and neither comes again nor becomes a dead letter,"
             + " since another was published in its place while it was handled{}",
@@ -97,18 +105,36 @@ public final class FailureLog {
   }
 
   private void terminal(HeldRow row, Settlement.DeadLetter terminal, String where) {
-    warnings.error(
+    warnings.say(
         log,
+        Level.ERROR,
+        line -> inContextOf(row, line),
         "terminal " + terminal.reason().code() + " " + row.typeOrNull(),
-        "message {} of queue '{}', {}, failed for good {} ({}, {} attempt(s), {} deliveries): {}",
-        row.id(),
-        OneLine.of(row.queue()),
-        row.typeInWords(),
-        where,
-        terminal.reason().code(),
-        terminal.attempts(),
-        row.deliveries(),
-        terminal.why());
+        TERMINAL,
+        words(row, terminal, where));
+  }
+
+  private static Object[] words(HeldRow row, Settlement.DeadLetter terminal, String where) {
+    return new Object[] {
+      row.id(),
+      OneLine.of(row.queue()),
+      row.typeInWords(),
+      where,
+      terminal.reason().code(),
+      terminal.attempts(),
+      row.deliveries(),
+      terminal.why()
+    };
+  }
+
+  private void warn(HeldRow row, String subject, String text, Object... arguments) {
+    warnings.say(log, Level.WARN, line -> inContextOf(row, line), subject, text, arguments);
+  }
+
+  private static void inContextOf(HeldRow row, Runnable line) {
+    try (LogContext context = LogContext.of(row, true)) {
+      line.run();
+    }
   }
 
   /** A handler of several messages threw, and none of them comes again for it. */

@@ -1,18 +1,17 @@
-package dev.outbox4j.internal.run;
+package dev.outbox4j.internal.state;
 
 import dev.outbox4j.internal.OneLine;
 import dev.outbox4j.internal.Utf8;
-import dev.outbox4j.internal.state.HeldRow;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.MDC;
 import org.slf4j.helpers.NOPMDCAdapter;
 
 /**
- * Names the message in the log lines of the thread that runs its handler, as long as it does.
+ * Names a message in the log lines of the thread that runs its handler, or says what became of it.
  * Confined to that thread.
  */
-final class LogContext implements AutoCloseable {
+public final class LogContext implements AutoCloseable {
   private static final int MOST_BYTES = 300;
   private static final List<String> KEYS =
       List.of("outbox.queue", "outbox.type", "outbox.id", "outbox.correlation_id");
@@ -24,7 +23,8 @@ final class LogContext implements AutoCloseable {
     this.before = new String[keys];
   }
 
-  static LogContext of(HeldRow row, boolean alone) {
+  /** Begins, on the calling thread; of one row among others its id is not named. */
+  public static LogContext of(HeldRow row, boolean alone) {
     if (MDC.getMDCAdapter() == null || MDC.getMDCAdapter() instanceof NOPMDCAdapter) {
       return NONE;
     }
