@@ -120,7 +120,7 @@ class HandlerTimeoutTest {
     HandlerTransactions<String> slow =
         new HandlerTransactions<>() {
           @Override
-          public End run(LeaseRef lease, Work<String> work, AbortRegistration abort)
+          public End run(LeaseRef lease, String owner, Work<String> work, AbortRegistration abort)
               throws Exception {
             begun.incrementAndGet();
             await().pollDelay(Duration.ofMillis(300)).until(() -> true); // for a connection

@@ -18,6 +18,8 @@ public interface HandlerTransactions<C> {
    * in force while the work runs.
    *
    * @param lease the row
+   * @param owner who holds the lease, as the row was claimed for it, or its bucket: a part of the
+   *     fence, as another database may have a row with the same id and token
    * @param work runs the handler; called at most once
    * @param abort told how another thread can break the transaction off, until it has ended; that
    *     may take as long as a connection to the server, and does nothing after the end
@@ -28,7 +30,7 @@ public interface HandlerTransactions<C> {
    *     was committed otherwise
    * @throws Exception whatever the work threw, the same object
    */
-  End run(LeaseRef lease, Work<C> work, AbortRegistration abort) throws Exception;
+  End run(LeaseRef lease, String owner, Work<C> work, AbortRegistration abort) throws Exception;
 
   /**
    * Tells whether it settles rows of that store.

@@ -84,6 +84,7 @@ public final class Engine implements Lifecycle.Run {
     this.shared =
         new Shared(
             name,
+            owner,
             threads,
             new ConnectionBudget(
                 settings.claiming().lease(),

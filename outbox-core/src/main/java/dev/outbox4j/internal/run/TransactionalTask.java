@@ -33,6 +33,7 @@ final class TransactionalTask {
 
   private final OutcomeApplier outcomes;
   private final Completer completer;
+  private final String owner;
   private final EngineHealth health;
   private final PausedQueues pauses;
   private final Buffer buffer;
@@ -47,6 +48,7 @@ final class TransactionalTask {
     this.outcomes = outcomes;
     this.completer = completer;
     this.health = shared.health();
+    this.owner = shared.owner();
     this.pauses = shared.pauses();
     this.buffer = buffer;
     this.task = task;
@@ -70,6 +72,7 @@ final class TransactionalTask {
           call.transactions()
               .run(
                   row.lease(),
+                  owner,
                   (connection, flush) -> work(run, call, connection, flush, handled),
                   run::onAbort);
     } catch (OutboxStoreException failure) {

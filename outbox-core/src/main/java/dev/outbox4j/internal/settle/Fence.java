@@ -8,6 +8,7 @@ import dev.outbox4j.internal.state.HeldRow;
 import dev.outbox4j.internal.state.Shared;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Predicate;
@@ -62,9 +63,11 @@ public final class Fence {
               + " of queue '"
               + OneLine.of(row.queue())
               + "' was not there to be written, though its lease has not run out: look for a trigger"
-              + " or rule of yours that drops the write, or for somebody who changed the row";
-      shared.warnings().warn(log, "missing " + phase, "{}: {}", phase, text);
-      shared.health().noted(phase + ": " + text);
+              + " or rule of yours that drops the write, for somebody who changed the row, and whether"
+              + " a transactional handler has a pool of another database than the store's";
+      String verb = phase.name().toLowerCase(Locale.ROOT);
+      shared.warnings().warn(log, "missing " + phase, "{}: {}", verb, text);
+      shared.health().noted(verb + ": " + text);
     }
     shared.events().leaseLost(row, phase);
   }

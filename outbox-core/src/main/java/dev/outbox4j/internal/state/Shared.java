@@ -5,9 +5,14 @@ import dev.outbox4j.internal.Warnings;
 import dev.outbox4j.internal.state.EngineHealth.Operation;
 import java.util.concurrent.TimeUnit;
 
-/** What all parts share. */
+/**
+ * What all parts share.
+ *
+ * @param owner the name under which this start of the subscriber holds leases
+ */
 public record Shared(
     String subscriber,
+    String owner,
     EngineThreads threads,
     ConnectionBudget connections,
     HeldRows registry,

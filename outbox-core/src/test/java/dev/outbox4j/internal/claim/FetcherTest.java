@@ -411,6 +411,7 @@ class FetcherTest {
     shared =
         new Shared(
             "orders",
+            "orders/1",
             threads,
             new ConnectionBudget(lease, Duration.ofSeconds(15), 2, () -> now),
             registry,

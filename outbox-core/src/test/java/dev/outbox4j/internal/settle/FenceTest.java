@@ -51,14 +51,15 @@ class FenceTest {
         "row "
             + row.id()
             + " of queue 'orders' was not there to be written, though its lease has not run out:"
-            + " look for a trigger or rule of yours that drops the write, or for somebody who"
-            + " changed the row";
+            + " look for a trigger or rule of yours that drops the write, for somebody who changed"
+            + " the row, and whether a transactional handler has a pool of another database than"
+            + " the store's";
     assertThat(logs.lines())
         .filteredOn(line -> line.startsWith("WARN"))
         .singleElement()
         .asString()
-        .endsWith("[orders] ACK: " + text);
-    assertThat(shared.health().lastFailure().text()).isEqualTo("ACK: " + text);
+        .endsWith("[orders] ack: " + text);
+    assertThat(shared.health().lastFailure().text()).isEqualTo("ack: " + text);
     await().until(() -> told.equals(List.of("lost ACK " + row.id())));
   }
 

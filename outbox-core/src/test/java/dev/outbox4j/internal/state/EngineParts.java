@@ -69,6 +69,7 @@ public final class EngineParts {
     HeldRows registry = new HeldRows();
     return new Shared(
         "orders",
+        "orders/1",
         threads,
         connections,
         registry,

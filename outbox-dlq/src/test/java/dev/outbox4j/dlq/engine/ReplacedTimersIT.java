@@ -304,6 +304,7 @@ class ReplacedTimersIT {
   void oneOfABatchIsReplacedAndTheOthersAreDone() throws Exception {
     engine.start(
         subscriber()
+            .workers(1) // another would take one of the two
             .onBatch(
                 "t",
                 String.class,

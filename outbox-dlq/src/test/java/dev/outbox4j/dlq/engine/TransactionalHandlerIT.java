@@ -16,12 +16,14 @@ import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.SubscriberEvents.Phase;
 import dev.outbox4j.Transactional;
 import dev.outbox4j.migrations.OrderedMigrations;
+import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.internal.transactions.JdbcTransactions;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TcpProxy;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.testing.CapturedLogs;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.sql.Connection;
@@ -110,6 +112,55 @@ class TransactionalHandlerIT {
     assertThat(engine.rows(queue)).isZero();
     assertThat(runs).hasValue(1);
     assertThat(engine.events.leaseLost).isEmpty();
+  }
+
+  /** Another schema stands for another database, as its pool finds another table of the name. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aRowOfAnotherDatabaseIsNotAckedThoughItsIdAndTokenAreTheSame(boolean ordered)
+      throws Exception {
+    database.update("drop schema if exists elsewhere cascade");
+    OutboxMigrations.of("elsewhere", "outbox").migrate(database.plain());
+    PGSimpleDataSource elsewhere = database.plain();
+    elsewhere.setCurrentSchema("elsewhere");
+    OutboxSubscriber.Builder builder =
+        subscriber().lease(Duration.ofSeconds(2)).maxDeliveries(Integer.MAX_VALUE);
+    if (ordered) {
+      OrderedMigrations.of("public", "outbox", queue).migrate(database.plain());
+      OrderedMigrations.of("elsewhere", "outbox", queue).migrate(database.plain());
+      builder.ordered();
+    }
+    engine.start(
+        builder.on(
+            "t",
+            String.class,
+            PostgresOutbox.on(elsewhere, database.table())
+                .transactional(
+                    (text, delivery, connection) -> {
+                      write(connection, text);
+                      if (runs.incrementAndGet() == 1) {
+                        copyElsewhere(delivery.id(), ordered);
+                      }
+                    })));
+    try (CapturedLogs logs = new CapturedLogs()) {
+      engine.publish(queue, "t", "one");
+      logs.awaitLine(line -> line.contains("another database than the store's"));
+    }
+    assertThat(database.one(Long.class, "select count(*) from elsewhere.outbox")).isEqualTo(1);
+    assertThat(engine.rows(queue)).isEqualTo(1);
+    assertThat(effects()).isEmpty();
+  }
+
+  /** The same row is leased there by somebody else. */
+  private void copyElsewhere(long id, boolean ordered) {
+    database.update("insert into elsewhere.outbox select * from public.outbox where id = ?", id);
+    if (!ordered) {
+      database.update("update elsewhere.outbox set leased_by = 'somebody else'");
+      return;
+    }
+    database.update("delete from elsewhere.outbox_buckets");
+    database.update("insert into elsewhere.outbox_buckets select * from public.outbox_buckets");
+    database.update("update elsewhere.outbox_buckets set owner = 'somebody else'");
   }
 
   @Test

@@ -288,7 +288,8 @@ public final class FencedSql {
 
   /**
    * Renders the form that waits for locked rows, to be sent without the preamble of the store, in a
-   * transaction that may have begun long before: its now() is over.
+   * transaction that may have begun long before: its now() is over. The owner of the lease is a
+   * parameter, too.
    *
    * @param before a statement to be sent with it, or nothing
    * @param schema the outbox's; null if it is found on the search path
@@ -297,7 +298,11 @@ public final class FencedSql {
    */
   Sql alone(String before, @Nullable String schema, String outbox) {
     return Sql.of(
-        before + text(WAITING).replace("available_at = now()", "available_at = clock_timestamp()"),
+        before
+            + text(WAITING)
+                .replace("available_at = now()", "available_at = clock_timestamp()")
+                .replace(FENCE, FENCE + " and o.leased_by = :owner")
+                .replace("b.owner is not null", "b.owner = :owner"),
         schema,
         outbox);
   }

@@ -15,7 +15,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The last write of a handler's transaction: the same as the store's, of one row, and without what
- * the store sets for its own statements. Immutable.
+ * the store sets for its own statements. The owner of the lease is a part of its fence: the handler
+ * may have a connection to another database, with a row of the same id and token. Immutable.
  */
 public final class SettlingWrites {
   /**
@@ -64,12 +65,14 @@ public final class SettlingWrites {
    *
    * @param connection in the handler's transaction
    * @param lease the row
+   * @param owner who holds the lease
    * @param timeoutMillis for how long it may take
    * @return false if it is not held under the lease any more
    * @throws SQLException if it failed
    */
-  public boolean ack(Connection connection, LeaseRef lease, int timeoutMillis) throws SQLException {
-    return settle(connection, lease, ack, ackOfBucket, values(lease), timeoutMillis);
+  public boolean ack(Connection connection, LeaseRef lease, String owner, int timeoutMillis)
+      throws SQLException {
+    return settle(connection, lease, ack, ackOfBucket, values(lease, owner), timeoutMillis);
   }
 
   /**
@@ -77,15 +80,16 @@ public final class SettlingWrites {
    *
    * @param connection in the handler's transaction
    * @param lease the row
+   * @param owner who holds the lease
    * @param delay how long from the write on
    * @param timeoutMillis for how long it may take
    * @return false if it is not held under the lease any more
    * @throws SQLException if it failed
    */
   public boolean reschedule(
-      Connection connection, LeaseRef lease, Duration delay, int timeoutMillis)
+      Connection connection, LeaseRef lease, String owner, Duration delay, int timeoutMillis)
       throws SQLException {
-    Map<String, Object> values = values(lease);
+    Map<String, Object> values = values(lease, owner);
     values.put("delays", new double[] {ServerTime.seconds(delay)});
     values.put("channel", table.channel());
     return settle(connection, lease, reschedule, rescheduleOfBucket, values, timeoutMillis);
@@ -110,9 +114,10 @@ public final class SettlingWrites {
     return run(connection, handOver, values, timeoutMillis);
   }
 
-  private static Map<String, Object> values(LeaseRef lease) {
+  private static Map<String, Object> values(LeaseRef lease, String owner) {
     Map<String, Object> values = new HashMap<>();
     values.put("queue", lease.queue());
+    values.put("owner", owner);
     values.put("ids", new long[] {lease.id()});
     values.put("tokens", new long[] {lease.token()});
     if (BucketFence.isNeeded(lease)) {

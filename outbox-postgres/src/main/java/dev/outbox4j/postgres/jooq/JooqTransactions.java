@@ -70,10 +70,10 @@ public final class JooqTransactions implements HandlerTransactions<Configuration
   }
 
   @Override
-  public End run(LeaseRef lease, Work<Configuration> work, AbortRegistration abort)
+  public End run(LeaseRef lease, String owner, Work<Configuration> work, AbortRegistration abort)
       throws Exception {
     return transactions.run(
-        lease, (connection, flush) -> work.run(inTransaction(connection), flush), abort);
+        lease, owner, (connection, flush) -> work.run(inTransaction(connection), flush), abort);
   }
 
   private Configuration inTransaction(Connection connection) {

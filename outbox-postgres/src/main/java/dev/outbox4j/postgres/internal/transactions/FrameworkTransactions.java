@@ -38,8 +38,9 @@ public final class FrameworkTransactions extends Settling {
   }
 
   @Override
-  public End run(LeaseRef lease, Work<Connection> work, AbortRegistration abort) throws Exception {
-    Run run = new Run(known(), lease, work, abort);
+  public End run(LeaseRef lease, String owner, Work<Connection> work, AbortRegistration abort)
+      throws Exception {
+    Run run = new Run(known(), lease, owner, work, abort);
     try {
       managed.run(run);
     } catch (Throwable thrown) {
@@ -74,6 +75,7 @@ public final class FrameworkTransactions extends Settling {
     private final PoolFacts facts;
     private final SettlingWrites writes;
     private final LeaseRef lease;
+    private final String owner;
     private final Work<Connection> work;
     private final AbortRegistration abort;
     private @Nullable HandlerSession session;
@@ -83,10 +85,11 @@ public final class FrameworkTransactions extends Settling {
     private boolean leaseLost;
     private boolean rolledBack;
 
-    Run(Found known, LeaseRef lease, Work<Connection> work, AbortRegistration abort) {
+    Run(Found known, LeaseRef lease, String owner, Work<Connection> work, AbortRegistration abort) {
       this.facts = known.facts();
       this.writes = known.writes();
       this.lease = lease;
+      this.owner = owner;
       this.work = work;
       this.abort = abort;
     }
@@ -128,7 +131,8 @@ public final class FrameworkTransactions extends Settling {
     public void settle() {
       HandlerSession opened = Objects.requireNonNull(session, "handle() comes first");
       try {
-        settled = settled(opened, writes, lease, Objects.requireNonNull(decision, "decision"));
+        settled =
+            settled(opened, writes, lease, owner, Objects.requireNonNull(decision, "decision"));
         if (!settled) {
           leaseLost = true;
           throw new OutboxException("the lease was lost, so the transaction is rolled back");

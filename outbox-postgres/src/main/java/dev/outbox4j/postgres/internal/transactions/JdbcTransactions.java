@@ -24,7 +24,8 @@ public final class JdbcTransactions extends Settling {
   }
 
   @Override
-  public End run(LeaseRef lease, Work<Connection> work, AbortRegistration abort) throws Exception {
+  public End run(LeaseRef lease, String owner, Work<Connection> work, AbortRegistration abort)
+      throws Exception {
     HandlerSession session = new HandlerSession(borrow());
     try {
       abort.onAbort(session::abort);
@@ -34,7 +35,7 @@ public final class JdbcTransactions extends Settling {
         session.rollBack(timeoutMillis);
         return End.ROLLED_BACK;
       }
-      if (!settled(session, writes, lease, decision)) {
+      if (!settled(session, writes, lease, owner, decision)) {
         session.rollBack(timeoutMillis);
         return End.LEASE_LOST;
       }

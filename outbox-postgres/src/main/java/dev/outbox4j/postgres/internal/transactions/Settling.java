@@ -114,12 +114,16 @@ abstract class Settling implements HandlerTransactions<Connection> {
   }
 
   final boolean settled(
-      HandlerSession session, SettlingWrites writes, LeaseRef lease, Decision decision) {
+      HandlerSession session,
+      SettlingWrites writes,
+      LeaseRef lease,
+      String owner,
+      Decision decision) {
     try {
       session.shortenTimeout(timeoutMillis);
       return decision instanceof Decision.Reschedule reschedule
-          ? writes.reschedule(session.connection(), lease, reschedule.delay(), timeoutMillis)
-          : writes.ack(session.connection(), lease, timeoutMillis);
+          ? writes.reschedule(session.connection(), lease, owner, reschedule.delay(), timeoutMillis)
+          : writes.ack(session.connection(), lease, owner, timeoutMillis);
     } catch (SQLException e) {
       if (SqlFaults.isOfServer(e) && access(session) == Access.READ_WRITE) {
         throw SqlFaults.explainReadOnlyHandler(OPERATION, table, e);
