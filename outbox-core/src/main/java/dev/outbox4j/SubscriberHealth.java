@@ -18,7 +18,8 @@ import java.util.Set;
  * @param listener what is known of the LISTEN connection
  * @param inFlight rows claimed and not settled
  * @param running handlers that run now
- * @param oldest the message that has been in flight for longest, if one is
+ * @param oldest the message that has been in flight for longest, if one is; also one whose handler
+ *     goes on past the handler timeout, though its row is not in flight any more
  * @param stuckFor how long all workers have been busy with the same messages, so that no other can
  *     begin; zero while a worker is free. Handlers that take long do it as well as ones that hang
  * @param deadLettersWaiting terminal failures that the dead-letter table has not taken yet
@@ -43,7 +44,7 @@ public record SubscriberHealth(
     Optional<Set<String>> pausedQueues) {
 
   /**
-   * A message that is in flight.
+   * A message that is in flight, or whose handler goes on past the handler timeout.
    *
    * @param queue its queue
    * @param id its row's id

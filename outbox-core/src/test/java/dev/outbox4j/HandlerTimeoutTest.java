@@ -7,6 +7,7 @@ import static org.awaitility.Awaitility.await;
 import dev.outbox4j.spi.HandlerTransactions;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.OutboxStore;
+import dev.outbox4j.testing.CapturedLogs;
 import dev.outbox4j.testing.InMemoryStore;
 import java.time.Clock;
 import java.time.Duration;
@@ -73,6 +74,50 @@ class HandlerTimeoutTest {
     assertThat(refusal.get()).hasMessageContaining("handlerTimeout passed");
     assertThat(before).isFalse();
     await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+  }
+
+  @Test
+  void aHandlerThatGoesOnPastItsTimeIsNamedUntilItEnds() {
+    CountDownLatch end = new CountDownLatch(1);
+    try (CapturedLogs logs = new CapturedLogs()) {
+      start(
+          builder()
+              .gracefulTimeout(Duration.ofMillis(50))
+              .on(
+                  "t",
+                  (payload, delivery) -> {
+                    awaitWhateverHappens(end);
+                  }));
+      await().until(() -> subscriber.health().inFlight() == 1);
+      long id = store.rows().get(0).id();
+      await().until(() -> subscriber.health().inFlight() == 0); // it has been written
+
+      SubscriberHealth health = subscriber.health();
+      assertThat(health.running()).isEqualTo(1);
+      assertThat(health.oldest().orElseThrow().id()).isEqualTo(id);
+      subscriber.stop();
+      assertThat(logs.lines())
+          .anyMatch(
+              line ->
+                  line.contains("drain ended with no row left, but not in time")
+                      && line.endsWith(
+                          "the oldest is message " + id + " of queue 'orders', type t"));
+    } finally {
+      end.countDown();
+    }
+    await().until(() -> subscriber.health().oldest().isEmpty());
+  }
+
+  private static void awaitWhateverHappens(CountDownLatch end) {
+    boolean ended = false;
+    while (!ended) {
+      try {
+        end.await();
+        ended = true;
+      } catch (InterruptedException ignored) {
+        // that is what is tested
+      }
+    }
   }
 
   @Test

@@ -4,6 +4,7 @@ import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.SubscriberState;
 import dev.outbox4j.internal.ByteBudget;
 import dev.outbox4j.internal.EngineThreads;
+import dev.outbox4j.internal.OneLine;
 import dev.outbox4j.internal.Warnings;
 import dev.outbox4j.internal.claim.Fetcher;
 import dev.outbox4j.internal.claim.ListenState;
@@ -26,6 +27,7 @@ import dev.outbox4j.internal.state.ClaimedBatch;
 import dev.outbox4j.internal.state.ConnectionBudget;
 import dev.outbox4j.internal.state.EngineHealth;
 import dev.outbox4j.internal.state.Events;
+import dev.outbox4j.internal.state.HandlerRun;
 import dev.outbox4j.internal.state.HeldRow;
 import dev.outbox4j.internal.state.HeldRows;
 import dev.outbox4j.internal.state.PausedQueues;
@@ -128,6 +130,7 @@ public final class Engine implements Lifecycle.Run {
             registry,
             permits.total(),
             () -> pool.running() >= permits.total(),
+            timeouts::oldestOverdue,
             System.nanoTime());
     this.keeper = new LeaseKeeper(settings, shared, leases, timeouts, stuck);
   }
@@ -189,7 +192,7 @@ public final class Engine implements Lifecycle.Run {
     if (!clean) {
       log.warn(
           "[{}] drain ended with {}; handlers finished: {}, outcomes written and rows given back: {},"
-              + " last claim answered: {}, graceful timeout {}",
+              + " last claim answered: {}, graceful timeout {}{}",
           settings.name(),
           left == 0
               ? "no row left, but not in time"
@@ -200,7 +203,8 @@ public final class Engine implements Lifecycle.Run {
           quiet,
           flushed,
           fetched,
-          settings.stopping().gracefulTimeout());
+          settings.stopping().gracefulTimeout(),
+          quiet ? "" : oldest().map(Engine::words).orElse(""));
       if (!quiet || !flushed || !fetched) {
         shared.events().drainTimedOut(left);
       }
@@ -228,6 +232,12 @@ public final class Engine implements Lifecycle.Run {
         settings.pauses() == null ? Optional.empty() : Optional.of(shared.pauses().queues()));
   }
 
+  private static String words(SubscriberHealth.InFlight oldest) {
+    return "; the oldest is message %d of queue '%s', type %s"
+        .formatted(
+            oldest.id(), OneLine.of(oldest.queue()), OneLine.of(oldest.type().orElse("none")));
+  }
+
   private Optional<SubscriberHealth.InFlight> oldest() {
     HeldRow oldest = null;
     for (ClaimedBatch batch : shared.registry().batches()) {
@@ -235,6 +245,11 @@ public final class Engine implements Lifecycle.Run {
       if (first != null && (oldest == null || batch.claimedAt() - oldest.batch().claimedAt() < 0)) {
         oldest = first;
       }
+    }
+    HandlerRun overdue = timeouts.oldestOverdue();
+    if (overdue != null
+        && (oldest == null || overdue.row().batch().claimedAt() - oldest.batch().claimedAt() < 0)) {
+      oldest = overdue.row();
     }
     return Optional.ofNullable(oldest)
         .map(

@@ -13,6 +13,8 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
@@ -49,6 +51,9 @@ public final class HandlerTimeouts {
   /** Others than decide: what depends on a stage runs on them, and may never end. */
   private final ExecutorService breakers;
 
+  /** Runs that were taken away, until their handlers end. */
+  private final Set<HandlerRun> overdue = ConcurrentHashMap.newKeySet();
+
   /** Runs that were taken away a moment ago, the oldest first; confined to the lease keeper. */
   private final Deque<Expiring> expiring = new ArrayDeque<>();
 
@@ -74,12 +79,27 @@ public final class HandlerTimeouts {
     return timeout == null ? TimeUnit.DAYS.toNanos(1) : timeout.toNanos() / 8;
   }
 
+  /**
+   * Returns the run that began first of those whose handlers go on past their time; or null. Its
+   * row is settled, so nothing else names it. Thread-safe.
+   */
+  public @Nullable HandlerRun oldestOverdue() {
+    HandlerRun oldest = null;
+    for (HandlerRun run : overdue) {
+      if (run.isOverdue() && (oldest == null || run.startedAt() - oldest.startedAt() < 0)) {
+        oldest = run;
+      }
+    }
+    return oldest;
+  }
+
   /** Returns how many runs were taken away and are not decided yet. */
   public int deciding() {
     return deciding.get();
   }
 
   public void endOverdue(long now) {
+    overdue.removeIf(run -> !run.isOverdue());
     while (!expiring.isEmpty() && now - expiring.getFirst().since() > PATIENCE_NANOS) {
       expiring.removeFirst().run().interrupt(); // if that has not come yet
     }
@@ -119,6 +139,7 @@ public final class HandlerTimeouts {
     boolean handedOn = false;
     try {
       if (run.expire()) {
+        overdue.add(run);
         letGo(run);
         try {
           deciders.execute(() -> decide(run));

@@ -8,6 +8,7 @@ import dev.outbox4j.internal.state.HeldRows;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -27,6 +28,7 @@ public final class StuckWorkers {
   private final HeldRows registry;
   private final int workers;
   private final BooleanSupplier allBusy;
+  private final Supplier<@Nullable HandlerRun> oldestOverdue;
 
   private volatile long stuckSince; // 0 while a worker is free
   private long newestStart;
@@ -34,11 +36,17 @@ public final class StuckWorkers {
   private long sayAt;
 
   public StuckWorkers(
-      String subscriber, HeldRows registry, int workers, BooleanSupplier allBusy, long now) {
+      String subscriber,
+      HeldRows registry,
+      int workers,
+      BooleanSupplier allBusy,
+      Supplier<@Nullable HandlerRun> oldestOverdue,
+      long now) {
     this.subscriber = subscriber;
     this.registry = registry;
     this.workers = workers;
     this.allBusy = allBusy;
+    this.oldestOverdue = oldestOverdue;
     this.lookAt = now;
     this.sayAt = now;
   }
@@ -90,18 +98,26 @@ public final class StuckWorkers {
   }
 
   private void say(@Nullable HeldRow oldest, long startedAt, long now) {
+    HandlerRun overdue = oldestOverdue.get();
     log.warn(
         "[{}] all {} workers have been busy with the same messages for {} s, and no other can be handled: {}",
         subscriber,
         workers,
         TimeUnit.NANOSECONDS.toSeconds(now - stuckSince),
-        oldest == null
-            ? "handlers go on past handlerTimeout and do not heed the interrupt, or the executor has not begun them"
-            : "the oldest handles message %d of queue '%s', %s, for %d s; look at what it waits for, or set a shorter handlerTimeout"
+        overdue != null
+            ? "handlers go on past handlerTimeout and do not heed the interrupt; the oldest is that of message %d of queue '%s', %s, for %d s; a thread dump shows what it waits for"
                 .formatted(
-                    oldest.id(),
-                    OneLine.of(oldest.queue()),
-                    oldest.typeInWords(),
-                    TimeUnit.NANOSECONDS.toSeconds(now - startedAt)));
+                    overdue.row().id(),
+                    OneLine.of(overdue.row().queue()),
+                    overdue.row().typeInWords(),
+                    TimeUnit.NANOSECONDS.toSeconds(now - overdue.startedAt()))
+            : oldest == null
+                ? "the executor has not begun their handlers"
+                : "the oldest handles message %d of queue '%s', %s, for %d s; look at what it waits for, or set a shorter handlerTimeout"
+                    .formatted(
+                        oldest.id(),
+                        OneLine.of(oldest.queue()),
+                        oldest.typeInWords(),
+                        TimeUnit.NANOSECONDS.toSeconds(now - startedAt)));
   }
 }

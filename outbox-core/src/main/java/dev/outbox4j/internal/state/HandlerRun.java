@@ -33,6 +33,7 @@ public final class HandlerRun {
   }
 
   private final AtomicReference<State> state = new AtomicReference<>(State.RUNNING);
+  private final HeldRow first;
   private volatile List<HeldRow> rows;
   private volatile List<HeldRow> behind;
   private volatile long startedAt;
@@ -54,6 +55,7 @@ public final class HandlerRun {
   }
 
   private HandlerRun(List<HeldRow> rows, List<HeldRow> behind, long now) {
+    this.first = rows.get(0);
     this.rows = rows;
     this.behind = behind;
     this.startedAt = now;
@@ -72,9 +74,9 @@ public final class HandlerRun {
     return run;
   }
 
-  /** Returns the row, of a run for one. */
+  /** Returns the row, or the first of several. */
   public HeldRow row() {
-    return rows.get(0);
+    return first;
   }
 
   public List<HeldRow> rows() {
@@ -213,6 +215,11 @@ public final class HandlerRun {
     return expired;
   }
 
+  /** Tells whether the timeout has taken the run away and its handler goes on, on its thread. */
+  public boolean isOverdue() {
+    return expired && thread != null;
+  }
+
   /** Frees the permit of a pending stage, if the run has one; once only, whoever calls. */
   public void freePermit() {
     Runnable free = whenExpired;
@@ -222,13 +229,14 @@ public final class HandlerRun {
   }
 
   /**
-   * The handler needs no interrupt any more; waits for one that is on its way: it then hits no
-   * later message.
+   * The handler has left the thread and needs no interrupt any more; waits for one that is on its
+   * way: it then hits no later message.
    */
   public void awaitInterrupt() {
     state.compareAndSet(State.EXPIRING, State.EXPIRED);
     while (state.get() == State.INTERRUPTING) {
       Thread.onSpinWait();
     }
+    thread = null;
   }
 }

@@ -58,7 +58,12 @@ class LeaseKeeperTest {
           List.of(() -> rounds.add(System.nanoTime())),
           timeouts,
           new StuckWorkers(
-              "kept", shared.registry(), 1, () -> looks.incrementAndGet() < 0, System.nanoTime()));
+              "kept",
+              shared.registry(),
+              1,
+              () -> looks.incrementAndGet() < 0,
+              () -> null,
+              System.nanoTime()));
 
   @AfterEach
   void stop() {

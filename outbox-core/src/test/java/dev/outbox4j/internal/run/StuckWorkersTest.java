@@ -24,7 +24,9 @@ class StuckWorkersTest {
   private final HeldRows registry = new HeldRows();
   private final AtomicBoolean allBusy = new AtomicBoolean(true);
   private final long begin = System.nanoTime();
-  private final StuckWorkers stuck = new StuckWorkers("orders", registry, 2, allBusy::get, begin);
+  private HandlerRun overdue;
+  private final StuckWorkers stuck =
+      new StuckWorkers("orders", registry, 2, allBusy::get, () -> overdue, begin);
   private final CapturedLogs logs = new CapturedLogs();
 
   @AfterEach
@@ -92,8 +94,18 @@ class StuckWorkersTest {
     HeldRow row = claimed(1).get(0);
     HandlerRun run = Objects.requireNonNull(row.start(begin));
     run.expire();
-    Thread.interrupted(); // the expiry's, which this thread got in place of a handler's
+    overdue = run;
     lookEachSecond(0, 30);
-    assertThat(logs.lines()).singleElement().asString().contains("go on past handlerTimeout");
+    assertThat(logs.lines())
+        .singleElement()
+        .asString()
+        .contains("go on past handlerTimeout")
+        .contains("message " + row.id() + " of queue 'orders', without a type, for 30 s");
+  }
+
+  @Test
+  void saysThatTheExecutorHasBegunNone() {
+    lookEachSecond(0, 30);
+    assertThat(logs.lines()).singleElement().asString().endsWith("has not begun their handlers");
   }
 }
