@@ -196,7 +196,10 @@ final class BucketLeases implements Renewable {
 
   /** Decides which buckets to give up; returns those that are new among them. */
   private Set<Integer> balance(Ownership ownership) {
-    int most = -Math.floorDiv(-ownership.buckets(), Math.max(1, ownership.owners()));
+    int most =
+        ownership.rowByRow() != null
+            ? 0 // who claims row by row does not look who owns a bucket
+            : -Math.floorDiv(-ownership.buckets(), Math.max(1, ownership.owners()));
     long now = clock.getAsLong();
     int excess = owned.size() - most;
     if (excess <= 0) {
@@ -235,6 +238,9 @@ final class BucketLeases implements Renewable {
 
   private void tell(Ownership ownership) {
     String other = ownership.rowByRow();
+    if (other == null) {
+      shared.health().succeeded(Operation.ORDER);
+    }
     if (ownership.buckets() == 0) {
       shared
           .health()
@@ -250,12 +256,8 @@ final class BucketLeases implements Renewable {
               + "' claims queue '"
               + OneLine.of(queue)
               + "' row by row, which keeps no order: stop it, or build it with ordered() as well (with Spring Boot: outbox4j.ordered-queues);"
-              + " no bucket is taken meanwhile";
-      if (ownership.owned().isEmpty()) {
-        shared.health().held(Operation.CLAIM, text);
-      } else {
-        shared.warnings().warn(log, "row by row " + queue, "{}", text);
-      }
+              + " no bucket is taken meanwhile, and those that are owned are given up";
+      shared.health().held(Operation.ORDER, text);
     } else if (!joined) {
       log.info(
           "[{}] owns {} of {} buckets of queue '{}'",

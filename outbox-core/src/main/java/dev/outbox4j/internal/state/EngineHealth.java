@@ -33,6 +33,8 @@ public final class EngineHealth {
     PAUSES,
     /** Of ordering keys, by dead letters that are not resolved. */
     HOLD,
+    /** Of messages, which somebody else does not keep. */
+    ORDER,
     /** Of a handler, with the write that settles its row. */
     TRANSACTION,
     /** Any of them, in the driver's hands. */

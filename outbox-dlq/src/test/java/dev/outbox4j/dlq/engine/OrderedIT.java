@@ -596,4 +596,26 @@ class OrderedIT {
     await().until(() -> bucketsOf("ordered") == 64);
     await().until(() -> !ordered.health().failing());
   }
+
+  @Test
+  void anOrderedSubscriberGivesItsBucketsUpWhileAnotherClaimsRowByRow() {
+    OutboxSubscriber ordered =
+        engine.start(subscriber("ordered").on("t", String.class, this::handle));
+    await().until(() -> bucketsOf("ordered") == 64);
+    assertThat(ordered.health().healthy()).isTrue();
+    OutboxSubscriber other =
+        engine.start(
+            engine
+                .subscriber(queue)
+                .name("by-row")
+                .listen(PgjdbcListen.on(database.plain()))
+                .on("t", String.class, this::handle));
+    await().until(() -> !ordered.health().healthy());
+    assertThat(ordered.health().lastFailure().orElseThrow())
+        .contains("subscriber 'by-row/", "row by row", "those that are owned are given up");
+    await().until(() -> bucketsOf("ordered") == 0);
+    other.stop();
+    await().until(() -> ordered.health().healthy());
+    await().until(() -> bucketsOf("ordered") == 64);
+  }
 }
