@@ -474,7 +474,7 @@ class PublishDedupIT {
     try {
       assertThatThrownBy(() -> commit(message("k")))
           .isInstanceOf(OutboxStoreException.class)
-          .hasMessageContaining("run the migrations");
+          .hasMessageContaining("run the migrations of DedupMigrations");
       assertThat(isPublished(OutboxMessage.to("q").build())).isTrue();
       assertThat(report()).contains("outbox_dedup: expected the table of dedup keys");
     } finally {
@@ -489,7 +489,7 @@ class PublishDedupIT {
     try {
       assertThatThrownBy(() -> commit(message("k")))
           .isInstanceOf(OutboxStoreException.class)
-          .hasMessageContaining("run the migrations");
+          .hasMessageContaining("run the migrations of DedupMigrations");
       assertThat(report())
           .contains(
               "function public.outbox_dedup_take: expected a function that can be called with")

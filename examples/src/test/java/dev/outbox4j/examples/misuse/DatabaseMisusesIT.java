@@ -41,7 +41,7 @@ import org.postgresql.ds.PGSimpleDataSource;
 class DatabaseMisusesIT {
   private static final String NO_TABLE =
       "a table or function that it needs does not exist or is not on the search path; run the"
-          + " migrations, or name its schema [42P01:";
+          + " migrations of OutboxMigrations, or correct its name or schema [42P01:";
   private static final String UNREACHABLE =
       "check that the server runs, that its address is right, and that the pool has a free connection";
   private static final String REFUSED = "check user, password and database name";
@@ -125,7 +125,7 @@ class DatabaseMisusesIT {
       assertClaimsFail(
           stranger,
           Shop.TABLE,
-          "a right is missing; grant the database user what it needs on table outbox, its sleepers and its dead letters [42501:");
+          "a right is missing; grant the database user what it needs on table outbox, its sleepers and its dead letters: OutboxMigrations.grantsSql(...) prints it, and validator().checkGrants(...) says what is missing [42501:");
       assertReported(
           PostgresOutbox.on(stranger, Shop.TABLE)
               .validator()

@@ -1,10 +1,38 @@
 package dev.outbox4j.postgres.internal;
 
+import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /** What to look at if the database cannot be reached. */
 public final class Remedies {
   private Remedies() {}
+
+  /** Endings of the names of what is migrated by itself, and by what. */
+  private static final Map<String, String> MIGRATIONS =
+      Map.of(
+          "_slots", "SlotMigrations",
+          "_pauses", "PauseMigrations",
+          "_dedup", "DedupMigrations",
+          "_dedup_take", "DedupMigrations",
+          "_buckets", "OrderedMigrations",
+          "_bucket_owners", "OrderedMigrations",
+          "_id_seq", "DedupMigrations"); // publishers of keys take ids
+
+  /**
+   * Returns which class makes what is missing, or may not be used.
+   *
+   * @param outbox the name of the outbox
+   * @param said the server's words, which quote the name of the object in any language
+   * @return the simple name of the class
+   */
+  static String migrations(String outbox, @Nullable String said) {
+    String words = said == null ? "" : said.replaceAll("[^\\p{L}\\p{N}_$]+", " ") + " ";
+    return MIGRATIONS.entrySet().stream()
+        .filter(each -> words.contains(" " + outbox + each.getKey() + " "))
+        .map(Map.Entry::getValue)
+        .findFirst()
+        .orElse("OutboxMigrations");
+  }
 
   /**
    * Tells whether the server refused who wanted to connect.

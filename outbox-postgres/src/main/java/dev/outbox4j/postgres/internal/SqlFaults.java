@@ -200,7 +200,7 @@ public final class SqlFaults {
       Fault fault,
       boolean unknown) {
     return new OutboxStoreException(
-        operation + " on " + table + " failed: " + advice(table, state, fault) + words(e, state),
+        operation + " on " + table + " failed: " + advice(table, e, state, fault) + words(e, state),
         fault,
         unknown,
         state,
@@ -222,10 +222,13 @@ public final class SqlFaults {
         : Fault.TRANSIENT;
   }
 
-  private static String advice(OutboxTable table, @Nullable String state, Fault fault) {
+  private static String advice(
+      OutboxTable table, SQLException e, @Nullable String state, Fault fault) {
     if (state != null && MISSING_TABLE.contains(state)) {
       return "a table or function that it needs does not exist or is not on the search path;"
-          + " run the migrations, or name its schema";
+          + " run the migrations of "
+          + Remedies.migrations(table.name(), ServerWords.of(e))
+          + ", or correct its name or schema";
     }
     if (state != null && MISSING_COLUMN.contains(state)) {
       return "table "
@@ -236,7 +239,9 @@ public final class SqlFaults {
     if (state != null && NO_GRANT.contains(state)) {
       return "a right is missing; grant the database user what it needs on table "
           + table
-          + ", its sleepers and its dead letters";
+          + ", its sleepers and its dead letters: "
+          + Remedies.migrations(table.name(), ServerWords.of(e))
+          + ".grantsSql(...) prints it, and validator().checkGrants(...) says what is missing";
     }
     if (READ_ONLY.equals(state) && fault == Fault.ROW) {
       return "the handler has set its transaction read-only, and its message's end is a write; let it"

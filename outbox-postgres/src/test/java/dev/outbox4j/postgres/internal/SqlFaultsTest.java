@@ -23,6 +23,27 @@ class SqlFaultsTest {
   private static final OutboxTable TABLE = OutboxTable.named("outbox");
 
   @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "42P01|relation \"outbox_slots\" does not exist|SlotMigrations",
+        "42P01|Relation »public.outbox_pauses« existiert nicht|PauseMigrations",
+        "42P01|relation \"outbox_bucket_owners\" does not exist|OrderedMigrations",
+        "42883|function outbox_dedup_take(text[], bigint[]) does not exist|DedupMigrations",
+        "42P01|relation \"outbox\" does not exist|OutboxMigrations",
+        "42P01|relation \"my_outbox_slots\" does not exist|OutboxMigrations",
+        "42501|permission denied for table outbox_dedup|DedupMigrations.grantsSql",
+        "42501|permission denied for sequence outbox_id_seq|DedupMigrations.grantsSql",
+        "42501|permission denied for table outbox|OutboxMigrations.grantsSql",
+      })
+  void whatIsMissingNamesItsMigrations(String state, String words, String migrations) {
+    OutboxStoreException e =
+        explain(new PSQLException(new ServerErrorMessage(fields(state, words, null))));
+
+    assertThat(e).hasMessageContaining(" " + migrations);
+  }
+
+  @ParameterizedTest
   @CsvSource({
     "42P01, SETUP, false",
     "42703, SETUP, false",
