@@ -4,7 +4,7 @@ import dev.outbox4j.OutboxStoreException;
 import java.time.Instant;
 import java.util.Collection;
 import java.util.List;
-import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /** The pauses of the queues of one outbox table. Thread-safe. */
 public interface PauseStore {
@@ -27,5 +27,5 @@ public interface PauseStore {
    * @param by who paused it
    * @param reason why, if it was said
    */
-  record OpenPause(String queue, Instant since, String by, Optional<String> reason) {}
+  record OpenPause(String queue, Instant since, String by, @Nullable String reason) {}
 }

@@ -1,79 +1,65 @@
 package dev.outbox4j.examples.docs;
 
-import static dev.outbox4j.test.OutboxAssertions.assertThatOutbox;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
-import dev.outbox4j.Delivery;
-import dev.outbox4j.OutboxMessage;
-import dev.outbox4j.OutboxSubscriber;
-import dev.outbox4j.dlq.DeadLetterQueue;
-import dev.outbox4j.migrations.OutboxMigrations;
-import dev.outbox4j.postgres.OutboxPublisher;
-import dev.outbox4j.postgres.OutboxTable;
-import dev.outbox4j.postgres.PostgresOutbox;
-import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
-import java.sql.Connection;
-import java.sql.PreparedStatement;
-import java.sql.SQLException;
-import java.time.Duration;
-import java.util.List;
-import java.util.concurrent.CopyOnWriteArrayList;
-import javax.sql.DataSource;
+import java.io.ByteArrayOutputStream;
+import java.io.InputStream;
+import java.io.PipedInputStream;
+import java.io.PipedOutputStream;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.postgresql.ds.PGSimpleDataSource;
 
 @ExtendWith(PostgresExtension.class)
 class ReadmeSamplesIT {
-  private final List<String> shipped = new CopyOnWriteArrayList<>();
-
-  private static void insert(Connection tx, String order) throws SQLException {
-    try (PreparedStatement insert = tx.prepareStatement("insert into orders values (?)")) {
-      insert.setString(1, order);
-      insert.executeUpdate();
-    }
-  }
-
-  private void ship(String order, Delivery delivery) {
-    shipped.add(order);
-  }
 
   @Test
-  void goesFromTheDomainWriteToTheHandler(TestDatabase database) throws Exception {
-    database.update("create table orders (id text primary key)");
-    DataSource dataSource = database.pool(5);
-    DataSource unpooled = database.plain();
-
-    // tag::embed
-    OutboxTable table = OutboxTable.named("outbox");
-    OutboxMigrations.standard().migrate(dataSource); // creates the tables
-
-    OutboxPublisher publisher = PostgresOutbox.publisher(table).build();
-    OutboxSubscriber subscriber =
-        OutboxSubscriber.builder("orders")
-            .store(PostgresOutbox.on(dataSource, table).store())
-            .listen(PgjdbcListen.on(unpooled)) // wakes it at once; without, it polls
-            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
-            .on("order.placed", String.class, this::ship)
-            .build();
-    subscriber.start();
-
-    try (Connection tx = dataSource.getConnection()) {
-      tx.setAutoCommit(false);
-      insert(tx, "o-1"); // your data
-      publisher.publish(tx, OutboxMessage.to("orders").type("order.placed").body("o-1").build());
-      tx.commit(); // both, or neither
+  void theExampleRunsAsItStandsAndEndsWithEnter(TestDatabase database) throws Exception {
+    PGSimpleDataSource server = database.plain();
+    String url =
+        "jdbc:postgresql://%s:%d/%s?user=%s&password=%s"
+            .formatted(
+                server.getServerNames()[0],
+                server.getPortNumbers()[0],
+                server.getDatabaseName(),
+                server.getUser(),
+                server.getPassword());
+    InputStream keyboard = System.in;
+    PrintStream screen = System.out;
+    ByteArrayOutputStream shown = new ByteArrayOutputStream();
+    try (PipedOutputStream keys = new PipedOutputStream();
+        InputStream in = new PipedInputStream(keys)) {
+      System.setIn(in);
+      System.setOut(new PrintStream(shown, true, StandardCharsets.UTF_8));
+      CompletableFuture<Void> program =
+          CompletableFuture.runAsync(
+              () -> {
+                try {
+                  FirstMessage.main(new String[] {url});
+                } catch (Exception e) {
+                  throw new IllegalStateException(e);
+                }
+              });
+      await()
+          .until(
+              () ->
+                  program.isDone() || shown.toString(StandardCharsets.UTF_8).contains("ships o-1"));
+      assertThat(program).as("the program").isNotDone();
+      await().until(() -> database.count("outbox") == 0);
+      keys.write('\n');
+      keys.flush();
+      program.get(20, TimeUnit.SECONDS);
+    } finally {
+      System.setIn(keyboard);
+      System.setOut(screen);
     }
-    // end::embed
-
-    try (subscriber) {
-      assertThatOutbox(dataSource, table).awaitDrained("orders", Duration.ofSeconds(30));
-      assertThat(shipped).containsExactly("o-1");
-      assertThat(database.count("outbox")).isZero();
-      await().untilAsserted(() -> assertThat(subscriber.health().healthy()).isTrue());
-      assertThat(database.count("orders")).isEqualTo(1);
-    }
+    assertThat(database.count("outbox_dlq")).isZero();
   }
 }

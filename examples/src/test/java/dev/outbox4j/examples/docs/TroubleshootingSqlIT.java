@@ -65,6 +65,21 @@ class TroubleshootingSqlIT {
   }
 
   @Test
+  void findsWhatFailsNowTheOldestFirst() throws IOException {
+    database.update("delete from outbox");
+    database.update(
+        """
+        insert into outbox (id, queue, payload, attempts_count, first_attempt_at, last_error) values
+          (31, 'orders', '', 2, now() - interval '1 min', 'down'),
+          (32, 'orders', '', 9, now() - interval '1 hour', 'down'),
+          (33, 'orders', '', 0, null, null),
+          (34, 'mails', '', 2, now(), 'down')
+        """);
+
+    assertThat(sql(Long.class, "failing")).containsExactly(32L, 31L);
+  }
+
+  @Test
   void findsPreparedTransactions() throws IOException {
     assertThat(sql(String.class, "prepared")).isEmpty(); // and that it can be run
   }

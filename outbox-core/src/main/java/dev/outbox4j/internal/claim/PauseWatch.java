@@ -136,7 +136,7 @@ public final class PauseWatch {
         OneLine.of(pause.queue()),
         pause.since(),
         words(pause.by()),
-        pause.reason().map(reason -> " (" + words(reason) + ")").orElse(""));
+        pause.reason() == null ? "" : " (" + words(pause.reason()) + ")");
   }
 
   private static String words(String text) {

@@ -51,7 +51,7 @@ public final class JdbcPauses implements PauseStore {
                         row.getString(1),
                         ServerTime.read(row, 2),
                         row.getString(3),
-                        Optional.ofNullable(row.getString(4)))));
+                        row.getString(4))));
   }
 
   /** Returns the pauses of any queue that last. */
