@@ -1,6 +1,7 @@
 package dev.outbox4j.examples.docs;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.SubscriberHealth;
@@ -27,6 +28,7 @@ import java.util.List;
 import java.util.stream.Collectors;
 import javax.sql.DataSource;
 import org.flywaydb.core.Flyway;
+import org.flywaydb.core.api.configuration.FluentConfiguration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -75,6 +77,40 @@ class SchemaSamplesIT {
     // end::own-flyway
     assertThat(database.count("own.outbox_schema_history where installed_by = 'order-service'"))
         .isPositive();
+  }
+
+  @Test
+  void aServiceThatMigratesTheSameSchemaAfterwardsNeedsABaseline(@TempDir Path folder)
+      throws IOException {
+    Files.writeString(folder.resolve("V1__orders.sql"), "create table orders (id bigint)");
+    OutboxMigrations.of("taken", "outbox").migrate(dataSource);
+    FluentConfiguration service =
+        Flyway.configure()
+            .dataSource(dataSource)
+            .schemas("taken")
+            .locations("filesystem:" + folder);
+
+    assertThatThrownBy(() -> service.load().migrate())
+        .hasMessageContaining("Found non-empty schema(s)");
+    service.baselineOnMigrate(true).baselineVersion("0").load().migrate();
+
+    assertThat(database.count("taken.orders")).isZero();
+  }
+
+  @Test
+  void aServiceMayMigrateTheSameSchemaBefore(@TempDir Path folder) throws IOException {
+    Files.writeString(folder.resolve("V1__orders.sql"), "create table orders (id bigint)");
+    Flyway.configure()
+        .dataSource(dataSource)
+        .schemas("before")
+        .locations("filesystem:" + folder)
+        .load()
+        .migrate();
+
+    OutboxMigrations.of("before", "outbox").migrate(dataSource);
+
+    assertThat(database.count("before.outbox")).isZero();
+    assertThat(database.count("before.orders")).isZero();
   }
 
   @Test

@@ -4,11 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.AckMode;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.OutboxSubscribers;
+import dev.outbox4j.Outcome;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.examples.misuse.Shop.Order;
@@ -16,7 +18,10 @@ import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import java.sql.SQLException;
 import java.time.Duration;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
@@ -86,6 +91,37 @@ class SettingMisusesIT {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> OutboxSubscribers.of(idle("orders"), idle("orders")))
         .withMessage("Two subscribers are named 'orders'; give each a name of its own");
+  }
+
+  /** Names are for people; leases are held under the name and a number of the start. */
+  @Test
+  void sameNameTwiceStartedApart() throws SQLException {
+    Set<String> handled = ConcurrentHashMap.newKeySet();
+    try (Told told = new Told();
+        OutboxSubscriber one = noting("orders", handled);
+        OutboxSubscriber other = noting("orders", handled)) {
+      one.start();
+      other.start();
+      for (int i = 0; i < 20; i++) {
+        shop.publish("orders", "t", "body " + i);
+      }
+      await().until(() -> handled.size() == 20);
+      assertThat(told.lines()).isEmpty();
+      assertThat(one.health().healthy()).isTrue();
+      assertThat(other.health().healthy()).isTrue();
+    }
+  }
+
+  @Test
+  void boundOfDeliveriesWithOneAttempt() {
+    try (Told told = new Told()) {
+      shop.subscriber("orders")
+          .otherwise((body, delivery) -> {})
+          .retry(RetryPolicy.none())
+          .maxDeliveries(5)
+          .build();
+      assertThat(told.lines()).isEmpty();
+    }
   }
 
   static Stream<Arguments> badValues() {
@@ -268,6 +304,17 @@ class SettingMisusesIT {
                       .contains("ackMode REJECT_ON_ERROR dead-letters at the first exception")
                       .contains("the retry policy serves only outcomes that ask for a retry"));
     }
+  }
+
+  private OutboxSubscriber noting(String queue, Set<String> handled) {
+    return shop.subscriber(queue)
+        .on(
+            "t",
+            String.class,
+            (body, delivery) -> {
+              return handled.add(body) ? Outcome.ack() : Outcome.reject("again");
+            })
+        .build();
   }
 
   private OutboxSubscriber idle(String queue) {
