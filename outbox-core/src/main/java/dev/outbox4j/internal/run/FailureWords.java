@@ -25,7 +25,24 @@ final class FailureWords {
           "dev.outbox4j.postgres.",
           "dev.outbox4j.spring.");
 
-  private static final List<String> JDK = List.of("java.", "javax.", "jdk.", "sun.", "com.sun.");
+  /**
+   * What throws for the user's code, which is to be named: the JDK, drivers, frameworks, and us.
+   */
+  private static final List<String> NOT_THE_USERS =
+      List.of(
+          "java.",
+          "javax.",
+          "jakarta.",
+          "jdk.",
+          "sun.",
+          "com.sun.",
+          "org.postgresql.",
+          "com.zaxxer.hikari.",
+          "org.jooq.",
+          "org.hibernate.",
+          "org.springframework.",
+          "dev.outbox4j.internal.",
+          "dev.outbox4j.postgres.internal.");
 
   private final boolean withMessages;
 
@@ -60,18 +77,18 @@ final class FailureWords {
     return failure.getClass().getName() + message(failure) + place(failure.getStackTrace());
   }
 
-  /** Where it was thrown: the nearest place that is not the JDK's, if there is one. */
+  /** Where it was thrown: the nearest place that is the user's, if there is one. */
   private static String place(StackTraceElement[] trace) {
     if (trace.length == 0) {
       return "";
     }
     StackTraceElement place =
-        Arrays.stream(trace).filter(frame -> !isOfTheJdk(frame)).findFirst().orElse(trace[0]);
+        Arrays.stream(trace).filter(FailureWords::isTheUsers).findFirst().orElse(trace[0]);
     return " at " + place.getClassName() + "." + place.getMethodName() + line(place);
   }
 
-  private static boolean isOfTheJdk(StackTraceElement frame) {
-    return JDK.stream().anyMatch(frame.getClassName()::startsWith);
+  private static boolean isTheUsers(StackTraceElement frame) {
+    return NOT_THE_USERS.stream().noneMatch(frame.getClassName()::startsWith);
   }
 
   private static String line(StackTraceElement frame) {

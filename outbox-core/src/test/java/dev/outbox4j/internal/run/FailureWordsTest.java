@@ -35,12 +35,16 @@ class FailureWordsTest {
   }
 
   @Test
-  void namesThePlaceThatCalledTheJdk() {
+  void namesTheUsersPlaceThatCalledTheJdkOrAFramework() {
     Exception failure = new IllegalStateException("secret");
     StackTraceElement jdk = new StackTraceElement("java.util.Optional", "get", "Optional.java", 9);
     failure.setStackTrace(
         new StackTraceElement[] {
-          jdk, new StackTraceElement("shop.Shipping", "ship", "Shipping.java", 31)
+          jdk,
+          new StackTraceElement("org.springframework.jdbc.core.JdbcTemplate", "x", "J.java", 1),
+          new StackTraceElement("dev.outbox4j.postgres.internal.X", "x", "X.java", 1),
+          new StackTraceElement("shop.Shipping", "ship", "Shipping.java", 31),
+          new StackTraceElement("shop.Main", "main", "Main.java", 1)
         });
     assertThat(words.of(failure))
         .isEqualTo("java.lang.IllegalStateException at shop.Shipping.ship:31");
