@@ -62,11 +62,12 @@ public final class Transactional<T> {
    * @param handler the handler
    * @param <T> what the payload is decoded to
    * @param <C> what the handler writes with
+   * @param <R> {@link Outcome}
    * @return for {@link OutboxSubscriber.Builder#on(String, Class, Transactional)}
    */
   @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
-  public static <T, C> Transactional<T> of(
-      HandlerTransactions<C> transactions, TransactionalOutcomeHandler<T, C> handler) {
+  public static <T, C, R> Transactional<T> of(
+      HandlerTransactions<C> transactions, TransactionalResultHandler<T, C, R> handler) {
     Objects.requireNonNull(handler, "handler");
     return running(
         transactions,

@@ -1,9 +1,13 @@
 package dev.outbox4j.postgres;
 
 import dev.outbox4j.Delivery;
+import dev.outbox4j.Outcome;
+import dev.outbox4j.OutcomeHandler;
 import dev.outbox4j.TransactionalHandler;
+import dev.outbox4j.TransactionalResultHandler;
 import dev.outbox4j.TypedHandler;
 import dev.outbox4j.internal.schema.Names;
+import dev.outbox4j.internal.settings.HandlerTable;
 import dev.outbox4j.postgres.internal.InboxSql;
 import dev.outbox4j.postgres.internal.schema.TableName;
 import dev.outbox4j.postgres.internal.transactions.PlainTransaction;
@@ -12,6 +16,7 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.Objects;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BiFunction;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -125,9 +130,28 @@ public final class Inbox {
    * @param <T> what the payload is decoded to
    * @return for {@link dev.outbox4j.OutboxSubscriber.Builder#on(String, Class, TypedHandler)}
    */
+  @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
   public <T> TypedHandler<T> once(
       DataSource dataSource, TransactionalHandler<T, Connection> handler) {
-    return once(dataSource, (body, delivery) -> Long.toString(delivery.id()), handler);
+    return once(dataSource, Inbox::id, handler);
+  }
+
+  /**
+   * As {@link #once(DataSource, TransactionalHandler)}, with a handler that says what becomes of
+   * the message. {@link Outcome#ack()} commits what it wrote and the note; every other outcome
+   * rolls both back, so that the message may come again.
+   *
+   * @param dataSource connections to the database of the inbox and of what the handler writes
+   * @param handler the handler; the connection it gets can neither commit nor roll back
+   * @param <T> what the payload is decoded to
+   * @param <R> {@link Outcome}; every other value is a failed attempt
+   * @return for {@link dev.outbox4j.OutboxSubscriber.Builder#on(String, Class,
+   *     dev.outbox4j.ResultHandler)}
+   */
+  @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
+  public <T, R> OutcomeHandler<T> once(
+      DataSource dataSource, TransactionalResultHandler<T, Connection, R> handler) {
+    return once(dataSource, Inbox::id, handler);
   }
 
   /**
@@ -140,23 +164,69 @@ public final class Inbox {
    * @param <T> what the payload is decoded to
    * @return for {@link dev.outbox4j.OutboxSubscriber.Builder#on(String, Class, TypedHandler)}
    */
+  @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
   public <T> TypedHandler<T> once(
       DataSource dataSource,
       BiFunction<? super T, Delivery, String> key,
       TransactionalHandler<T, Connection> handler) {
+    Objects.requireNonNull(handler, "handler");
+    OutcomeHandler<T> once =
+        noted(
+            dataSource,
+            key,
+            (body, delivery, connection) -> {
+              handler.handle(body, delivery, connection);
+              return Outcome.ack();
+            });
+    return (body, delivery) -> {
+      Outcome acked = once.handle(body, delivery);
+    };
+  }
+
+  /**
+   * As {@link #once(DataSource, BiFunction, TransactionalHandler)}, with a handler that says what
+   * becomes of the message. {@link Outcome#ack()} commits what it wrote and the note; every other
+   * outcome rolls both back, so that the message may come again.
+   *
+   * @param dataSource connections to the database of the inbox and of what the handler writes
+   * @param key reads what tells messages of a queue apart
+   * @param handler the handler; the connection it gets can neither commit nor roll back
+   * @param <T> what the payload is decoded to
+   * @param <R> {@link Outcome}; every other value is a failed attempt
+   * @return for {@link dev.outbox4j.OutboxSubscriber.Builder#on(String, Class,
+   *     dev.outbox4j.ResultHandler)}
+   */
+  @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
+  public <T, R> OutcomeHandler<T> once(
+      DataSource dataSource,
+      BiFunction<? super T, Delivery, String> key,
+      TransactionalResultHandler<T, Connection, R> handler) {
+    return noted(dataSource, key, Objects.requireNonNull(handler, "handler"));
+  }
+
+  private <T> OutcomeHandler<T> noted(
+      DataSource dataSource,
+      BiFunction<? super T, Delivery, String> key,
+      TransactionalResultHandler<T, Connection, ?> handler) {
     Objects.requireNonNull(dataSource, "dataSource");
     Objects.requireNonNull(key, "key");
-    Objects.requireNonNull(handler, "handler");
-    return (body, delivery) ->
-        PlainTransaction.run(
-            dataSource,
-            connection -> {
-              if (!add(connection, delivery.queue(), key.apply(body, delivery))) {
-                return false;
-              }
-              handler.handle(body, delivery, connection);
-              return true;
-            });
+    return (body, delivery) -> {
+      AtomicReference<Outcome> outcome = new AtomicReference<>(Outcome.ack());
+      PlainTransaction.run(
+          dataSource,
+          connection -> {
+            if (!add(connection, delivery.queue(), key.apply(body, delivery))) {
+              return false;
+            }
+            outcome.set(HandlerTable.requireOutcome(handler.handle(body, delivery, connection)));
+            return outcome.get() instanceof Outcome.Ack;
+          });
+      return outcome.get();
+    };
+  }
+
+  private static String id(Object body, Delivery delivery) {
+    return Long.toString(delivery.id());
   }
 
   /**

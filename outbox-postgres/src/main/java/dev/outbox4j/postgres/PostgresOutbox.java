@@ -3,7 +3,7 @@ package dev.outbox4j.postgres;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.Transactional;
 import dev.outbox4j.TransactionalHandler;
-import dev.outbox4j.TransactionalOutcomeHandler;
+import dev.outbox4j.TransactionalResultHandler;
 import dev.outbox4j.postgres.internal.DedupKeys;
 import dev.outbox4j.postgres.internal.Jdbc;
 import dev.outbox4j.postgres.internal.JdbcPauses;
@@ -139,10 +139,12 @@ public final class PostgresOutbox {
    *
    * @param handler the handler; the connection it gets can neither commit nor roll back
    * @param <T> what the payload is decoded to
+   * @param <R> {@link Outcome}; every other value is a failed attempt
    * @return for {@link dev.outbox4j.OutboxSubscriber.Builder#on(String, Class, Transactional)}
    */
   @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
-  public <T> Transactional<T> transactional(TransactionalOutcomeHandler<T, Connection> handler) {
+  public <T, R> Transactional<T> transactional(
+      TransactionalResultHandler<T, Connection, R> handler) {
     return Transactional.of(transactions(), handler);
   }
 

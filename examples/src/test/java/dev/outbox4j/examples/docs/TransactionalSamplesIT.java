@@ -135,7 +135,11 @@ class TransactionalSamplesIT {
             .on(
                 "invoice.due",
                 String.class,
-                inbox.once(billing, (order, delivery, connection) -> bill(connection, order)))
+                inbox.once(
+                    billing,
+                    (order, delivery, connection) -> {
+                      bill(connection, order);
+                    }))
             .build();
     // end::inbox
 

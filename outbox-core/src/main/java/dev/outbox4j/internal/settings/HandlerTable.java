@@ -150,11 +150,22 @@ public final class HandlerTable {
   }
 
   /** A handler that says what becomes of its message must say it. */
-  public static Outcome requireOutcome(@Nullable Outcome outcome) {
-    if (outcome == null) {
-      throw new OutboxException("The handler returned null; it must return an Outcome");
+  public static Outcome requireOutcome(@Nullable Object result) {
+    if (result instanceof Outcome outcome) {
+      return outcome;
     }
-    return outcome;
+    if (result instanceof CompletionStage<?> || PublisherResults.isPublisher(result)) {
+      throw new OutboxException(
+          "The handler returned a value of "
+              + result.getClass().getName()
+              + ", for which nobody waits: its transaction ends with the return. Wait for the work in"
+              + " the handler, and return an Outcome or nothing");
+    }
+    throw new OutboxException(
+        "The handler returned "
+            + (result == null ? "null" : "a value of " + result.getClass().getName())
+            + "; it must return an Outcome or nothing. If the value does not matter, write braces:"
+            + " { handle(body); }");
   }
 
   /** {@return the batch route of a type, or null if its messages are handled one by one} */

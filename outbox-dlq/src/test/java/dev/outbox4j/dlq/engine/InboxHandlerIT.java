@@ -3,6 +3,9 @@ package dev.outbox4j.dlq.engine;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import dev.outbox4j.Delivery;
+import dev.outbox4j.Outcome;
+import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.SubscriberEvents.Phase;
 import dev.outbox4j.migrations.InboxMigrations;
 import dev.outbox4j.postgres.Inbox;
@@ -11,7 +14,9 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -124,5 +129,43 @@ class InboxHandlerIT {
     engine.publish(queue, "t", "one");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
     assertThat(effects()).containsExactly("attempt 2");
+  }
+
+  @Test
+  void anOutcomeThatIsNoAckRollsBackAndIsNotRemembered() {
+    engine.start(
+        engine.subscriber(queue).on("t", String.class, inbox.once(engine.pool, this::decide)));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(engine.events.rescheduled).hasSize(1);
+    assertThat(effects()).containsExactly("run 2");
+  }
+
+  private Outcome decide(String text, Delivery delivery, Connection connection)
+      throws SQLException {
+    int run = runs.incrementAndGet();
+    write(connection, "run " + run);
+    return run == 1 ? Outcome.reschedule(Duration.ofMillis(10)) : Outcome.ack();
+  }
+
+  @Test
+  void aStageIsNotTakenForAnAck() {
+    engine.start(
+        engine
+            .subscriber(queue)
+            .retry(RetryPolicy.constant(Duration.ofHours(1)).attempts(3))
+            .on("t", String.class, inbox.once(engine.pool, this::send)));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.retried).isNotEmpty());
+    assertThat(database.one(String.class, "select last_error from outbox where queue = ?", queue))
+        .contains("for which nobody waits");
+    assertThat(effects()).isEmpty();
+    assertThat(engine.events.acked).hasValue(0);
+  }
+
+  private CompletableFuture<Void> send(String text, Delivery delivery, Connection connection)
+      throws SQLException {
+    write(connection, text);
+    return CompletableFuture.failedFuture(new IllegalStateException("broker down"));
   }
 }

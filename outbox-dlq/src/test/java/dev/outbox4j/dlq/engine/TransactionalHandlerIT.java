@@ -33,6 +33,7 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -199,6 +200,25 @@ class TransactionalHandlerIT {
     await().until(() -> engine.deadLetters(queue) == 1);
     assertThat(engine.deadLetter(String.class, "failure_reason", id)).isEqualTo("rejected");
     assertThat(effects()).isEmpty();
+  }
+
+  @Test
+  void aStageIsNotTakenForAnAck() {
+    engine.start(
+        subscriber()
+            .retry(RetryPolicy.constant(Duration.ofHours(1)).attempts(3))
+            .on("t", String.class, outbox.transactional(this::send)));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.retried).hasSize(1));
+    assertThat(database.one(String.class, "select last_error from outbox where queue = ?", queue))
+        .contains("for which nobody waits: its transaction ends with the return");
+    assertThat(effects()).isEmpty();
+  }
+
+  private CompletableFuture<Void> send(String text, Delivery delivery, Connection connection)
+      throws SQLException {
+    write(connection, text);
+    return CompletableFuture.failedFuture(new IllegalStateException("broker down"));
   }
 
   @Test

@@ -2,7 +2,7 @@ package dev.outbox4j.postgres.jooq;
 
 import dev.outbox4j.Transactional;
 import dev.outbox4j.TransactionalHandler;
-import dev.outbox4j.TransactionalOutcomeHandler;
+import dev.outbox4j.TransactionalResultHandler;
 import dev.outbox4j.spi.HandlerTransactions;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.OutboxStore;
@@ -62,10 +62,12 @@ public final class JooqTransactions implements HandlerTransactions<Configuration
    *
    * @param handler the handler
    * @param <T> what the payload is decoded to
+   * @param <R> {@link Outcome}; every other value is a failed attempt
    * @return for {@link dev.outbox4j.OutboxSubscriber.Builder#on(String, Class, Transactional)}
    */
   @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
-  public <T> Transactional<T> transactional(TransactionalOutcomeHandler<T, Configuration> handler) {
+  public <T, R> Transactional<T> transactional(
+      TransactionalResultHandler<T, Configuration, R> handler) {
     return Transactional.of(this, handler);
   }
 
