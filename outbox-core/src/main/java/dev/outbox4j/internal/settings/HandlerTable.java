@@ -154,7 +154,8 @@ public final class HandlerTable {
     if (result instanceof Outcome outcome) {
       return outcome;
     }
-    if (result instanceof CompletionStage<?> || PublisherResults.isPublisher(result)) {
+    if (result != null
+        && (result instanceof CompletionStage<?> || PublisherResults.isPublisher(result))) {
       throw new OutboxException(
           "The handler returned a value of "
               + result.getClass().getName()

@@ -131,6 +131,7 @@ public final class FailureLog {
     warnings.say(log, Level.WARN, line -> inContextOf(row, line), subject, text, arguments);
   }
 
+  @SuppressWarnings("try") // the context is there to be closed
   private static void inContextOf(HeldRow row, Runnable line) {
     try (LogContext context = LogContext.of(row, true)) {
       line.run();
