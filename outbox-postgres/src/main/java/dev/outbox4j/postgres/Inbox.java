@@ -179,7 +179,7 @@ public final class Inbox {
               return Outcome.ack();
             });
     return (body, delivery) -> {
-      Outcome acked = once.handle(body, delivery);
+      Outcome unused = once.handle(body, delivery); // it is an ack, unless it throws
     };
   }
 
@@ -221,7 +221,7 @@ public final class Inbox {
             outcome.set(HandlerTable.requireOutcome(handler.handle(body, delivery, connection)));
             return outcome.get() instanceof Outcome.Ack;
           });
-      return outcome.get();
+      return Objects.requireNonNull(outcome.get());
     };
   }
 
