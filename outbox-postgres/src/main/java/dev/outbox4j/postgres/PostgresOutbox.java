@@ -139,7 +139,7 @@ public final class PostgresOutbox {
    *
    * @param handler the handler; the connection it gets can neither commit nor roll back
    * @param <T> what the payload is decoded to
-   * @param <R> {@link Outcome}; every other value is a failed attempt
+   * @param <R> {@link dev.outbox4j.Outcome}; every other value is a failed attempt
    * @return for {@link dev.outbox4j.OutboxSubscriber.Builder#on(String, Class, Transactional)}
    */
   @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident

@@ -62,7 +62,7 @@ public final class JooqTransactions implements HandlerTransactions<Configuration
    *
    * @param handler the handler
    * @param <T> what the payload is decoded to
-   * @param <R> {@link Outcome}; every other value is a failed attempt
+   * @param <R> {@link dev.outbox4j.Outcome}; every other value is a failed attempt
    * @return for {@link dev.outbox4j.OutboxSubscriber.Builder#on(String, Class, Transactional)}
    */
   @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
