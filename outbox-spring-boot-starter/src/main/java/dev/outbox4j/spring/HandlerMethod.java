@@ -17,12 +17,15 @@ import java.lang.reflect.Modifier;
 import java.lang.reflect.Parameter;
 import java.lang.reflect.Type;
 import java.sql.Connection;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.boot.convert.DurationStyle;
 import org.springframework.core.GenericTypeResolver;
@@ -30,12 +33,15 @@ import org.springframework.core.annotation.AnnotatedElementUtils;
 import org.springframework.scheduling.annotation.Async;
 import org.springframework.transaction.TransactionDefinition;
 import org.springframework.transaction.annotation.AnnotationTransactionAttributeSource;
+import org.springframework.transaction.interceptor.RuleBasedTransactionAttribute;
 import org.springframework.transaction.interceptor.TransactionAttribute;
 import org.springframework.util.ClassUtils;
 import org.springframework.util.ReflectionUtils;
 
 /** A method that handles messages, on its bean. Immutable. */
 final class HandlerMethod {
+  private static final Logger log = LoggerFactory.getLogger(HandlerMethod.class);
+
   /** Where a method does not run in the transaction of its caller. */
   private static final Set<Integer> OUTSIDE =
       Set.of(
@@ -84,6 +90,9 @@ final class HandlerMethod {
     }
     requireResultOfAsync(method, beanClass);
     requireProxied(method);
+    if (!transactional) {
+      warnOfOwnTransaction(method, beanClass);
+    }
     if (batch == null && types.isEmpty() && body.type() != Payload.class) {
       throw fault(
           "handles all types that have no method of their own, so its body must be a Payload, not "
@@ -199,13 +208,49 @@ final class HandlerMethod {
               + "; its transaction ends when it returns, so it may return nothing or an Outcome, and"
               + " must do its work on the thread that calls it");
     }
-    TransactionAttribute own =
-        new AnnotationTransactionAttributeSource(false).getTransactionAttribute(method, beanClass);
+    TransactionAttribute own = ownTransaction(method, beanClass);
     if (own != null && OUTSIDE.contains(own.getPropagationBehavior())) {
       throw fault(
           "is transactional, and its @Transactional takes it out of the transaction that acks its"
               + " message; drop @Transactional, or let its propagation be REQUIRED");
     }
+  }
+
+  private static @Nullable TransactionAttribute ownTransaction(Method method, Class<?> beanClass) {
+    return new AnnotationTransactionAttributeSource(false)
+        .getTransactionAttribute(method, beanClass);
+  }
+
+  /** What Spring does by its rules, and an author of a handler hardly means. */
+  private void warnOfOwnTransaction(Method method, Class<?> beanClass) {
+    TransactionAttribute own = ownTransaction(method, beanClass);
+    if (own == null) {
+      return;
+    }
+    if (own.isReadOnly()) {
+      log.warn(
+          "{} runs in @Transactional(readOnly = true): with JPA nothing is written there, and the"
+              + " message is acked all the same; put @Transactional on the method",
+          this);
+    }
+    boolean anyRule =
+        own instanceof RuleBasedTransactionAttribute rules && !rules.getRollbackRules().isEmpty();
+    Arrays.stream(method.getExceptionTypes())
+        .filter(HandlerMethod::isChecked)
+        .filter(type -> !anyRule)
+        .findFirst()
+        .ifPresent(
+            type ->
+                log.warn(
+                    "{} declares {}, after which its @Transactional commits what it wrote, each"
+                        + " time it is retried; set rollbackFor = Exception.class, or transactional ="
+                        + " true on @OutboxHandler",
+                    this,
+                    type.getName()));
+  }
+
+  private static boolean isChecked(Class<?> type) {
+    return !RuntimeException.class.isAssignableFrom(type) && !Error.class.isAssignableFrom(type);
   }
 
   private static boolean isAsync(Method method, Class<?> beanClass) {

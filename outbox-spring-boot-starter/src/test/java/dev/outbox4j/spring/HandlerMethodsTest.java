@@ -17,17 +17,21 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Flow;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.aop.framework.ProxyFactory;
 import org.springframework.aot.hint.ReflectionHints;
 import org.springframework.aot.hint.annotation.Reflective;
 import org.springframework.beans.factory.support.DefaultListableBeanFactory;
 import org.springframework.beans.factory.support.RootBeanDefinition;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 import org.springframework.core.env.MapPropertySource;
 import org.springframework.scheduling.annotation.Async;
 import org.springframework.transaction.annotation.Propagation;
 import org.springframework.transaction.annotation.Transactional;
 
+@ExtendWith(OutputCaptureExtension.class)
 class HandlerMethodsTest {
 
   record Item(String name) {}
@@ -62,6 +66,59 @@ class HandlerMethodsTest {
     assertThat(found.get("orders"))
         .extracting(HandlerMethod::types)
         .containsExactlyInAnyOrder(List.of("a", "b"), List.of());
+  }
+
+  @Transactional(readOnly = true)
+  static class ReadsOnly {
+    @OutboxHandler(queue = "orders", type = "a")
+    public void handle(Item item) {}
+
+    @Transactional
+    @OutboxHandler(queue = "orders", type = "b")
+    public void writes(Item item) {}
+  }
+
+  static class Commits {
+    @Transactional
+    @OutboxHandler(queue = "orders", type = "a")
+    public void handle(Item item) throws IOException {}
+
+    @Transactional(rollbackFor = Exception.class)
+    @OutboxHandler(queue = "orders", type = "b")
+    public void rollsBack(Item item) throws IOException {}
+
+    @OutboxHandler(queue = "orders", type = "c", transactional = true)
+    public void withItsAck(Item item) throws IOException {}
+
+    @Transactional
+    @OutboxHandler(queue = "orders", type = "d")
+    public void unchecked(Item item) throws IllegalStateException {}
+  }
+
+  @Test
+  void tellsOfATransactionThatWritesNothing(CapturedOutput output) {
+    of(ReadsOnly.class);
+    assertThat(warnings(output))
+        .singleElement()
+        .asString()
+        .contains("ReadsOnly.handle runs in @Transactional(readOnly = true)", "acked");
+  }
+
+  @Test
+  void tellsOfATransactionThatKeepsWhatAFailedAttemptWrote(CapturedOutput output) {
+    of(Commits.class);
+    assertThat(warnings(output))
+        .singleElement()
+        .asString()
+        .contains("Commits.handle declares java.io.IOException", "rollbackFor = Exception.class");
+  }
+
+  private static List<String> warnings(CapturedOutput output) {
+    return output
+        .toString()
+        .lines()
+        .filter(line -> line.contains("WARN") && line.contains("@OutboxHandler"))
+        .toList();
   }
 
   static class NoBody {
