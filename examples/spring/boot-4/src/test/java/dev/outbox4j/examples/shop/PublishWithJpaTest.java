@@ -15,16 +15,20 @@ import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.boot.test.context.SpringBootTest;
+import org.springframework.context.annotation.Import;
 import org.springframework.dao.OptimisticLockingFailureException;
 import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.test.context.TestPropertySource;
+import org.springframework.transaction.NestedTransactionNotSupportedException;
 import org.springframework.transaction.PlatformTransactionManager;
 import org.springframework.transaction.TransactionDefinition;
+import org.springframework.transaction.annotation.Transactional;
 import org.springframework.transaction.support.TransactionTemplate;
 
 /** What becomes of a message and an entity in each kind of transaction that JPA users write. */
 @SpringBootTest(webEnvironment = SpringBootTest.WebEnvironment.NONE)
 @AutoConfigureOutboxTest
+@Import(PublishWithJpaTest.Desk.class)
 class PublishWithJpaTest {
   @Autowired PlatformTransactionManager transactions;
   @Autowired OutboxTemplate outbox;
@@ -32,6 +36,29 @@ class PublishWithJpaTest {
   @Autowired PurchaseOrders orders;
   @Autowired EntityManager entities;
   @Autowired JdbcTemplate jdbc;
+  @Autowired Desk desk;
+
+  /** A bean as services write it: its annotations are all that it says of transactions. */
+  static class Desk {
+    private final PurchaseOrders orders;
+    private final OutboxTemplate outbox;
+
+    Desk(PurchaseOrders orders, OutboxTemplate outbox) {
+      this.orders = orders;
+      this.outbox = outbox;
+    }
+
+    @Transactional
+    public void place(long cents) {
+      orders.save(new PurchaseOrder("o-1", cents));
+      outbox.publish(OutboxMessage.to("nobody").type("t").body("x").build());
+    }
+
+    @Transactional(readOnly = true)
+    public void placeWhileReading() {
+      place(1);
+    }
+  }
 
   @BeforeEach
   void empty() {
@@ -142,6 +169,54 @@ class PublishWithJpaTest {
         .isInstanceOf(OutboxException.class)
         .hasMessageContaining("read-only");
     assertMessagesAndOrders(0, 0);
+  }
+
+  @Test
+  void anAnnotatedMethodCommitsBothOrNeither() {
+    assertThatThrownBy(() -> desk.place(-1)).hasMessageContaining("purchase_order_cents_check");
+    assertMessagesAndOrders(0, 0);
+    desk.place(1);
+    assertMessagesAndOrders(1, 1);
+  }
+
+  @Test
+  void anAnnotatedReadOnlyMethodThatPublishesFailsAndSaysWhy() {
+    assertThatThrownBy(desk::placeWhileReading)
+        .isInstanceOf(OutboxException.class)
+        .hasMessage(
+            "publish refused: the transaction is read-only; publish in one without"
+                + " readOnly = true");
+    assertMessagesAndOrders(0, 0);
+  }
+
+  @Test
+  void refusesANestedTransactionAndPublishesNothingOfIt() {
+    transaction()
+        .executeWithoutResult(
+            outer -> {
+              orders.save(new PurchaseOrder("o-1", 1));
+              assertThatThrownBy(
+                      () ->
+                          transaction(TransactionDefinition.PROPAGATION_NESTED)
+                              .executeWithoutResult(inner -> publish()))
+                  .isInstanceOf(NestedTransactionNotSupportedException.class);
+            });
+    assertMessagesAndOrders(0, 1);
+  }
+
+  @Test
+  void publishesInTheOuterTransactionAfterANestedOneWasRefused() {
+    transaction()
+        .executeWithoutResult(
+            outer -> {
+              assertThatThrownBy(
+                      () ->
+                          transaction(TransactionDefinition.PROPAGATION_NESTED)
+                              .executeWithoutResult(inner -> {}))
+                  .isInstanceOf(NestedTransactionNotSupportedException.class);
+              publish();
+            });
+    assertMessagesAndOrders(1, 0);
   }
 
   @Test
