@@ -9,7 +9,6 @@ import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.codec.jackson2.Jackson2Codec;
-import dev.outbox4j.codec.jackson3.Jackson3Codec;
 import dev.outbox4j.metrics.MicrometerMetrics;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.QueuePauses;
@@ -37,9 +36,6 @@ import org.junit.jupiter.api.condition.JRE;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.beans.factory.annotation.Qualifier;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
-import org.springframework.boot.health.contributor.Health;
-import org.springframework.boot.health.contributor.HealthIndicator;
-import org.springframework.boot.health.contributor.Status;
 import org.springframework.boot.test.context.assertj.AssertableApplicationContext;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.context.ApplicationContext;
@@ -426,21 +422,17 @@ class OutboxAutoConfigurationIT extends StarterFixture {
   }
 
   @Test
-  void takesTheMapperOfTheContext() {
-    shop()
-        .run(
-            context ->
-                assertThat(context).getBean(PayloadCodec.class).isInstanceOf(Jackson3Codec.class));
-    serviceWithoutJackson3()
+  void takesJackson2sMapperWhereThereIsNoOther() {
+    serviceWithoutBootsMapper()
         .withBean(ObjectMapper.class, ObjectMapper::new)
         .run(
             context ->
                 assertThat(context).getBean(PayloadCodec.class).isInstanceOf(Jackson2Codec.class));
-    serviceWithoutJackson3()
+    serviceWithoutBootsMapper()
         .run(context -> assertThat(context).doesNotHaveBean(PayloadCodec.class));
   }
 
-  private ApplicationContextRunner serviceWithoutJackson3() {
+  private ApplicationContextRunner serviceWithoutBootsMapper() {
     return new ApplicationContextRunner()
         .withConfiguration(AutoConfigurations.of(OutboxAutoConfiguration.class))
         .withBean(DataSource.class, () -> database.plain())
@@ -498,25 +490,24 @@ class OutboxAutoConfigurationIT extends StarterFixture {
     shop()
         .run(
             context -> {
-              HealthIndicator indicator = context.getBean(HealthIndicator.class);
-              await().until(() -> indicator.health().getStatus().equals(Status.UP));
-              assertThat(indicator.health().getDetails()).containsEntry("schema", "valid");
-              assertThat(indicator.health().getDetails().get("subscribers"))
+              await().until(() -> ShownHealth.of(context).status().equals("UP"));
+              assertThat(ShownHealth.of(context).details()).containsEntry("schema", "valid");
+              assertThat(ShownHealth.of(context).details().get("subscribers"))
                   .asInstanceOf(InstanceOfAssertFactories.map(String.class, Object.class))
                   .containsOnlyKeys("mail", "orders");
 
               database.update("alter table " + schema + ".outbox rename column payload to body");
-              Health down = indicator.health();
-              assertThat(down.getStatus()).isEqualTo(Status.DOWN);
-              assertThat(down.getDetails().get("schema").toString()).contains("payload");
+              ShownHealth down = ShownHealth.of(context);
+              assertThat(down.status()).isEqualTo("DOWN");
+              assertThat(down.details().get("schema").toString()).contains("payload");
               database.update("alter table " + schema + ".outbox rename column body to payload");
 
               context.getBean(OutboxLifecycle.class).stop();
-              assertThat(indicator.health().getStatus()).isEqualTo(Status.DOWN);
+              assertThat(ShownHealth.of(context).status()).isEqualTo("DOWN");
             });
     shop()
         .withPropertyValues("management.health.outbox.enabled=false")
-        .run(context -> assertThat(context).doesNotHaveBean(HealthIndicator.class));
+        .run(context -> assertThat(context).doesNotHaveBean(ShownHealth.INDICATOR));
   }
 
   @Test

@@ -2,6 +2,7 @@ package dev.outbox4j.spring;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.outbox4j.Delivery;
 import dev.outbox4j.Payload;
 import dev.outbox4j.RetryPolicy;
@@ -22,7 +23,6 @@ import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.diagnostics.FailureAnalysis;
 import org.springframework.boot.test.context.assertj.AssertableApplicationContext;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
-import tools.jackson.databind.json.JsonMapper;
 
 /** What the failure analyzer shows of starts that a value or a bean keeps from succeeding. */
 @ExtendWith(PostgresExtension.class)
@@ -319,18 +319,17 @@ class StartRefusalsIT extends StarterFixture {
       "Add Spring Boot's Jackson starter, mark one mapper of several with @Primary, or declare a"
           + " PayloadCodec bean"
     };
-    refuses(
+    ApplicationContextRunner service =
         new ApplicationContextRunner()
             .withConfiguration(AutoConfigurations.of(OutboxAutoConfiguration.class))
             .withBean(DataSource.class, () -> database.plain())
             .withBean(Orders.class)
-            .withPropertyValues("outbox4j.schema=" + schema, "outbox4j.listen.enabled=false"),
-        texts);
-    JsonMapper one = JsonMapper.builder().build();
+            .withPropertyValues("outbox4j.schema=" + schema, "outbox4j.listen.enabled=false");
+    refuses(service, texts);
     refuses(
-        orders()
-            .withBean("one", JsonMapper.class, () -> one)
-            .withBean("other", JsonMapper.class, () -> one),
+        service
+            .withBean("one", ObjectMapper.class, ObjectMapper::new)
+            .withBean("other", ObjectMapper.class, ObjectMapper::new),
         texts);
   }
 
