@@ -78,6 +78,7 @@ class HandlerTimeoutTest {
 
   @Test
   void aHandlerThatGoesOnPastItsTimeIsNamedUntilItEnds() {
+    CountDownLatch begun = new CountDownLatch(1);
     CountDownLatch end = new CountDownLatch(1);
     try (CapturedLogs logs = new CapturedLogs()) {
       start(
@@ -86,12 +87,16 @@ class HandlerTimeoutTest {
               .on(
                   "t",
                   (payload, delivery) -> {
+                    begun.countDown();
                     awaitWhateverHappens(end);
                   }));
-      await().until(() -> subscriber.health().inFlight() == 1);
+      awaitWhateverHappens(begun);
       long id = store.rows().get(0).id();
       await().until(() -> subscriber.health().inFlight() == 0); // it has been written
 
+      assertThat(store.rows().get(0).lastError())
+          .startsWith("java.util.concurrent.TimeoutException: the handler ran longer")
+          .contains(".awaitWhateverHappens(");
       SubscriberHealth health = subscriber.health();
       assertThat(health.running()).isEqualTo(1);
       assertThat(health.oldest().orElseThrow().id()).isEqualTo(id);

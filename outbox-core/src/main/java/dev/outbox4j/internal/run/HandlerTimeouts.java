@@ -141,8 +141,9 @@ public final class HandlerTimeouts {
       if (run.expire()) {
         overdue.add(run);
         letGo(run);
+        StackTraceElement[] place = run.place(); // before the interrupt moves it
         try {
-          deciders.execute(() -> decide(run));
+          deciders.execute(() -> decide(run, place));
         } catch (RuntimeException | Error noThread) { // the machine has no more of them
           Map<HeldRow, Settlement> settlements = new LinkedHashMap<>();
           run.rows().forEach(row -> settlements.put(row, WITHOUT_POLICY));
@@ -167,12 +168,12 @@ public final class HandlerTimeouts {
     }
   }
 
-  private void decide(HandlerRun run) {
+  private void decide(HandlerRun run, StackTraceElement[] place) {
     Map<HeldRow, Settlement> settlements = new LinkedHashMap<>();
     try {
       boolean alone = run.rows().size() == 1;
       for (HeldRow row : run.rows()) {
-        settlements.put(row, settlement(row, alone));
+        settlements.put(row, settlement(row, alone, place));
         shared.events().handlerTimedOut(row); // before what comes of it
       }
     } finally {
@@ -192,13 +193,16 @@ public final class HandlerTimeouts {
     }
   }
 
-  private Settlement settlement(HeldRow row, boolean alone) {
+  private Settlement settlement(HeldRow row, boolean alone, StackTraceElement[] place) {
     try {
       TimeoutException failure =
           new TimeoutException(
               "the handler ran longer than handlerTimeout "
                   + timeout
                   + " and was interrupted; look at what it waits for, or set a longer handlerTimeout");
+      if (place.length > 0) {
+        failure.setStackTrace(place); // what it waited for is what people look for
+      }
       return alone ? outcomes.timedOut(row, failure) : outcomes.timedOutOnSeveral(row, failure);
     } catch (Throwable broken) { // the row must not hang
       log.error(

@@ -215,6 +215,12 @@ public final class HandlerRun {
     return expired;
   }
 
+  /** Returns where the handler's thread is; empty if it has none, or has left it. */
+  public StackTraceElement[] place() {
+    Thread running = thread;
+    return running == null ? new StackTraceElement[0] : running.getStackTrace();
+  }
+
   /** Tells whether the timeout has taken the run away and its handler goes on, on its thread. */
   public boolean isOverdue() {
     return expired && thread != null;
