@@ -551,7 +551,10 @@ class OrderedFaultsIT {
     await()
         .during(Duration.ofSeconds(1))
         .atMost(Duration.ofSeconds(3))
-        .until(() -> bytes.get() < 2L * size && reads.get() - before < 40); // polled for, it would be a hundred
+        .until(
+            () ->
+                bytes.get() < 2L * size
+                    && reads.get() - before < 40); // polled for, it would be a hundred
     gates.clear();
     endOfKey.countDown();
     endOfOther.countDown();
