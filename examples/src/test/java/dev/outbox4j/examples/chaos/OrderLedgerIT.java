@@ -218,14 +218,14 @@ class OrderLedgerIT {
             database.list(
                 String.class,
                 """
-                select no || ' by ' || owner || ' until ' || extract(epoch from at) * 1000000
+                select no || ' by ' || owner || ' until ' || (extract(epoch from at) * 1000000)::bigint
                 from (select no, owner, at, nth from handled
                   union all select no, owner, at, nth from failed) x order by nth"""))
         .containsExactly(
-            "1 by p0.1 until 2000.000000",
-            "2 by p0.1 until 3000.000000",
-            "2 by p1.2 until 5000.000000",
-            "3 by p0.1 until 6000.000000");
+            "1 by p0.1 until 2000",
+            "2 by p0.1 until 3000",
+            "2 by p1.2 until 5000",
+            "3 by p0.1 until 6000");
   }
 
   private long standstill() throws SQLException {

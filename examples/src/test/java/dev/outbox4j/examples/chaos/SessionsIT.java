@@ -1,6 +1,7 @@
 package dev.outbox4j.examples.chaos;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
@@ -10,6 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.postgresql.ds.PGSimpleDataSource;
@@ -61,6 +63,12 @@ class SessionsIT {
     assertThat(excess(Map.of(Sessions.POOLER, 3), POOLED)).isEmpty();
     assertThat(excess(Map.of(Sessions.POOLER, 2), POOLED))
         .containsExactly("the pooler has 3 sessions");
+  }
+
+  /** Sessions of the test before may still be ending. */
+  @BeforeEach
+  void awaitNoOther() {
+    await().until(() -> excess(Map.of(), "").isEmpty());
   }
 
   private List<String> excess(Map<String, Integer> limits, String pooled) throws SQLException {
