@@ -376,8 +376,10 @@ public interface OutboxSubscriber extends AutoCloseable {
     }
 
     /**
-     * Handles messages of a type, decoded, several at once: {@code onBatch("line.sold", Line.class,
-     * Batch.of(100), lines -> insert(lines))}.
+     * Handles messages of a type, decoded, several at once, with a handler that returns nothing:
+     * {@code onBatch("line.sold", Line.class, Batch.of(100), this::insert)}. If the compiler says
+     * that {@code onBatch} is ambiguous, write braces: see {@link #on(String, Class,
+     * TypedHandler)}.
      *
      * @param type the message type; not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes
      *     in UTF-8
@@ -388,6 +390,7 @@ public interface OutboxSubscriber extends AutoCloseable {
      * @return this builder
      * @throws IllegalArgumentException if the type has a handler already
      */
+    @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
     public <T> Builder onBatch(
         String type, Class<T> bodyType, Batch batch, BatchHandler<T> handler) {
       handlers.addBatch(OutboxMessage.requireName("type", type), bodyType, batch, handler);
@@ -407,9 +410,56 @@ public interface OutboxSubscriber extends AutoCloseable {
      * @return this builder
      * @throws IllegalArgumentException if the type has a handler already
      */
+    @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
     public <T> Builder onBatch(
         String type, TypeRef<T> bodyType, Batch batch, BatchHandler<T> handler) {
       handlers.addBatch(OutboxMessage.requireName("type", type), bodyType, batch, handler);
+      return this;
+    }
+
+    /**
+     * Handles messages of a type, decoded, several at once, with a handler that returns a {@link
+     * java.util.concurrent.CompletionStage} or a publisher; any other value, also an {@link
+     * Outcome}, is a failure of the batch. If the compiler says that {@code onBatch} is ambiguous,
+     * write braces: see {@link #on(String, Class, TypedHandler)}.
+     *
+     * @param type the message type; not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes
+     *     in UTF-8
+     * @param bodyType what to decode the payloads to
+     * @param batch how many at once, and how long to wait for more
+     * @param handler the handler
+     * @param <T> the same as {@code bodyType}
+     * @param <R> what the handler returns
+     * @return this builder
+     * @throws IllegalArgumentException if the type has a handler already
+     */
+    @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
+    public <T, R> Builder onBatch(
+        String type, Class<T> bodyType, Batch batch, BatchResultHandler<T, R> handler) {
+      handlers.addBatchReturning(OutboxMessage.requireName("type", type), bodyType, batch, handler);
+      return this;
+    }
+
+    /**
+     * Handles messages of a type, decoded to a type with type arguments, several at once, with a
+     * handler that returns a {@link java.util.concurrent.CompletionStage} or a publisher; any other
+     * value, also an {@link Outcome}, is a failure of the batch. If the compiler says that {@code
+     * onBatch} is ambiguous, write braces: see {@link #on(String, Class, TypedHandler)}.
+     *
+     * @param type the message type; not blank, at most {@value OutboxMessage#MAX_NAME_BYTES} bytes
+     *     in UTF-8
+     * @param bodyType what to decode the payloads to
+     * @param batch how many at once, and how long to wait for more
+     * @param handler the handler
+     * @param <T> the same as {@code bodyType}
+     * @param <R> what the handler returns
+     * @return this builder
+     * @throws IllegalArgumentException if the type has a handler already
+     */
+    @SuppressWarnings("overloads") // on purpose: no lambda may drop its result by accident
+    public <T, R> Builder onBatch(
+        String type, TypeRef<T> bodyType, Batch batch, BatchResultHandler<T, R> handler) {
+      handlers.addBatchReturning(OutboxMessage.requireName("type", type), bodyType, batch, handler);
       return this;
     }
 

@@ -218,7 +218,7 @@ class BatchHandlerTest {
                   "t",
                   String.class,
                   Batch.of(5).linger(Duration.ofSeconds(5)), // so that they come together
-                  messages -> {
+                  (List<BatchMessage<String>> messages) -> {
                     seen(messages);
                     messages.forEach(each -> each.delivery().decide(Outcome.ack()));
                     throw failure;
@@ -509,7 +509,7 @@ class BatchHandlerTest {
                 "t",
                 String.class,
                 Batch.of(128).linger(Duration.ofSeconds(10)), // so that they come together
-                messages -> {
+                (List<BatchMessage<String>> messages) -> {
                   calls.incrementAndGet();
                   throw new IllegalStateException("the broker is down");
                 }));

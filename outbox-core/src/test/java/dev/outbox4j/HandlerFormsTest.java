@@ -2,22 +2,12 @@ package dev.outbox4j;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.outbox4j.testing.CompiledSample;
 import dev.outbox4j.testing.InMemoryStore;
-import java.io.IOException;
-import java.net.URI;
-import java.net.URL;
-import java.net.URLClassLoader;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.util.List;
-import java.util.Locale;
 import java.util.function.Consumer;
-import javax.tools.Diagnostic;
-import javax.tools.DiagnosticCollector;
-import javax.tools.JavaCompiler;
-import javax.tools.JavaFileObject;
-import javax.tools.SimpleJavaFileObject;
-import javax.tools.ToolProvider;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -33,6 +23,7 @@ class HandlerFormsTest {
   private static final String SOURCE =
       """
       import dev.outbox4j.*;
+      import java.util.List;
       import java.util.concurrent.*;
 
       public class Sample implements java.util.function.Consumer<OutboxSubscriber.Builder> {
@@ -46,6 +37,18 @@ class HandlerFormsTest {
         static Future<Void> sendOldStyle(Payload order, Delivery delivery) {
           return CompletableFuture.failedFuture(new IllegalStateException("broker down"));
         }
+
+        static void insert(List<BatchMessage<Payload>> orders) { shipped++; }
+        static Outcome decideAll(List<BatchMessage<Payload>> orders) { return Outcome.ack(); }
+        static CompletableFuture<Void> sendAll(List<BatchMessage<Payload>> orders) {
+          return CompletableFuture.failedFuture(new IllegalStateException("broker down"));
+        }
+        static Future<Void> sendAllOldStyle(List<BatchMessage<Payload>> orders) {
+          return new FutureTask<>(() -> null);
+        }
+        static void overloadedBatch(List<BatchMessage<Payload>> orders) { shipped++; }
+        static void overloadedBatch(String orders) { shipped++; }
+
         static void overloaded(Payload order, Delivery delivery) { shipped++; }
         static void overloaded(String order, Delivery delivery) { shipped++; }
 
@@ -104,6 +107,58 @@ class HandlerFormsTest {
     }
   }
 
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "orders -> insert(orders)",
+        "orders -> decideAll(orders)",
+        "orders -> sendAll(orders)",
+        "orders -> { throw new IllegalStateException(); }",
+        "Sample::overloadedBatch"
+      })
+  void compilerRefusesABatchHandlerThatDoesNotSayWhetherItsResultMatters(String handler) {
+    for (String call : batchCalls(handler)) {
+      assertThat(errors(call))
+          .as(call)
+          .hasSize(1)
+          .first()
+          .asString()
+          .contains("reference to onBatch is ambiguous");
+    }
+  }
+
+  /** An outcome does not say of which message it is, so a batch takes none. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "orders -> { insert(orders); }                                  | acked",
+        "orders -> { sendAll(orders); }                                 | acked",
+        "orders -> { return sendAll(orders); }                          | retried",
+        "orders -> { return decideAll(orders); }                        | retried",
+        "orders -> { return CompletableFuture.completedFuture(null); }  | acked",
+        "(List<BatchMessage<Payload>> orders) -> insert(orders)         | acked",
+        "(List<BatchMessage<Payload>> orders) -> sendAll(orders)        | retried",
+        "(List<BatchMessage<Payload>> orders) -> decideAll(orders)      | retried",
+        "Sample::insert                                                 | acked",
+        "Sample::sendAll                                                | retried",
+        "Sample::sendAllOldStyle                                        | retried",
+        "Sample::decideAll                                              | retried",
+      })
+  void noFormOfABatchHandlerThatCompilesDropsAResultUnlessBracesSaySo(String handler, String end)
+      throws Exception {
+    for (String call : batchCalls(handler)) {
+      assertThat(errors(call)).as(call).isEmpty();
+      assertThat(endOfAMessage()).as(call).isEqualTo(end);
+    }
+  }
+
+  private static List<String> batchCalls(String handler) {
+    return List.of(
+        "onBatch(\"t\", Payload.class, Batch.of(2), " + handler + ")",
+        "onBatch(\"t\", new TypeRef<Payload>() {}, Batch.of(2), " + handler + ")");
+  }
+
   @Test
   void compilerChecksWhatAnOutcomeHandlerAndAnAsyncHandlerReturn() {
     assertThat(errors("on(\"t\", (OutcomeHandler<Payload>) (o, d) -> send(o, d))")).hasSize(1);
@@ -119,33 +174,7 @@ class HandlerFormsTest {
   }
 
   private List<String> errors(String call) {
-    JavaCompiler javac = ToolProvider.getSystemJavaCompiler();
-    DiagnosticCollector<JavaFileObject> found = new DiagnosticCollector<>();
-    JavaFileObject source =
-        new SimpleJavaFileObject(URI.create("string:///Sample.java"), JavaFileObject.Kind.SOURCE) {
-          @Override
-          public CharSequence getCharContent(boolean ignoreEncodingErrors) {
-            return SOURCE.replace("CALL", call);
-          }
-        };
-    javac
-        .getTask(
-            null,
-            null,
-            found,
-            List.of(
-                "-proc:none",
-                "-d",
-                classes.toString(),
-                "-classpath",
-                System.getProperty("java.class.path")),
-            null,
-            List.of(source))
-        .call();
-    return found.getDiagnostics().stream()
-        .filter(each -> each.getKind() == Diagnostic.Kind.ERROR)
-        .map(each -> each.getMessage(Locale.ENGLISH))
-        .toList();
+    return new CompiledSample(classes).errors(SOURCE.replace("CALL", call));
   }
 
   private String endOfAMessage() throws Exception {
@@ -156,22 +185,20 @@ class HandlerFormsTest {
             .store(store)
             .deadLetters(store.deadLetters())
             .events(end);
-    try (URLClassLoader loader =
-        new URLClassLoader(
-            new URL[] {classes.toUri().toURL()}, HandlerFormsTest.class.getClassLoader())) {
-      handlers(loader).accept(builder);
-      store.publish(OutboxMessage.to("orders").type("t").build());
-      try (OutboxSubscriber subscriber = builder.build()) {
-        subscriber.start();
-        return end.await();
-      }
-    }
+    return new CompiledSample(classes)
+        .use(
+            sample -> {
+              handlers(sample).accept(builder);
+              store.publish(OutboxMessage.to("orders").type("t").build());
+              try (OutboxSubscriber subscriber = builder.build()) {
+                subscriber.start();
+                return end.await();
+              }
+            });
   }
 
   @SuppressWarnings("unchecked")
-  private static Consumer<OutboxSubscriber.Builder> handlers(ClassLoader loader)
-      throws ReflectiveOperationException, IOException {
-    return (Consumer<OutboxSubscriber.Builder>)
-        loader.loadClass("Sample").getDeclaredConstructor().newInstance();
+  private static Consumer<OutboxSubscriber.Builder> handlers(Object sample) {
+    return (Consumer<OutboxSubscriber.Builder>) sample;
   }
 }

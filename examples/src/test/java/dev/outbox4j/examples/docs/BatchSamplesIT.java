@@ -21,6 +21,8 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
@@ -28,6 +30,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 class BatchSamplesIT {
   private final TestDatabase database;
   private final HikariDataSource dataSource;
+  private final List<String> sent = new CopyOnWriteArrayList<>();
   private final OutboxTable table = OutboxTable.named("outbox");
 
   BatchSamplesIT(TestDatabase database) {
@@ -64,6 +67,36 @@ class BatchSamplesIT {
     }
     assertThat(database.one(Long.class, "select count(distinct line) from sale")).isEqualTo(500);
     assertThat(database.count("sale")).isEqualTo(500);
+  }
+
+  @Test
+  void handlesABatchWhenItsStageCompletes() throws SQLException {
+    OutboxStore store = PostgresOutbox.on(dataSource, table).store();
+    // tag::pending
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("sales")
+            .store(store)
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .onBatch("line.sold", String.class, Batch.of(100), this::sendAll)
+            .build();
+    // end::pending
+
+    OutboxPublisher publisher = PostgresOutbox.publisher(table).build();
+    try (Connection tx = database.plain().getConnection()) {
+      tx.setAutoCommit(false);
+      publisher.publish(
+          tx, List.of(OutboxMessage.to("sales").type("line.sold").body("one").build()));
+      tx.commit();
+    }
+    try (subscriber) {
+      subscriber.start();
+      assertThatOutbox(dataSource, table).awaitDrained("sales", Duration.ofSeconds(30));
+    }
+    assertThat(sent).containsExactly("one");
+  }
+
+  private CompletableFuture<Void> sendAll(List<BatchMessage<String>> lines) {
+    return CompletableFuture.runAsync(() -> lines.forEach(line -> sent.add(line.body())));
   }
 
   private void insertAll(List<BatchMessage<String>> lines) throws SQLException {

@@ -2,8 +2,11 @@ package dev.outbox4j.internal.run;
 
 import dev.outbox4j.Batch;
 import dev.outbox4j.BatchMessage;
+import dev.outbox4j.OutboxException;
+import dev.outbox4j.Outcome;
 import dev.outbox4j.internal.Causes;
 import dev.outbox4j.internal.RedactedThrowable;
+import dev.outbox4j.internal.reactive.PublisherResults;
 import dev.outbox4j.internal.settings.HandlerTable.BatchRoute;
 import dev.outbox4j.internal.settings.SubscriberSettings;
 import dev.outbox4j.internal.settle.Completer;
@@ -20,9 +23,12 @@ import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
+import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CompletionStage;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -53,6 +59,11 @@ final class BatchTask {
   private final DeliveryTask task;
   private final PausedQueues pauses;
   private final Gathering gathering;
+  private final Runnable kick;
+
+  // guarded by this
+  private final Map<HeldRow, Pass<?>> handedOn = new HashMap<>();
+  private boolean closed;
 
   BatchTask(
       SubscriberSettings settings,
@@ -71,6 +82,7 @@ final class BatchTask {
     this.prefetch = prefetch;
     this.buffer = buffer;
     this.task = task;
+    this.kick = kick;
     this.gathering =
         new Gathering(
             shared.threads(),
@@ -87,8 +99,17 @@ final class BatchTask {
     return gathering;
   }
 
-  /** Handles a row, and what can go with it, on the calling thread; or lets it wait for more. */
-  <T> void run(HeldRow first, BatchRoute<T> route, boolean foreignThread) {
+  /**
+   * Handles a row, and what can go with it, on the calling thread; or lets it wait for more.
+   *
+   * @param whenDone run once the handler's work has ended, if that is not yet so on return
+   * @return true if the handler's work has ended, false if its stage is pending
+   */
+  <T> boolean run(HeldRow first, BatchRoute<T> route, Runnable whenDone, boolean foreignThread) {
+    Pass<?> begun = handedOn(first);
+    if (begun != null) {
+      return begun.goOn(whenDone, foreignThread);
+    }
     prefetch.batchSeen();
     List<HeldRow> batch = gathering.handedOn(first);
     if (batch == null) {
@@ -105,16 +126,49 @@ final class BatchTask {
       }
     }
     if (rows.isEmpty()) {
-      return;
+      return true;
     }
     Pass<T> pass;
     try {
-      pass = new Pass<>(rows, route, foreignThread);
+      pass = new Pass<>(rows, route);
     } catch (Throwable noMemory) { // the rows must not hang
       rows.forEach(this::retry);
       throw noMemory;
     }
-    pass.run();
+    return pass.goOn(whenDone, foreignThread);
+  }
+
+  private synchronized @Nullable Pass<?> handedOn(HeldRow first) {
+    return handedOn.isEmpty() ? null : handedOn.remove(first);
+  }
+
+  /** Lets a worker go on with a batch whose stage has failed on a thread of somebody else's. */
+  private void handOn(HeldRow first, Pass<?> pass) {
+    boolean ended;
+    synchronized (this) {
+      ended = closed;
+      if (!ended) {
+        handedOn.put(first, pass);
+      }
+    }
+    if (ended) {
+      pass.letOthersTry();
+      return;
+    }
+    buffer.putBack(List.of(first)); // what nobody takes any more is let go of by a stop
+    kick.run();
+  }
+
+  /** Lets go of what waits for more of its batch, or for its halves to be handled. */
+  void close() {
+    List<Pass<?>> left;
+    synchronized (this) {
+      closed = true;
+      left = List.copyOf(handedOn.values());
+      handedOn.clear();
+    }
+    gathering.close().forEach(this::giveBack);
+    left.forEach(Pass::letOthersTry);
   }
 
   /** Returns rows that are taken; none if they wait. */
@@ -199,10 +253,12 @@ final class BatchTask {
   /** What becomes of a message, once the run that decided it has ended. */
   private record Decided(HeldRow row, Settlement settlement) {}
 
-  /** Messages on their way through their handler. Confined to the handler's thread. */
+  /**
+   * Messages on their way through their handler. Confined to one thread at a time: the handler's,
+   * then the one that completes its stage, and so on.
+   */
   private final class Pass<T> {
     private final BatchRoute<T> route;
-    private final boolean foreignThread;
     private final List<Decided> decided = new ArrayList<>();
     private final Set<HeldRow> open;
 
@@ -216,26 +272,43 @@ final class BatchTask {
 
     private int failures;
     private boolean succeeded;
+    private boolean begun;
     private boolean dispatched;
     private HandlerRun run;
 
-    Pass(List<HeldRow> taken, BatchRoute<T> route, boolean foreignThread) {
+    Pass(List<HeldRow> taken, BatchRoute<T> route) {
       this.open = new LinkedHashSet<>(taken);
       this.route = route;
-      this.foreignThread = foreignThread;
       this.mostFailures = 34 - Integer.numberOfLeadingZeros(taken.size());
       this.run = HandlerRun.of(taken, List.of(), System.nanoTime());
+      this.parts.add(run.rows());
     }
 
-    void run() {
+    /** Handles what is left on the calling thread; false if a stage is pending. */
+    boolean goOn(Runnable whenDone, boolean foreignThread) {
       try {
-        handle(run.rows());
         for (List<HeldRow> part = parts.poll(); part != null; part = parts.poll()) {
-          handle(begin(part));
+          List<HeldRow> rows = begun ? begin(part) : part;
+          begun = true;
+          HandlerRun ofPart = run;
+          boolean ended;
+          try {
+            ended = handle(rows, whenDone);
+          } finally {
+            DeliveryTask.clearInterrupt(ofPart, foreignThread);
+          }
+          if (!ended) {
+            return false; // nothing here is this thread's any more
+          }
+          if (ofPart.expired()) {
+            return true; // and the timeout has what is left
+          }
         }
       } catch (Throwable unexpected) { // such as OutOfMemoryError in our own code
         endInTrouble(unexpected);
+        DeliveryTask.clearInterrupt(run, foreignThread);
       }
+      return true;
     }
 
     /** Returns the body, or null if it is decided without the handler. */
@@ -255,8 +328,11 @@ final class BatchTask {
       return null;
     }
 
-    /** Bodies are decoded for each call: the one before may have changed them. */
-    private void handle(List<HeldRow> decodable) {
+    /**
+     * Calls the handler; false if its stage is pending. Bodies are decoded for each call: the one
+     * before may have changed them.
+     */
+    private boolean handle(List<HeldRow> decodable, Runnable whenDone) {
       List<BatchMessage<T>> messages = new ArrayList<>(decodable.size());
       List<HeldRow> rows = new ArrayList<>(decodable.size());
       for (HeldRow row : decodable) {
@@ -266,21 +342,110 @@ final class BatchTask {
           rows.add(row);
         }
       }
-      if (!run.isRunning()) { // it took too long to decode them
+      if (!run.isRunning() || rows.isEmpty()) { // it took too long to decode them, or none is left
         end();
-        return;
+        return true;
       }
       if (!dispatched) {
         dispatched = true;
         rows.forEach(task::dispatched);
       }
-      Throwable thrown = rows.isEmpty() ? null : call(rows, messages);
+      Object result;
+      try {
+        result =
+            task.inContext(
+                rows.get(0), rows.size() == 1, () -> route.invocation().run(List.copyOf(messages)));
+      } catch (Throwable failure) { // an Error is the messages' failure, not the subscriber's
+        boolean interrupted = Thread.currentThread().isInterrupted();
+        settle(rows, failure, !isInterrupt(failure) && !interrupted);
+        return true;
+      }
+      if (result instanceof CompletionStage<?> stage) {
+        return settleLater(rows, stage, whenDone);
+      }
+      settle(rows, null, true);
+      return true;
+    }
+
+    private boolean settleLater(List<HeldRow> rows, CompletionStage<?> stage, Runnable whenDone) {
+      PendingStage pending = new PendingStage(whenDone);
+      run.goesOnWithoutThread(pending::ended);
+      run.onAbort(() -> task.cancel(stage));
+      if (!run.isRunning()) {
+        run.awaitInterrupt(); // it came before the stage, which nobody may ever complete
+        pending.ended();
+        task.cancel(stage);
+      }
+      try {
+        stage.whenComplete((value, thrown) -> completed(rows, value, thrown, pending));
+      } catch (Throwable refused) { // a stage of the user's own
+        endInTrouble(refused);
+        pending.ended();
+      }
+      return pending.leaveThread();
+    }
+
+    private void completed(
+        List<HeldRow> rows,
+        @Nullable Object value,
+        @Nullable Throwable thrown,
+        PendingStage pending) {
+      try {
+        HandlerThread.run(
+            settings,
+            () -> {
+              settle(rows, thrown == null ? refused(value) : thrown, true);
+              return true;
+            });
+      } catch (Throwable unexpected) { // swallowed by the stage: the rows must not hang
+        endInTrouble(unexpected);
+      } finally {
+        try {
+          handOnParts(pending);
+        } finally {
+          pending.ended();
+        }
+      }
+    }
+
+    /** No handler is to run on a thread of somebody else's. */
+    private void handOnParts(PendingStage pending) {
+      List<HeldRow> next = parts.peek();
+      if (next == null || pending.endsOnThread()) {
+        return;
+      }
+      try {
+        handOn(next.get(0), this);
+      } catch (Throwable unexpected) { // swallowed by the stage: the rows must not hang
+        endInTrouble(unexpected);
+      }
+    }
+
+    /** What may stand for work that nobody waits for, or a decision, must not pass for an ack. */
+    private @Nullable Throwable refused(@Nullable Object value) {
+      if (value instanceof CompletionStage<?> || PublisherResults.isPublisher(value)) {
+        return new OutboxException(
+            "The batch handler's stage completed with another stage or a publisher, for which"
+                + " nobody waits; use thenCompose in place of thenApply");
+      }
+      if (value instanceof Outcome) {
+        return new OutboxException(
+            "The batch handler's stage completed with an Outcome, and does not say of which"
+                + " message; decide each by message.delivery().decide(outcome)");
+      }
+      return null;
+    }
+
+    /** Takes what a call came to. */
+    private void settle(List<HeldRow> rows, @Nullable Throwable thrown, boolean again) {
       if (thrown != null) {
         failures++;
-      } else if (!rows.isEmpty()) {
+      } else {
         succeeded = true;
       }
-      boolean split = thrown != null && rows.size() > 1 && mayBeOneMessage(thrown);
+      // what fails whatever it gets is broken
+      boolean mayBeOneMessage = succeeded || failures < mostFailures;
+      boolean split = thrown != null && rows.size() > 1 && again && mayBeOneMessage;
       List<HeldRow> said = new ArrayList<>(rows.size());
       List<HeldRow> left = new ArrayList<>();
       for (HeldRow row : rows) {
@@ -320,13 +485,6 @@ final class BatchTask {
       parts.addFirst(rows.subList(0, half));
     }
 
-    /** A thread that is to end is not to begin again; and what fails whatever it gets is broken. */
-    private boolean mayBeOneMessage(Throwable thrown) {
-      return !isInterrupt(thrown)
-          && !Thread.currentThread().isInterrupted()
-          && (succeeded || failures < mostFailures);
-    }
-
     /** Begins the run of a part; returns those of its rows that may be handled. */
     private List<HeldRow> begin(List<HeldRow> rows) {
       long now = System.nanoTime();
@@ -343,28 +501,12 @@ final class BatchTask {
       return held;
     }
 
-    private @Nullable Throwable call(List<HeldRow> rows, List<BatchMessage<T>> messages) {
-      try {
-        task.inContext(
-            rows.get(0),
-            rows.size() == 1,
-            () -> {
-              route.handler().handle(List.copyOf(messages));
-              return null;
-            });
-        return null;
-      } catch (Throwable failure) { // an Error is the messages' failure, not the subscriber's
-        return failure;
-      }
-    }
-
     /**
      * Ends the run and hands over what it has decided; false if the timeout came first, which then
      * decides of all that is left.
      */
     private boolean end() {
       boolean ended = run.end();
-      DeliveryTask.clearInterrupt(run, foreignThread);
       if (ended) {
         for (Decided each : decided) {
           open.remove(each.row());
@@ -384,16 +526,29 @@ final class BatchTask {
       parts.clear();
     }
 
+    /** Nothing is to begin any more. */
+    void letOthersTry() {
+      for (HeldRow row : open) {
+        row.decide(UNTRIED);
+        completer.complete(row);
+      }
+      letGo();
+    }
+
     private void endInTrouble(Throwable trouble) {
       if (!run.end() && run.expired()) {
         letGo();
       }
-      DeliveryTask.clearInterrupt(run, foreignThread);
-      open.forEach(BatchTask.this::retry); // first, since logging may fail as well
+      int left = open.size();
+      try {
+        open.forEach(BatchTask.this::retry); // first, since logging may fail as well
+      } finally {
+        letGo(); // nobody is to go on with them
+      }
       log.error(
           "[{}] {} message(s) of a batch could not be handled; they are retried",
           settings.name(),
-          open.size(),
+          left,
           RedactedThrowable.of(trouble));
     }
   }

@@ -20,7 +20,6 @@ import dev.outbox4j.spi.UndecodableException;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
-import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -84,9 +83,9 @@ public final class DeliveryTask {
     }
   }
 
-  /** Gives back what waits for more of its batch. */
+  /** Gives back what waits for more of its batch, or for the halves of it to be handled. */
   public void close() {
-    batches.gathering().close().forEach(batches::giveBack);
+    batches.close();
   }
 
   /**
@@ -99,12 +98,7 @@ public final class DeliveryTask {
   boolean run(HeldRow row, Runnable whenDone, boolean foreignThread) {
     HandlerTable.BatchRoute<?> batch = handlers.batch(row.typeOrNull());
     if (batch != null) {
-      return HandlerThread.run(
-          settings,
-          () -> {
-            batches.run(row, batch, foreignThread);
-            return true;
-          });
+      return HandlerThread.run(settings, () -> batches.run(row, batch, whenDone, foreignThread));
     }
     long now = System.nanoTime();
     if (!mayBegin(row, now)) {
@@ -230,7 +224,7 @@ public final class DeliveryTask {
   }
 
   /** Its outcome changes nothing any more, so whatever works for it may end. */
-  private void cancel(CompletionStage<?> stage) {
+  void cancel(CompletionStage<?> stage) {
     try {
       stage.toCompletableFuture().cancel(true);
     } catch (RuntimeException | Error broken) { // a stage of the user's own
@@ -258,39 +252,6 @@ public final class DeliveryTask {
     }
     end(run, thrown == null ? outcomes.returned(row, value) : outcomes.threw(row, thrown));
     return true;
-  }
-
-  /**
-   * Frees a permit once, when the stage has ended and the handler's thread is done with it as well:
-   * there are no more threads than permits.
-   */
-  private static final class PendingStage {
-    private enum State {
-      ON_THREAD,
-      ENDED_ON_THREAD,
-      PENDING,
-      ENDED
-    }
-
-    private final AtomicReference<State> state = new AtomicReference<>(State.ON_THREAD);
-    private final Runnable freePermit;
-
-    PendingStage(Runnable freePermit) {
-      this.freePermit = freePermit;
-    }
-
-    /** The stage is complete, or the timeout gave it up. */
-    void ended() {
-      if (!state.compareAndSet(State.ON_THREAD, State.ENDED_ON_THREAD)
-          && state.compareAndSet(State.PENDING, State.ENDED)) {
-        freePermit.run();
-      }
-    }
-
-    /** Returns true if the stage has ended, so that the thread keeps the permit. */
-    boolean leaveThread() {
-      return !state.compareAndSet(State.ON_THREAD, State.PENDING);
-    }
   }
 
   void handled(HandlerRun run, @Nullable Throwable failure) {

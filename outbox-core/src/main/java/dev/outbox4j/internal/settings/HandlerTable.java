@@ -2,6 +2,8 @@ package dev.outbox4j.internal.settings;
 
 import dev.outbox4j.Batch;
 import dev.outbox4j.BatchHandler;
+import dev.outbox4j.BatchMessage;
+import dev.outbox4j.BatchResultHandler;
 import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.Outcome;
@@ -74,7 +76,13 @@ public final class HandlerTable {
   }
 
   /** A body type with a handler of several messages at once. */
-  public record BatchRoute<T>(Decoder<T> decoder, Batch batch, BatchHandler<T> handler) {}
+  public record BatchRoute<T>(Decoder<T> decoder, Batch batch, BatchInvocation<T> invocation) {}
+
+  /** A handler of several messages; gives a {@code CompletionStage} or null. */
+  @FunctionalInterface
+  public interface BatchInvocation<T> {
+    @Nullable CompletionStage<?> run(List<BatchMessage<T>> messages) throws Exception;
+  }
 
   /** A body type with its handler. */
   public record Route<T>(Decoder<T> decoder, Invocation<T> invocation) {
@@ -164,9 +172,13 @@ public final class HandlerTable {
     }
     throw new OutboxException(
         "The handler returned "
-            + (result == null ? "null" : "a value of " + result.getClass().getName())
+            + inWords(result)
             + "; it must return an Outcome or nothing. If the value does not matter, write braces:"
             + " { handle(body); }");
+  }
+
+  private static String inWords(@Nullable Object result) {
+    return result == null ? "null" : "a value of " + result.getClass().getName();
   }
 
   /** {@return the batch route of a type, or null if its messages are handled one by one} */
@@ -237,23 +249,47 @@ public final class HandlerTable {
       transactions.add(of);
     }
 
-    /** Adds a handler of several messages at once. */
+    /** Adds a handler of several messages at once that returns nothing. */
     public <T> void addBatch(String type, Class<T> bodyType, Batch batch, BatchHandler<T> handler) {
-      putBatch(type, BodyType.of(bodyType), batch, handler);
+      putBatch(type, BodyType.of(bodyType), batch, nothing(handler));
     }
 
-    /** Adds a handler of several messages at once, of a body with type arguments. */
+    /** Adds a handler of several messages at once that returns nothing, of a generic body. */
     public <T> void addBatch(
         String type, TypeRef<T> bodyType, Batch batch, BatchHandler<T> handler) {
-      putBatch(type, BodyType.of(bodyType), batch, handler);
+      putBatch(type, BodyType.of(bodyType), batch, nothing(handler));
+    }
+
+    /** Adds a handler of several messages at once that returns a stage. */
+    public <T> void addBatchReturning(
+        String type, Class<T> bodyType, Batch batch, BatchResultHandler<T, ?> handler) {
+      putBatch(type, BodyType.of(bodyType), batch, result(handler));
+    }
+
+    /** Adds a handler of several messages at once that returns a stage, of a generic body. */
+    public <T> void addBatchReturning(
+        String type, TypeRef<T> bodyType, Batch batch, BatchResultHandler<T, ?> handler) {
+      putBatch(type, BodyType.of(bodyType), batch, result(handler));
     }
 
     private <T> void putBatch(
-        String type, BodyType bodyType, Batch batch, BatchHandler<T> handler) {
+        String type, BodyType bodyType, Batch batch, BatchInvocation<T> invocation) {
       Objects.requireNonNull(batch, "batch");
-      Objects.requireNonNull(handler, "handler");
       requireNew(type);
-      batches.put(type, new BatchRoute<>(new Decoder<>(bodyType, null), batch, handler));
+      batches.put(type, new BatchRoute<>(new Decoder<>(bodyType, null), batch, invocation));
+    }
+
+    private static <T> BatchInvocation<T> nothing(BatchHandler<T> handler) {
+      Objects.requireNonNull(handler, "handler");
+      return messages -> {
+        handler.handle(messages);
+        return null;
+      };
+    }
+
+    private static <T> BatchInvocation<T> result(BatchResultHandler<T, ?> handler) {
+      Objects.requireNonNull(handler, "handler");
+      return messages -> pending(handler.handle(messages));
     }
 
     /** Sets the handler of all other types, which returns nothing. */
@@ -317,9 +353,24 @@ public final class HandlerTable {
       }
       throw new OutboxException(
           "The handler returned "
-              + (result == null ? "null" : "a value of " + result.getClass().getName())
+              + inWords(result)
               + "; it must return an Outcome, a CompletionStage, a Publisher or nothing."
               + " If the value does not matter, write braces: { handle(body); }");
+    }
+
+    /** An outcome does not say of which message it is. */
+    private static CompletionStage<?> pending(@Nullable Object result) {
+      CompletionStage<?> end =
+          result instanceof CompletionStage<?> stage ? stage : PublisherResults.subscribe(result);
+      if (end != null) {
+        return end;
+      }
+      throw new OutboxException(
+          "The batch handler returned "
+              + inWords(result)
+              + "; it must return a CompletionStage, a Publisher or nothing. What becomes of a"
+              + " message is said by message.delivery().decide(outcome). If the value does not"
+              + " matter, write braces: { insert(messages); }");
     }
 
     /** Tells whether a handler serves messages of this type. */
@@ -375,7 +426,7 @@ public final class HandlerTable {
     }
 
     private <T> BatchRoute<T> bind(BatchRoute<T> route) {
-      return new BatchRoute<>(route.decoder().with(codec), route.batch(), route.handler());
+      return new BatchRoute<>(route.decoder().with(codec), route.batch(), route.invocation());
     }
   }
 }

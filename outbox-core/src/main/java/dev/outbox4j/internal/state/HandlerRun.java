@@ -38,7 +38,6 @@ public final class HandlerRun {
   private volatile List<HeldRow> behind;
   private volatile long startedAt;
   private volatile @Nullable Thread thread;
-  private volatile boolean expired;
   private volatile boolean waiting;
   private volatile long endingSince;
   private volatile long endsWithin; // 0 until the transaction is being ended
@@ -192,11 +191,7 @@ public final class HandlerRun {
    * faster. It is to be interrupted then.
    */
   public boolean expire() {
-    if (!state.compareAndSet(State.RUNNING, State.EXPIRING)) {
-      return false;
-    }
-    expired = true; // before the interrupt, so that whoever is woken by it finds it so
-    return true;
+    return state.compareAndSet(State.RUNNING, State.EXPIRING);
   }
 
   /** Interrupts the handler of a run that was taken away; once only, whoever calls. */
@@ -211,8 +206,10 @@ public final class HandlerRun {
     state.set(State.EXPIRED);
   }
 
+  /** Tells whether the timeout has taken the run away. */
   public boolean expired() {
-    return expired;
+    State now = state.get();
+    return now == State.EXPIRING || now == State.INTERRUPTING || now == State.EXPIRED;
   }
 
   /** Returns where the handler's thread is; empty if it has none, or has left it. */
@@ -223,7 +220,7 @@ public final class HandlerRun {
 
   /** Tells whether the timeout has taken the run away and its handler goes on, on its thread. */
   public boolean isOverdue() {
-    return expired && thread != null;
+    return expired() && thread != null;
   }
 
   /** Frees the permit of a pending stage, if the run has one; once only, whoever calls. */

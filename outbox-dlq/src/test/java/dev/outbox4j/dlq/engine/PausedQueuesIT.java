@@ -111,7 +111,9 @@ class PausedQueuesIT {
               "t",
               String.class,
               Batch.of(10).linger(Duration.ofMillis(20)),
-              batch -> batch.forEach(each -> begin("", each.body())));
+              batch -> {
+                batch.forEach(each -> begin("", each.body()));
+              });
     };
   }
 
@@ -442,8 +444,9 @@ class PausedQueuesIT {
             "t",
             String.class,
             Batch.of(3).linger(Duration.ofMinutes(1)),
-            batch ->
-                batches.add(batch.stream().map(BatchMessage::body).sorted().collect(joining(" "))));
+            batch -> {
+              batches.add(batch.stream().map(BatchMessage::body).sorted().collect(joining(" ")));
+            });
   }
 
   private void publishOfItsOwnKey(String queue, String text) {
