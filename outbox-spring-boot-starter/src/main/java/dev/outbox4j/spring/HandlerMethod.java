@@ -82,7 +82,7 @@ final class HandlerMethod {
     this.batch = batch(handler, linger);
     this.body = body(batch == null ? bodyType(method, beanClass) : elementType(method, beanClass));
     if (batch != null) {
-      requireBatch(method, beanClass);
+      requireBatch(method.getReturnType());
     } else if (transactional) {
       requireEndInTransaction(method, beanClass);
     } else {
@@ -157,14 +157,16 @@ final class HandlerMethod {
     return element;
   }
 
-  private void requireBatch(Method method, Class<?> beanClass) {
+  private void requireBatch(Class<?> result) {
     if (types.isEmpty()) {
       throw fault("has a batch, which is of one type; name the types");
     }
-    if (!returnsNothing || isAsync(method, beanClass)) {
+    if (!returnsNothing && !endsLater(result)) {
       throw fault(
-          "has a batch, so it must return nothing, when all is done: each message's delivery takes"
-              + " what becomes of it");
+          "has a batch and returns "
+              + result.getName()
+              + "; it may return nothing, a CompletionStage or a Publisher: each message's delivery"
+              + " takes what becomes of it");
     }
     if (transactional) {
       throw fault(
@@ -186,15 +188,16 @@ final class HandlerMethod {
   }
 
   private void requireResult(Class<?> result) {
-    if (!returnsNothing
-        && !Outcome.class.isAssignableFrom(result)
-        && !CompletionStage.class.isAssignableFrom(result)
-        && !PublisherResults.isPublisher(result)) {
+    if (!returnsNothing && !Outcome.class.isAssignableFrom(result) && !endsLater(result)) {
       throw fault(
           "returns "
               + result.getName()
               + "; it may return nothing, an Outcome, a CompletionStage or a Publisher");
     }
+  }
+
+  private static boolean endsLater(Class<?> result) {
+    return CompletionStage.class.isAssignableFrom(result) || PublisherResults.isPublisher(result);
   }
 
   private void requireEndInTransaction(Method method, Class<?> beanClass) {
@@ -303,7 +306,7 @@ final class HandlerMethod {
       OutboxSubscriber.Builder builder, Supplier<HandlerTransactions<Connection>> transactions) {
     if (batch != null) {
       for (String type : types) {
-        builder.onBatch(type, body, batch, this::handleAll);
+        addTo(builder, type, batch);
       }
       return;
     }
@@ -340,6 +343,26 @@ final class HandlerMethod {
               return invoke(value, delivery);
             });
       }
+    }
+  }
+
+  private void addTo(OutboxSubscriber.Builder builder, String type, Batch most) {
+    if (returnsNothing) {
+      builder.onBatch(
+          type,
+          body,
+          most,
+          (List<BatchMessage<Object>> messages) -> {
+            invokeWith(messages);
+          });
+    } else {
+      builder.onBatch(
+          type,
+          body,
+          most,
+          (List<BatchMessage<Object>> messages) -> {
+            return invokeWith(messages);
+          });
     }
   }
 
@@ -383,10 +406,6 @@ final class HandlerMethod {
       arguments[i] = takesDelivery[i] ? delivery : value;
     }
     return invokeWith(arguments);
-  }
-
-  private void handleAll(List<BatchMessage<Object>> messages) throws Exception {
-    Object unused = invokeWith(messages);
   }
 
   @SuppressWarnings("NullAway") // see above

@@ -51,8 +51,9 @@ public @interface OutboxHandler {
 
   /**
    * {@return how many messages the method takes at once at most, 2 to 10,000; 0 for one at a time}
-   * It then takes a {@code List<BatchMessage<T>>}, of messages of one type, and returns nothing.
-   * {@link dev.outbox4j.BatchHandler} has the rules.
+   * It then takes a {@code List<BatchMessage<T>>}, of messages of one type, and returns nothing, a
+   * {@link java.util.concurrent.CompletionStage} or a publisher. {@link dev.outbox4j.BatchHandler}
+   * and {@link dev.outbox4j.BatchResultHandler} have the rules.
    */
   int batch() default 0;
 

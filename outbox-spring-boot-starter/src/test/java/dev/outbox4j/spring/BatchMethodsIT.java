@@ -11,6 +11,7 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.BeforeEach;
@@ -91,6 +92,10 @@ class BatchMethodsIT extends StarterFixture {
   }
 
   private static void publish(ApplicationContext context, List<String> lines) {
+    publish(context, "sold", lines);
+  }
+
+  private static void publish(ApplicationContext context, String type, List<String> lines) {
     new TransactionTemplate(context.getBean(PlatformTransactionManager.class))
         .executeWithoutResult(
             status ->
@@ -98,7 +103,7 @@ class BatchMethodsIT extends StarterFixture {
                     .getBean(OutboxTemplate.class)
                     .publish(
                         lines.stream()
-                            .map(line -> OutboxMessage.to("sales").type("sold").body(line).build())
+                            .map(line -> OutboxMessage.to("sales").type(type).body(line).build())
                             .toList()));
   }
 
@@ -157,6 +162,60 @@ class BatchMethodsIT extends StarterFixture {
                 String.class,
                 "select failure_reason::text from %s.outbox_dlq order by 1".formatted(schema)))
         .containsExactly("rejected", "retry_terminal");
+  }
+
+  static class Later {
+    final CompletableFuture<Void> sent = new CompletableFuture<>();
+    final List<List<String>> batches = new CopyOnWriteArrayList<>();
+
+    @OutboxHandler(queue = "sales", type = "sold", batch = 50)
+    CompletableFuture<Void> send(List<BatchMessage<String>> lines) {
+      batches.add(lines.stream().map(BatchMessage::body).toList());
+      return sent.thenRun(
+          () -> {
+            if (lines.stream().anyMatch(each -> each.body().equals("poison"))) {
+              throw new IllegalStateException("poison");
+            }
+          });
+    }
+
+    @OutboxHandler(queue = "sales", type = "counted")
+    void count(String line) {}
+  }
+
+  @Test
+  void isDoneWhenWhatItReturnsCompletesAndAPoisonMessageIsFoundThen() {
+    service()
+        .withBean(Later.class)
+        .withPropertyValues(
+            "outbox4j.listen.enabled=false",
+            "outbox4j.subscriber.workers=4", // each of the three may be taken by a worker of its
+            // own
+            "outbox4j.subscriber.poll-max=100ms",
+            "outbox4j.subscriber.retry.attempts=1")
+        .run(
+            context -> {
+              Later later = context.getBean(Later.class);
+              publish(context, List.of("one", "poison", "two"));
+              await().until(() -> !later.batches.isEmpty());
+              // an ack of the batch that comes too early would be there no later than this one's
+              publish(context, "counted", List.of("four"));
+              await().until(() -> ofType("counted") == 0);
+              assertThat(ofType("sold")).isEqualTo(3);
+              later.sent.complete(null);
+              awaitDrained();
+              assertThat(later.batches).contains(List.of("poison"));
+            });
+    assertThat(
+            database.list(
+                String.class,
+                "select convert_from(payload, 'UTF8') from %s.outbox_dlq".formatted(schema)))
+        .containsExactly("poison");
+  }
+
+  private long ofType(String type) {
+    return database.one(
+        Long.class, "select count(*) from %s.outbox where type = '%s'".formatted(schema, type));
   }
 
   private long leased() {

@@ -420,7 +420,9 @@ class HandlerMethodsTest {
     refuses(BatchWithDelivery.class, "must take a List<BatchMessage<T>> and nothing else");
     refuses(BatchOfOne.class, "has a batch that is not allowed: most", "2");
     refuses(BatchOfAnyType.class, "name the types");
-    refuses(BatchWithResult.class, "must return nothing");
+    refuses(
+        BatchWithResult.class,
+        "returns dev.outbox4j.Outcome; it may return nothing, a CompletionStage");
     refuses(TransactionalBatch.class, "has a batch and is transactional");
     refuses(LongLinger.class, "has a batch that is not allowed: linger");
     refuses(StrangeLinger.class, "has a batch that is not allowed: 'soon'");
