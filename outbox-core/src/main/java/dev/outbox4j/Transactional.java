@@ -2,6 +2,8 @@ package dev.outbox4j;
 
 import dev.outbox4j.internal.settings.HandlerTable;
 import dev.outbox4j.spi.HandlerTransactions;
+import dev.outbox4j.spi.ReactiveTransactions;
+import dev.outbox4j.spi.SettlingTransactions;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -25,11 +27,10 @@ import org.jspecify.annotations.Nullable;
  * @param <T> what the payload is decoded to
  */
 public final class Transactional<T> {
-  private final HandlerTransactions<?> transactions;
+  private final SettlingTransactions transactions;
   private final HandlerTable.Invocation<T> invocation;
 
-  private Transactional(
-      HandlerTransactions<?> transactions, HandlerTable.Invocation<T> invocation) {
+  private Transactional(SettlingTransactions transactions, HandlerTable.Invocation<T> invocation) {
     this.transactions = transactions;
     this.invocation = invocation;
   }
@@ -75,6 +76,28 @@ public final class Transactional<T> {
             HandlerTable.requireOutcome(handler.handle(body, delivery, connection)));
   }
 
+  /**
+   * Returns a handler that runs in transactions and goes on after it has returned.
+   *
+   * @param transactions where it runs
+   * @param handler the handler
+   * @param <T> what the payload is decoded to
+   * @param <C> what the handler writes with
+   * @param <R> what the handler returns
+   * @return for {@link OutboxSubscriber.Builder#on(String, Class, Transactional)}
+   */
+  public static <T, C, R> Transactional<T> of(
+      ReactiveTransactions<C> transactions, TransactionalResultHandler<T, C, R> handler) {
+    Objects.requireNonNull(transactions, "transactions");
+    Objects.requireNonNull(handler, "handler");
+    return new Transactional<>(
+        transactions,
+        (body, delivery) ->
+            new HandlerTable.InReactiveTransaction<>(
+                transactions,
+                connection -> HandlerTable.settling(handler.handle(body, delivery, connection))));
+  }
+
   private interface Work<T, C> {
     @Nullable Outcome run(T body, Delivery delivery, C connection) throws Exception;
   }
@@ -89,7 +112,7 @@ public final class Transactional<T> {
                 transactions, connection -> work.run(body, delivery, connection)));
   }
 
-  HandlerTransactions<?> transactions() {
+  SettlingTransactions transactions() {
     return transactions;
   }
 

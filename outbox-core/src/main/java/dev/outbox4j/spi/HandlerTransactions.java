@@ -2,14 +2,13 @@ package dev.outbox4j.spi;
 
 import dev.outbox4j.OutboxStoreException;
 import java.time.Duration;
-import java.util.OptionalInt;
 
 /**
  * Runs handlers in transactions whose last statement settles their row. Thread-safe.
  *
  * @param <C> what a handler writes with, such as a connection
  */
-public interface HandlerTransactions<C> {
+public interface HandlerTransactions<C> extends SettlingTransactions {
 
   /**
    * Runs work in a new transaction on the calling thread. If the work says so, the row is settled
@@ -31,28 +30,6 @@ public interface HandlerTransactions<C> {
    * @throws Exception whatever the work threw, the same object
    */
   End run(LeaseRef lease, String owner, Work<C> work, AbortRegistration abort) throws Exception;
-
-  /**
-   * Tells whether it settles rows of that store.
-   *
-   * @param store a store
-   * @return true if both are of the same table
-   */
-  boolean settlesRowsOf(OutboxStore store);
-
-  /**
-   * {@return how long a statement may wait for the server that is not the work's; what ends a
-   * transaction has two of them, and is broken off if it takes much longer}
-   */
-  Duration networkTimeout();
-
-  /** {@return how many transactions can be open at once, if it can see that} */
-  OptionalInt connectionLimit();
-
-  /**
-   * {@return the object that stands for the pool, as {@link OutboxStore#connectionSource()} does}
-   */
-  Object connectionSource();
 
   /**
    * What runs in a transaction.

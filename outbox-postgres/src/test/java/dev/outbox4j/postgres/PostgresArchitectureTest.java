@@ -30,10 +30,11 @@ class PostgresArchitectureTest {
           .resideInAPackage("io.micrometer..");
 
   @ArchTest
-  static final ArchRule r2dbc_is_seen_by_the_reactive_publisher_and_one_package =
+  static final ArchRule r2dbc_is_seen_by_the_reactive_publisher_and_two_packages =
       noClasses()
           .that()
-          .resideOutsideOfPackage("dev.outbox4j.postgres.notify.r2dbc..")
+          .resideOutsideOfPackages(
+              "dev.outbox4j.postgres.notify.r2dbc..", "dev.outbox4j.postgres.r2dbc..")
           .and()
           .haveSimpleNameNotStartingWith("R2dbcOutboxPublisher")
           .and()

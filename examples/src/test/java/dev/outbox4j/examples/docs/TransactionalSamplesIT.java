@@ -12,10 +12,14 @@ import dev.outbox4j.postgres.Inbox;
 import dev.outbox4j.postgres.OutboxPublisher;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.ReactiveOutboxPublisher;
 import dev.outbox4j.postgres.jooq.JooqOutboxPublisher;
 import dev.outbox4j.postgres.jooq.JooqTransactions;
+import dev.outbox4j.postgres.r2dbc.R2dbcTransactions;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import io.r2dbc.spi.ConnectionFactory;
+import io.r2dbc.spi.Result;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
@@ -26,6 +30,8 @@ import org.jooq.impl.DSL;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
 
 @ExtendWith(PostgresExtension.class)
 class TransactionalSamplesIT {
@@ -117,6 +123,56 @@ class TransactionalSamplesIT {
           .hasPublished("mails", "mail.due");
     }
     assertThat(database.list(String.class, "select order_id from booking")).containsExactly("o-3");
+  }
+
+  @Test
+  void writesOverR2dbcInTheTransactionOfTheAck() throws SQLException {
+    database.update("create table seat (order_id text)");
+    PostgresOutbox outbox = PostgresOutbox.on(dataSource, table);
+    ConnectionFactory connections = SampleDatabase.r2dbc(database);
+    // tag::r2dbc
+    ReactiveOutboxPublisher reactivePublisher = PostgresOutbox.publisher(table).buildReactive();
+    R2dbcTransactions reactive = R2dbcTransactions.of(connections, table);
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("seats")
+            .store(outbox.store())
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .on(
+                "order.placed",
+                String.class,
+                reactive.transactional(
+                    (order, delivery, connection) ->
+                        takeSeat(connection, order) // your SQL, as a Mono
+                            .then(
+                                Mono.from(
+                                    reactivePublisher.publish(
+                                        connection,
+                                        OutboxMessage.to("tickets")
+                                            .type("ticket.due")
+                                            .body(order)
+                                            .build())))))
+            .build();
+    // end::r2dbc
+
+    try (Connection tx = database.plain().getConnection()) {
+      tx.setAutoCommit(false);
+      publisher.publish(tx, OutboxMessage.to("seats").type("order.placed").body("o-4").build());
+      tx.commit();
+    }
+    try (subscriber) {
+      subscriber.start();
+      assertThatOutbox(dataSource, table)
+          .awaitDrained("seats", Duration.ofSeconds(30))
+          .hasPublished("tickets", "ticket.due");
+    }
+    assertThat(database.list(String.class, "select order_id from seat")).containsExactly("o-4");
+  }
+
+  private static Mono<Void> takeSeat(io.r2dbc.spi.Connection connection, String order) {
+    return Flux.from(
+            connection.createStatement("insert into seat values ($1)").bind(0, order).execute())
+        .concatMap(Result::getRowsUpdated)
+        .then();
   }
 
   @Test

@@ -170,6 +170,7 @@ public final class Engine implements Lifecycle.Run {
     boolean quiet = pool.awaitQuiet(deadline, timeouts::deciding);
     if (!quiet) {
       completer.acksOnly();
+      timeouts.endWithStop();
     }
     pool.shutdown(!quiet);
     timeouts.shutdown();

@@ -41,6 +41,7 @@ public final class DeliveryTask {
   private final PausedQueues pauses;
   private final BatchTask batches;
   private final TransactionalTask transactional;
+  private final ReactiveTask reactive;
   private volatile Runnable whenHandedOn = () -> {};
 
   public DeliveryTask(
@@ -69,6 +70,7 @@ public final class DeliveryTask {
             this,
             () -> whenHandedOn.run());
     this.transactional = new TransactionalTask(outcomes, completer, shared, buffer, this);
+    this.reactive = new ReactiveTask(settings, outcomes, transactional, this, shared.owner());
   }
 
   /** Sets what finds a worker for a batch that has waited for long enough. */
@@ -193,6 +195,9 @@ public final class DeliveryTask {
       transactional.run(run, inTransaction);
       return true;
     }
+    if (call instanceof HandlerTable.InReactiveTransaction<?> inTransaction) {
+      return reactive.run(run, inTransaction, new PendingStage(whenDone));
+    }
     Object result;
     try {
       result = inContext(row, (HandlerTable.Direct) call);
@@ -271,7 +276,7 @@ public final class DeliveryTask {
     failures.threwAfterAll(rows, outcomes.inWords(failure));
   }
 
-  private void endInTrouble(HandlerRun run, Throwable trouble) {
+  void endInTrouble(HandlerRun run, Throwable trouble) {
     end(run, AFTER_TROUBLE); // first, since in such trouble logging may fail as well
     log.error(
         "[{}] {} could not be handled; it is retried",

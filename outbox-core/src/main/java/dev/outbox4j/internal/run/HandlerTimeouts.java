@@ -125,6 +125,19 @@ public final class HandlerTimeouts {
     }
   }
 
+  /** Breaks off what has no thread to be interrupted, and would commit behind a stop. */
+  public void endWithStop() {
+    for (ClaimedBatch batch : shared.registry().batches()) {
+      for (int i = 0; i < batch.size(); i++) {
+        HeldRow row = batch.at(i);
+        HandlerRun run = row == null ? null : row.run();
+        if (run != null && run.isEndedByStop()) {
+          breakOff(run);
+        }
+      }
+    }
+  }
+
   /** Breaks off what a run waits for that has lost all its leases. */
   private void giveUp(HandlerRun run) {
     if (!run.rows().stream().allMatch(HeldRow::knownLost)) {

@@ -16,6 +16,7 @@ import dev.outbox4j.internal.state.Shared;
 import dev.outbox4j.spi.HandlerTransactions.Decision;
 import dev.outbox4j.spi.HandlerTransactions.End;
 import dev.outbox4j.spi.HandlerTransactions.Flush;
+import dev.outbox4j.spi.SettlingTransactions;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
@@ -54,11 +55,11 @@ final class TransactionalTask {
     this.task = task;
   }
 
-  /** What the handler came to, before its transaction ends. Confined to the handler's thread. */
-  private static final class Handled {
-    private boolean called;
-    private @Nullable Throwable thrown;
-    private @Nullable Settlement settlement;
+  /** What the handler came to, before its transaction ends. Written by one thread at a time. */
+  static final class Handled {
+    volatile boolean called;
+    volatile @Nullable Throwable thrown;
+    volatile @Nullable Settlement settlement;
   }
 
   /** Runs the handler; when it returns, the transaction has ended and its connection is free. */
@@ -75,18 +76,16 @@ final class TransactionalTask {
                   owner,
                   (connection, flush) -> work(run, call, connection, flush, handled),
                   run::onAbort);
-    } catch (OutboxStoreException failure) {
-      if (failure == handled.thrown) { // the handler itself threw it
-        task.end(run, outcomes.threw(row, failure));
-      } else {
-        failed(run, failure, handled);
-      }
-      return;
-    } catch (Throwable thrown) { // an Error is this message's failure, not the subscriber's
-      health.succeeded(Operation.TRANSACTION);
-      task.end(run, outcomes.threw(row, thrown));
+    } catch (Throwable thrown) {
+      failed(run, thrown, handled);
       return;
     }
+    ended(run, end, handled);
+  }
+
+  /** The transaction has ended as it was to, or since the lease was lost. */
+  void ended(HandlerRun run, End end, Handled handled) {
+    HeldRow row = run.row();
     health.succeeded(Operation.TRANSACTION);
     Settlement settlement = handled.settlement;
     if (settlement == null) { // it was not called
@@ -113,9 +112,13 @@ final class TransactionalTask {
     try {
       return handle(run, call, connection, flush, handled);
     } finally {
-      run.ends(
-          System.nanoTime(), 2 * call.transactions().networkTimeout().toNanos() + END_SLACK_NANOS);
+      isDone(run, call.transactions());
     }
+  }
+
+  /** The handler is done, and the end of its transaction has its own time. */
+  static void isDone(HandlerRun run, SettlingTransactions transactions) {
+    run.ends(System.nanoTime(), 2 * transactions.networkTimeout().toNanos() + END_SLACK_NANOS);
   }
 
   private <C> Decision handle(
@@ -132,12 +135,9 @@ final class TransactionalTask {
     run.begins(System.nanoTime());
     handled.called = true;
     Settlement settlement;
-    boolean commits;
     try {
       settlement = outcomes.returned(row, task.inContext(row, () -> call.work().run(connection)));
-      commits =
-          settlement == Settlement.Ack.INSTANCE || settlement instanceof Settlement.Reschedule;
-      if (commits) {
+      if (commits(settlement)) {
         flush.run(); // in the handler's time, and at its risk
       }
     } catch (Throwable thrown) {
@@ -147,7 +147,16 @@ final class TransactionalTask {
     }
     task.handled(run, null);
     handled.settlement = settlement;
-    if (!commits || !run.commits()) { // or the timeout decides
+    return decision(run, settlement);
+  }
+
+  private static boolean commits(Settlement settlement) {
+    return settlement == Settlement.Ack.INSTANCE || settlement instanceof Settlement.Reschedule;
+  }
+
+  /** How the transaction is to end; from then on no timeout ends it. */
+  static Decision decision(HandlerRun run, Settlement settlement) {
+    if (!commits(settlement) || !run.commits()) { // or the timeout decides
       return Decision.rollBack();
     }
     return settlement instanceof Settlement.Reschedule reschedule
@@ -156,13 +165,24 @@ final class TransactionalTask {
   }
 
   /** Returns what becomes of a row whose handler is not to begin; null if it is to. */
-  private @Nullable Settlement withoutHandler(HeldRow row) {
+  @Nullable Settlement withoutHandler(HeldRow row) {
     long now = System.nanoTime();
     // somebody else may have it, or nothing is to begin any more
     if (row.leaseOver(now) || pauses.putsOff(row) || buffer.isClosed()) {
       return Settlement.Release.INSTANCE;
     }
     return outcomes.withoutHandler(row, now);
+  }
+
+  /** The handler failed, or its transaction. */
+  void failed(HandlerRun run, Throwable thrown, Handled handled) {
+    if (thrown instanceof OutboxStoreException failure && failure != handled.thrown) {
+      failed(run, failure, handled);
+      return;
+    }
+    health.succeeded(Operation.TRANSACTION);
+    // an Error is this message's failure, not the subscriber's
+    task.end(run, outcomes.threw(run.row(), thrown));
   }
 
   /** The transaction could not be begun, or not be ended as its handler said. */

@@ -15,6 +15,8 @@ import dev.outbox4j.internal.reactive.PublisherResults;
 import dev.outbox4j.spi.HandlerTransactions;
 import dev.outbox4j.spi.OutboxStore;
 import dev.outbox4j.spi.PayloadCodec;
+import dev.outbox4j.spi.ReactiveTransactions;
+import dev.outbox4j.spi.SettlingTransactions;
 import dev.outbox4j.spi.UndecodableException;
 import java.nio.charset.CharacterCodingException;
 import java.util.ArrayList;
@@ -32,13 +34,13 @@ public final class HandlerTable {
   private final Map<String, Route<?>> routes;
   private final Map<String, BatchRoute<?>> batches;
   private final @Nullable Route<?> fallback;
-  private final Set<HandlerTransactions<?>> transactions;
+  private final Set<SettlingTransactions> transactions;
 
   private HandlerTable(
       Map<String, Route<?>> routes,
       Map<String, BatchRoute<?>> batches,
       @Nullable Route<?> fallback,
-      Set<HandlerTransactions<?>> transactions) {
+      Set<SettlingTransactions> transactions) {
     this.routes = Map.copyOf(routes);
     this.batches = Map.copyOf(batches);
     this.fallback = fallback;
@@ -46,7 +48,7 @@ public final class HandlerTable {
   }
 
   /** Returns where transactional handlers run. */
-  public Set<HandlerTransactions<?>> transactions() {
+  public Set<SettlingTransactions> transactions() {
     return transactions;
   }
 
@@ -68,6 +70,13 @@ public final class HandlerTable {
   /** Runs in the transaction that settles its row; gives an {@code Outcome} or null. */
   public record InTransaction<C>(HandlerTransactions<C> transactions, TransactionalWork<C> work)
       implements Call {}
+
+  /**
+   * Runs in the transaction that settles its row, and goes on after that; gives an {@code Outcome}
+   * or a {@code CompletionStage}.
+   */
+  public record InReactiveTransaction<C>(
+      ReactiveTransactions<C> transactions, TransactionalWork<C> work) implements Call {}
 
   /** What a handler does in a transaction. */
   @FunctionalInterface
@@ -157,6 +166,22 @@ public final class HandlerTable {
     }
   }
 
+  /** Anything else is no decision, or work that nobody waits for: it must not pass for an ack. */
+  public static Object settling(@Nullable Object result) {
+    if (result instanceof Outcome || result instanceof CompletionStage<?>) {
+      return result;
+    }
+    CompletionStage<?> end = PublisherResults.subscribe(result);
+    if (end != null) {
+      return end;
+    }
+    throw new OutboxException(
+        "The handler returned "
+            + inWords(result)
+            + "; it must return an Outcome, a CompletionStage, a Publisher or nothing."
+            + " If the value does not matter, write braces: { handle(body); }");
+  }
+
   /** A handler that says what becomes of its message must say it. */
   public static Outcome requireOutcome(@Nullable Object result) {
     if (result instanceof Outcome outcome) {
@@ -206,7 +231,7 @@ public final class HandlerTable {
   public static final class Builder {
     private final Map<String, Route<?>> routes = new HashMap<>();
     private final Map<String, BatchRoute<?>> batches = new HashMap<>();
-    private final Set<HandlerTransactions<?>> transactions = new LinkedHashSet<>();
+    private final Set<SettlingTransactions> transactions = new LinkedHashSet<>();
     private @Nullable Route<?> fallback;
     private @Nullable PayloadCodec codec;
 
@@ -237,14 +262,14 @@ public final class HandlerTable {
 
     /** Adds a handler that runs in the transaction that settles its row. */
     public <T> void addTransactional(
-        String type, Class<T> bodyType, HandlerTransactions<?> of, Invocation<T> invocation) {
+        String type, Class<T> bodyType, SettlingTransactions of, Invocation<T> invocation) {
       put(type, BodyType.of(bodyType), invocation);
       transactions.add(of);
     }
 
     /** Adds a handler that runs in the transaction that settles its row, of a generic body. */
     public <T> void addTransactional(
-        String type, TypeRef<T> bodyType, HandlerTransactions<?> of, Invocation<T> invocation) {
+        String type, TypeRef<T> bodyType, SettlingTransactions of, Invocation<T> invocation) {
       put(type, BodyType.of(bodyType), invocation);
       transactions.add(of);
     }
@@ -303,7 +328,7 @@ public final class HandlerTable {
     }
 
     /** Sets the handler of all other types, in the transaction that settles its row. */
-    public void fallbackTransactional(HandlerTransactions<?> of, Invocation<Payload> invocation) {
+    public void fallbackTransactional(SettlingTransactions of, Invocation<Payload> invocation) {
       putFallback(invocation);
       transactions.add(of);
     }
@@ -342,22 +367,6 @@ public final class HandlerTable {
       return (body, delivery) -> (Direct) () -> settling(handler.handle(body, delivery));
     }
 
-    /** Anything else is no decision, or work that nobody waits for: it must not pass for an ack. */
-    private static Object settling(@Nullable Object result) {
-      if (result instanceof Outcome || result instanceof CompletionStage<?>) {
-        return result;
-      }
-      CompletionStage<?> end = PublisherResults.subscribe(result);
-      if (end != null) {
-        return end;
-      }
-      throw new OutboxException(
-          "The handler returned "
-              + inWords(result)
-              + "; it must return an Outcome, a CompletionStage, a Publisher or nothing."
-              + " If the value does not matter, write braces: { handle(body); }");
-    }
-
     /** An outcome does not say of which message it is. */
     private static CompletionStage<?> pending(@Nullable Object result) {
       CompletionStage<?> end =
@@ -381,7 +390,7 @@ public final class HandlerTable {
     /** {@return what is missing or wrong, in words for the user} */
     public List<String> faults(@Nullable OutboxStore store) {
       List<String> faults = new ArrayList<>();
-      for (HandlerTransactions<?> each : transactions) {
+      for (SettlingTransactions each : transactions) {
         if (store != null && !each.settlesRowsOf(store)) {
           faults.add(
               "a transactional handler is of "

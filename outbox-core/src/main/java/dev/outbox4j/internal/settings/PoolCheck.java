@@ -1,7 +1,7 @@
 package dev.outbox4j.internal.settings;
 
 import dev.outbox4j.OutboxException;
-import dev.outbox4j.spi.HandlerTransactions;
+import dev.outbox4j.spi.SettlingTransactions;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.OptionalInt;
@@ -33,7 +33,7 @@ public final class PoolCheck {
     for (SubscriberSettings each : subscribers) {
       IdentityHashMap<Object, OptionalInt> pools = new IdentityHashMap<>();
       pools.put(each.store().connectionSource(), each.store().connectionLimit());
-      for (HandlerTransactions<?> of : each.handlers().transactions()) {
+      for (SettlingTransactions of : each.handlers().transactions()) {
         pools.putIfAbsent(of.connectionSource(), of.connectionLimit());
       }
       pools.forEach(

@@ -45,6 +45,8 @@ public final class HandlerRun {
   private volatile @Nullable Runnable abort;
   private volatile boolean aborted;
 
+  private volatile boolean endsWithStop;
+
   /** Its lease was lost, and what it waits for is broken off; confined to the lease keeper. */
   public boolean givenUp;
 
@@ -141,6 +143,16 @@ public final class HandlerRun {
   public void goesOnWithoutThread(Runnable whenExpired) {
     thread = null;
     this.whenExpired = whenExpired;
+  }
+
+  /** Nobody is to commit what goes on after a stop has waited for it. */
+  public void endsWithStop() {
+    endsWithStop = true;
+  }
+
+  /** Tells whether a stop that has waited for long enough breaks it off. */
+  public boolean isEndedByStop() {
+    return endsWithStop && isRunning();
   }
 
   /** The handler has ended, or its transaction has; false if the timeout came first. */

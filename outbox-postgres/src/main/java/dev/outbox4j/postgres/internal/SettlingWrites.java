@@ -24,7 +24,7 @@ public final class SettlingWrites {
    * of a network that is cut the server hears nothing. What is shorter is left so; zero is no
    * limit.
    */
-  private static final String LET_NOTHING_STAND =
+  static final String LET_NOTHING_STAND =
       """
       select set_config('idle_in_transaction_session_timeout', (
         select case when known > 0 and known < :idle_millis::bigint then known
@@ -32,7 +32,7 @@ public final class SettlingWrites {
         from (
           select 1000 * extract(epoch from
             current_setting('idle_in_transaction_session_timeout')::interval)) as s (known)
-      )::bigint::text, true);
+      )::bigint::text, true)\
       """;
 
   private final OutboxTable table;
@@ -53,11 +53,13 @@ public final class SettlingWrites {
     this.table = table;
     this.ack = new FencedSql(FencedSql.ACK).alone("", schema, name);
     this.ackOfBucket =
-        new FencedSql(FencedSql.ACK).ofBuckets().alone(LET_NOTHING_STAND, schema, name);
+        new FencedSql(FencedSql.ACK).ofBuckets().alone(LET_NOTHING_STAND + ";\n", schema, name);
     this.reschedule = new FencedSql(FencedSql.RESCHEDULE).alone("", schema, name);
     this.handOver = new FencedSql(FencedSql.HAND_OVER).alone("", schema, name);
     this.rescheduleOfBucket =
-        new FencedSql(FencedSql.RESCHEDULE).ofBuckets().alone(LET_NOTHING_STAND, schema, name);
+        new FencedSql(FencedSql.RESCHEDULE)
+            .ofBuckets()
+            .alone(LET_NOTHING_STAND + ";\n", schema, name);
   }
 
   /**
@@ -72,7 +74,8 @@ public final class SettlingWrites {
    */
   public boolean ack(Connection connection, LeaseRef lease, String owner, int timeoutMillis)
       throws SQLException {
-    return settle(connection, lease, ack, ackOfBucket, values(lease, owner), timeoutMillis);
+    return settle(
+        connection, lease, ack, ackOfBucket, values(lease, owner, timeoutMillis), timeoutMillis);
   }
 
   /**
@@ -89,7 +92,7 @@ public final class SettlingWrites {
   public boolean reschedule(
       Connection connection, LeaseRef lease, String owner, Duration delay, int timeoutMillis)
       throws SQLException {
-    Map<String, Object> values = values(lease, owner);
+    Map<String, Object> values = values(lease, owner, timeoutMillis);
     values.put("delays", new double[] {ServerTime.seconds(delay)});
     values.put("channel", table.channel());
     return settle(connection, lease, reschedule, rescheduleOfBucket, values, timeoutMillis);
@@ -114,8 +117,9 @@ public final class SettlingWrites {
     return run(connection, handOver, values, timeoutMillis);
   }
 
-  private static Map<String, Object> values(LeaseRef lease, String owner) {
+  static Map<String, Object> values(LeaseRef lease, String owner, int timeoutMillis) {
     Map<String, Object> values = new HashMap<>();
+    values.put("idle_millis", 2L * timeoutMillis + 1_000);
     values.put("queue", lease.queue());
     values.put("owner", owner);
     values.put("ids", new long[] {lease.id()});
@@ -132,7 +136,6 @@ public final class SettlingWrites {
     try (PreparedStatement statement = connection.prepareStatement(sql.text())) {
       // somebody may have locked the row
       statement.setQueryTimeout((int) Math.max(1, TimeUnit.MILLISECONDS.toSeconds(timeoutMillis)));
-      values.put("idle_millis", 2L * timeoutMillis + 1_000);
       sql.bind(statement, values);
       Results results = Results.of(statement);
       for (int i = 1; i < sql.statements(); i++) {

@@ -59,6 +59,30 @@ public record Sql(String text, List<String> parameters, int statements) {
     return new Sql(text.toString(), List.copyOf(names), statements);
   }
 
+  /**
+   * Returns the text for drivers that know parameters by number.
+   *
+   * @return with {@code $1} for the first of {@link #distinct()}
+   */
+  String numbered() {
+    List<String> distinct = distinct();
+    StringBuilder numbered = new StringBuilder();
+    int place = 0;
+    for (int i = 0; i < text.length(); i++) {
+      if (text.charAt(i) == '?') {
+        numbered.append('$').append(distinct.indexOf(parameters.get(place++)) + 1);
+      } else {
+        numbered.append(text.charAt(i));
+      }
+    }
+    return numbered.toString();
+  }
+
+  /** Returns the names of the parameters, each once. */
+  List<String> distinct() {
+    return parameters.stream().distinct().toList();
+  }
+
   void bind(PreparedStatement statement, Map<String, Object> values) throws SQLException {
     boolean pgjdbc = TypedText.isKnownTo(statement);
     for (int i = 0; i < parameters.size(); i++) {
