@@ -47,7 +47,8 @@ public interface OutboxSubscriber extends AutoCloseable {
 
   /**
    * Starts the subscriber's threads. Does nothing if it runs. A database that does not answer is no
-   * error: the subscriber keeps trying, and {@link #health()} says so.
+   * error: the subscriber keeps trying, and {@link #health()} says so. A pool that it may use up is
+   * warned about.
    *
    * @throws OutboxException if the pool can be seen to be too small, or the subscriber is draining
    */

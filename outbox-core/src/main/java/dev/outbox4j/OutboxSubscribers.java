@@ -44,7 +44,8 @@ public final class OutboxSubscribers implements AutoCloseable {
   }
 
   /**
-   * Starts all, or none: if one throws anything, those already started are stopped.
+   * Starts all, or none: if one throws anything, those already started are stopped. Logs a warning
+   * if they may use up a pool, so that nothing of it is left for the service itself.
    *
    * @throws OutboxException if a pool can be seen to be too small for all its subscribers together,
    *     or one refuses
@@ -58,7 +59,11 @@ public final class OutboxSubscribers implements AutoCloseable {
     List<OutboxSubscriber> started = new ArrayList<>();
     try {
       for (OutboxSubscriber subscriber : subscribers) {
-        subscriber.start();
+        if (subscriber instanceof DefaultSubscriber known) {
+          known.startInPool();
+        } else {
+          subscriber.start();
+        }
         started.add(subscriber);
       }
     } catch (RuntimeException | Error refused) { // an Error: a missing optional driver, say

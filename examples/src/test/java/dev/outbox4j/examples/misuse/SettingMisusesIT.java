@@ -250,11 +250,43 @@ class SettingMisusesIT {
 
   @Test
   void poolThatIsTooSmallForAGroup() {
-    OutboxSubscribers group = OutboxSubscribers.of(idle("orders"), idle("mails"), idle("returns"));
+    OutboxSubscribers group =
+        OutboxSubscribers.of(idle("orders"), idle("mails"), idle("returns"), idle("invoices"));
     assertThatExceptionOfType(OutboxException.class)
         .isThrownBy(group::start)
-        .withMessageContaining("The pool has 4 connection(s), too few for 3 subscriber(s)")
-        .withMessageContaining("give the pool 6 or more, plus what the service itself uses");
+        .withMessageContaining("The pool has 4 connection(s), too few for 4 subscriber(s)")
+        .withMessageContaining("give the pool 8 or more, plus what the service itself uses");
+  }
+
+  @Test
+  void poolThatAGroupUsesUp() {
+    try (Told told = new Told();
+        OutboxSubscribers group = OutboxSubscribers.of(idle("orders"), idle("mails"))) {
+      group.start();
+      assertThat(told.lines())
+          .filteredOn(line -> line.contains("may use them all at once"))
+          .singleElement()
+          .asString()
+          .contains("[orders, mails] the pool has 4 connection(s), and 2 subscriber(s)")
+          .contains("only right for a pool that nothing else uses");
+    }
+  }
+
+  @Test
+  void poolThatOneSubscriberUsesUp() {
+    OutboxSubscriber subscriber =
+        shop.subscriber("orders")
+            .store(PostgresOutbox.on(database.pool(2), Shop.TABLE).store())
+            .otherwise((body, delivery) -> {})
+            .build();
+    try (Told told = new Told()) {
+      subscriber.start();
+      assertThat(told.lines())
+          .filteredOn(line -> line.contains("may use them all at once"))
+          .hasSize(1);
+    } finally {
+      subscriber.stop();
+    }
   }
 
   @Test

@@ -86,6 +86,11 @@ public final class DefaultSubscriber implements OutboxSubscriber {
   @Override
   public void start() {
     PoolCheck.check(List.of(settings));
+    startInPool();
+  }
+
+  /** Starts without a look at the pool, which was checked for this subscriber and others. */
+  public void startInPool() {
     String owner = ownerName();
     boolean begun =
         life.start(
