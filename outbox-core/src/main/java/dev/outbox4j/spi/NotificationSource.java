@@ -13,6 +13,17 @@ public interface NotificationSource {
   char BY_NAME = '\u0001';
 
   /**
+   * Returns the text by which a subscriber finds out whether it hears its own store: it sends it
+   * with {@link OutboxStore#send} and must hear it.
+   *
+   * @param owner the subscriber's, as in its claims
+   * @return the text
+   */
+  static String toItself(String owner) {
+    return String.valueOf(BY_NAME) + BY_NAME + owner;
+  }
+
+  /**
    * Begins to listen; returns at once and does its I/O on a thread of its own.
    *
    * @param channel the channel
@@ -28,10 +39,11 @@ public interface NotificationSource {
     void connected();
 
     /**
-     * A notification came.
+     * A notification came. Every one has to be passed on: a subscriber that does not hear what it
+     * sends to itself takes the source for one of another database.
      *
      * @param payload its text: the queue's name for a message that is due, {@link #BY_NAME} and an
-     *     owner's name to wake that subscriber alone
+     *     owner's name to wake that subscriber alone, {@link #toItself} from a subscriber to itself
      */
     void notified(String payload);
 

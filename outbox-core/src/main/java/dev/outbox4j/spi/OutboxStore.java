@@ -84,6 +84,13 @@ public interface OutboxStore {
    */
   void forget(String owner);
 
+  /**
+   * Sends a notification on the {@linkplain #channel() channel}, whoever sleeps.
+   *
+   * @param payload its text
+   */
+  void send(String payload);
+
   /** {@return the ordered queues of the table, if the store can have such} */
   default Optional<BucketStore> buckets() {
     return Optional.empty();

@@ -719,6 +719,14 @@ public abstract class OutboxStoreContract {
   }
 
   @Test
+  void whatIsSentIsHeardThoughNobodySleeps() {
+    heard();
+    store().send(NotificationSource.toItself("a"));
+
+    assertThat(heard()).containsExactly(NotificationSource.toItself("a"));
+  }
+
+  @Test
   void publishingNotifiesOnlyWhileSomebodyOnWatchSleepsPastTheDueInstant() {
     heard();
     publish("orders", 1);

@@ -453,7 +453,8 @@ public final class Fetcher implements RowSource {
     if (dueAgain != null) {
       lanes.forEach(lane -> lane.dueAt(dueAgain));
     }
-    long wait = idlePlan.nextWait(listen.up(), now);
+    long unproved = listen.prove(this::send, clock);
+    long wait = Math.min(unproved, idlePlan.nextWait(listen.up(), now));
     if (!buffer.isEmpty()) {
       wait = Math.min(wait, RoomWait.LONGEST); // the executor refused: offer the rows again soon
     }
@@ -478,6 +479,10 @@ public final class Fetcher implements RowSource {
 
   @Override
   public void release() {}
+
+  private void send(String notification) {
+    shared.connections().spendOnSaying(() -> store.send(notification));
+  }
 
   private void forget() {
     try {

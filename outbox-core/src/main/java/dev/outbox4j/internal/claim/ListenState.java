@@ -1,5 +1,6 @@
 package dev.outbox4j.internal.claim;
 
+import dev.outbox4j.OutboxException;
 import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.internal.state.EngineHealth;
 import dev.outbox4j.internal.state.Events;
@@ -8,7 +9,10 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -22,7 +26,9 @@ public final class ListenState implements NotificationSource.Listener {
 
   private final String subscriber;
   private final String byName;
+  private final String toItself;
   private final @Nullable NotificationSource source;
+  private final ListenEcho echo = new ListenEcho();
   private final Events events;
   private final EngineHealth health;
   private final List<Runnable> signals = new CopyOnWriteArrayList<>();
@@ -43,6 +49,7 @@ public final class ListenState implements NotificationSource.Listener {
       EngineHealth health) {
     this.subscriber = subscriber;
     this.byName = NotificationSource.BY_NAME + owner;
+    this.toItself = NotificationSource.toItself(owner);
     this.source = source;
     this.events = events;
     this.health = health;
@@ -99,6 +106,49 @@ public final class ListenState implements NotificationSource.Listener {
     return up;
   }
 
+  /**
+   * Proves, once for each connection, that LISTEN hears the store: sends a notification to itself,
+   * and tells if none has come. For the thread that claims, while it is idle.
+   *
+   * @param sending sends a notification's text through the store
+   * @return how long to wait at the most until the next call, in nanoseconds
+   */
+  public long prove(Consumer<String> sending, LongSupplier clock) {
+    if (source == null) {
+      return Long.MAX_VALUE;
+    }
+    if (echo.takeMissed(clock.getAsLong())) {
+      unheard();
+    }
+    if (echo.takeDue(clock.getAsLong())) {
+      try {
+        sending.accept(toItself);
+        echo.sent(clock.getAsLong());
+      } catch (RuntimeException unsent) {
+        echo.unsent();
+        log.debug("[{}] whether LISTEN hears the store is not known yet", subscriber, unsent);
+      }
+    }
+    return echo.left(clock.getAsLong());
+  }
+
+  private void unheard() {
+    if (!up) {
+      return; // as the echo before it
+    }
+    up = false;
+    String words =
+        "LISTEN is connected, and a notification that the subscriber sent to itself through its"
+            + " store has not come within "
+            + TimeUnit.NANOSECONDS.toSeconds(ListenEcho.LIMIT)
+            + " s: the source of listen(...) most likely leads to another database or server; give"
+            + " it the address and the database of the store";
+    log.warn("[{}] {}; the subscriber polls meanwhile", subscriber, words);
+    reported = true;
+    health.noted("listen: " + words);
+    events.listenerDisconnected(new OutboxException(words));
+  }
+
   public SubscriberHealth.Listener state() {
     if (source == null) {
       return SubscriberHealth.Listener.NONE;
@@ -108,6 +158,11 @@ public final class ListenState implements NotificationSource.Listener {
 
   @Override
   public void connected() {
+    echo.connected();
+    inForce();
+  }
+
+  private void inForce() {
     boolean again = wasUp;
     if (reported) {
       log.info("[{}] LISTEN is in force again", subscriber);
@@ -122,7 +177,11 @@ public final class ListenState implements NotificationSource.Listener {
 
   @Override
   public void notified(String payload) {
-    if (payload.equals(byName)) {
+    if (payload.equals(toItself)) {
+      if (echo.heard() && !up) {
+        inForce();
+      }
+    } else if (payload.equals(byName)) {
       called = true;
       signal();
     } else if (payload.isEmpty() || watched.contains(payload)) {
@@ -132,6 +191,7 @@ public final class ListenState implements NotificationSource.Listener {
 
   @Override
   public void disconnected(Throwable cause) {
+    echo.disconnected();
     boolean lost = up; // else one more attempt to come back has failed
     up = false;
     if (!reported) {

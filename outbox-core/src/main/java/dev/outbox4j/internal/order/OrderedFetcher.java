@@ -247,7 +247,7 @@ public final class OrderedFetcher implements RowSource {
     for (int i = 1; i < emptyRounds && idle < TimeUnit.HOURS.toNanos(1); i++) {
       idle *= 2;
     }
-    long wait = idle;
+    long wait = read ? Math.min(idle, listen.prove(this::send, clock)) : idle;
     for (OrderedLane lane : lanes) {
       if (lane.isPaused()) {
         continue;
@@ -264,6 +264,10 @@ public final class OrderedFetcher implements RowSource {
   private void survive(Throwable failure) {
     lanes.forEach(lane -> lane.watch().forgotten());
     shared.health().failed(Operation.CLAIM, failure);
+  }
+
+  private void send(String notification) {
+    shared.connections().spendOnSaying(() -> store.send(notification));
   }
 
   private void forget() {

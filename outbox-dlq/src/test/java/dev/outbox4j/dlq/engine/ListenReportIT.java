@@ -9,15 +9,21 @@ import ch.qos.logback.classic.spi.ILoggingEvent;
 import ch.qos.logback.core.read.ListAppender;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.SubscriberHealth.Listener;
+import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TcpProxy;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.NotificationSource;
+import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.postgresql.ds.PGSimpleDataSource;
 import org.slf4j.LoggerFactory;
 
@@ -29,6 +35,7 @@ class ListenReportIT {
   private final TestDatabase database;
   private final ListAppender<ILoggingEvent> heard = new ListAppender<>();
   private final Logger log = (Logger) LoggerFactory.getLogger("dev.outbox4j");
+  private final List<String> payloads = new CopyOnWriteArrayList<>();
   private EngineFixture engine;
   private TcpProxy network;
 
@@ -76,6 +83,66 @@ class ListenReportIT {
     await().until(() -> subscriber.health().healthy());
     assertThat(engine.events.connects).hasValue(1);
     assertThat(warnings()).hasSize(1);
+  }
+
+  @Test
+  void listenOnAnotherDatabaseIsReportedThoughItIsConnected() {
+    OutboxSubscriber deaf =
+        engine.start(
+            engine
+                .subscriber(QUEUE)
+                .listen(PgjdbcListen.on(database.server().dataSource("postgres")))
+                .on("t", (payload, delivery) -> {}));
+    await().until(() -> deaf.health().listener() == Listener.UP);
+
+    await().atMost(Duration.ofSeconds(60)).until(() -> deaf.health().listener() == Listener.DOWN);
+
+    await().untilAsserted(() -> assertThat(warnings()).hasSize(1));
+    assertThat(warnings().get(0)).contains("another database or server");
+    assertThat(deaf.health().lastFailure()).get().asString().startsWith("listen: ");
+    engine.publish(QUEUE, "t", 5);
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(5));
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void listenOnTheStoresDatabaseIsProvedByANotificationToItself(boolean ordered) {
+    OutboxSubscriber.Builder builder =
+        engine
+            .subscriber(QUEUE)
+            .listen(spy(PgjdbcListen.on(database.plain())))
+            .on("t", (payload, delivery) -> {});
+    if (ordered) {
+      OrderedMigrations.of("public", "outbox", QUEUE).migrate(database.plain());
+      builder.ordered();
+    }
+    OutboxSubscriber hearing = engine.start(builder);
+
+    await().until(() -> payloads.stream().anyMatch(text -> text.startsWith("\u0001\u0001")));
+    assertThat(hearing.health().listener()).isEqualTo(Listener.UP);
+  }
+
+  private NotificationSource spy(NotificationSource source) {
+    return (channel, listener) ->
+        source.listen(
+            channel,
+            new NotificationSource.Listener() {
+              @Override
+              public void connected() {
+                listener.connected();
+              }
+
+              @Override
+              public void notified(String payload) {
+                payloads.add(payload);
+                listener.notified(payload);
+              }
+
+              @Override
+              public void disconnected(Throwable cause) {
+                listener.disconnected(cause);
+              }
+            });
   }
 
   private PGSimpleDataSource proxied() {

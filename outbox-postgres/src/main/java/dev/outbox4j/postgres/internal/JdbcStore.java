@@ -40,6 +40,7 @@ public final class JdbcStore implements PostgresStore {
   private final SlotStore slots;
   private final Sql pass;
   private final Sql forget;
+  private final Sql send;
 
   /**
    * Creates a store.
@@ -69,6 +70,7 @@ public final class JdbcStore implements PostgresStore {
     this.pauses = new JdbcPauses(new Jdbc(dataSource, table, forLook(networkTimeout)));
     this.slots = new JdbcSlots(jdbc);
     this.pass = Preamble.before(StoreSql.PASS, table);
+    this.send = Preamble.before(StoreSql.SEND, table);
     this.forget = Preamble.before(StoreSql.FORGET, table);
   }
 
@@ -133,6 +135,11 @@ public final class JdbcStore implements PostgresStore {
   @Override
   public void forget(String owner) {
     run("forget", forget, Map.of("owner", owner, "channel", channel()));
+  }
+
+  @Override
+  public void send(String payload) {
+    run("send", send, Map.of("channel", channel(), "payload", payload));
   }
 
   @Override

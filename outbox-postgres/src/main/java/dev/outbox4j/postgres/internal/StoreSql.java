@@ -264,5 +264,7 @@ final class StoreSql {
       where gone.subscriber = :owner and gone.on_watch
       """;
 
+  static final String SEND = "select pg_notify(:channel, :payload)";
+
   private StoreSql() {}
 }

@@ -502,6 +502,13 @@ public class MemoryStore implements OutboxStore {
     after("forget");
   }
 
+  @Override
+  public void send(String payload) {
+    before("send");
+    notifyAll(payload);
+    after("send");
+  }
+
   private void wake(String owner) {
     notifyAll(NotificationSource.BY_NAME + owner);
   }
