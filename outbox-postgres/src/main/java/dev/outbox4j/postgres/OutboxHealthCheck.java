@@ -70,7 +70,7 @@ public final class OutboxHealthCheck {
     } catch (OutboxStoreException e) {
       String found =
           e.getCause() instanceof SQLException cause
-              ? Unanswered.found(cause.getSQLState(), cause)
+              ? Unanswered.found(cause)
               : "the statement failed";
       return new OutboxHealth(
           schema.with(

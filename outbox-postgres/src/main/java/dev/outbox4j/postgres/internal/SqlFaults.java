@@ -168,7 +168,7 @@ public final class SqlFaults {
    * @param e the failure
    * @return the first state found along its causes and next exceptions, or null
    */
-  public static @Nullable String state(SQLException e) {
+  public static @Nullable String state(Throwable e) {
     for (Throwable link : SqlChain.of(e)) {
       if (link instanceof SQLException sql && sql.getSQLState() != null) {
         return sql.getSQLState();

@@ -2,7 +2,7 @@ package dev.outbox4j.postgres.internal.schema;
 
 import dev.outbox4j.postgres.SchemaFault;
 import dev.outbox4j.postgres.internal.Remedies;
-import java.sql.SQLException;
+import dev.outbox4j.postgres.internal.SqlFaults;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -14,12 +14,13 @@ public final class Unanswered {
 
   /** Returns the fault of a question that failed. */
   public static SchemaFault fault(Exception failure) {
-    String state = failure instanceof SQLException sql ? sql.getSQLState() : null;
-    return new SchemaFault("database", "an answer", found(state, failure), remedy(state));
+    return new SchemaFault(
+        "database", "an answer", found(failure), remedy(SqlFaults.state(failure)));
   }
 
   /** Tells what happened without the driver's words. */
-  public static String found(@Nullable String state, Exception failure) {
+  public static String found(Exception failure) {
+    String state = SqlFaults.state(failure); // a pool's own exception may have none
     String kind = failure.getClass().getSimpleName();
     String words =
         meaning(state) + " (" + (state == null ? kind : "SQLSTATE " + state + ", " + kind) + ")";

@@ -1,6 +1,6 @@
 package dev.outbox4j.postgres.notify.internal;
 
-import java.sql.SQLException;
+import dev.outbox4j.postgres.internal.SqlFaults;
 import java.time.Duration;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -18,7 +18,8 @@ public interface ListenDriver {
    * @return the state, or null if it has none
    */
   default @Nullable String sqlState(Throwable thrown) {
-    return thrown instanceof SQLException sql ? sql.getSQLState() : null;
+    return SqlFaults.state(
+        thrown); // the driver's own may be a cause, as with a wrapped data source
   }
 
   /**

@@ -1,5 +1,6 @@
 package dev.outbox4j.postgres.notify.r2dbc;
 
+import dev.outbox4j.internal.Causes;
 import dev.outbox4j.postgres.internal.Redaction;
 import dev.outbox4j.postgres.notify.internal.ListenConnection;
 import dev.outbox4j.postgres.notify.internal.ListenDriver;
@@ -47,7 +48,12 @@ final class R2dbcDriver implements ListenDriver {
 
   @Override
   public @Nullable String sqlState(Throwable thrown) {
-    return thrown instanceof R2dbcException told ? told.getSqlState() : null;
+    for (Throwable each : Causes.of(thrown)) {
+      if (each instanceof R2dbcException told && told.getSqlState() != null) {
+        return told.getSqlState();
+      }
+    }
+    return null;
   }
 
   @Override
