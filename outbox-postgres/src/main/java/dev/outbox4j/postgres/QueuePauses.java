@@ -32,10 +32,17 @@ public final class QueuePauses {
    * Pauses a queue. Subscribers notice it within a second: then nothing new begins, and handlers
    * that run end as ever.
    *
-   * @param queue the queue; it need not have any message
+   * <p>A pause is a row of the database, and nobody knows who heeds it: not whether the queue has
+   * any subscriber, nor whether those that it has are {@link
+   * dev.outbox4j.OutboxSubscriber.Builder#pausable() pausable}. Each one that heeds it says so, in
+   * its log and in {@link dev.outbox4j.SubscriberHealth#pausedQueues()}.
+   *
+   * @param queue the queue; it need not have any message, nor a subscriber, so a name that is
+   *     misspelt is paused as well
    * @param by who pauses it; not blank, at most 255 bytes in UTF-8
    * @param reason why; not blank, at most 2,000 bytes in UTF-8
-   * @return false if it was paused already, and then nothing has changed
+   * @return true if the pause was written, which does not say that anybody heeds it; false if it
+   *     was paused already, and then nothing has changed
    * @throws OutboxStoreException if the statement fails
    * @throws IllegalArgumentException if a text is blank or too long, or the queue's name is one
    *     that no message can have

@@ -554,6 +554,17 @@ class PausedQueuesIT {
   }
 
   @Test
+  void aQueueThatNobodyReadsIsPausedAndNobodySaysThatItHeedsIt() {
+    OutboxSubscriber subscriber = engine.start(subscriber("a", Kind.ROW_BY_ROW));
+    String misspelt = queue + "s";
+    assertThat(pauses.pause(misspelt, "ada", "a misspelt name")).isTrue();
+    pauses.pause(queue, "ada", "the right name");
+
+    allSay(List.of(subscriber), Set.of(queue));
+    pauses.resume(misspelt, "ada");
+  }
+
+  @Test
   void aSubscriberThatIsNotPausableGoesOn() {
     pauses.pause(queue, "ada", "a try");
     engine.start(
