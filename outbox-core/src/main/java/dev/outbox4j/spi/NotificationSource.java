@@ -5,7 +5,8 @@ package dev.outbox4j.spi;
  * subscribers, which then share one connection per channel.
  *
  * <p>A source reconnects by itself, with backoff, and finds a dead connection by a bounded probe.
- * What it loses costs latency and never a message, since polling goes on.
+ * What it loses costs latency and never a message, since polling goes on. It logs its outages
+ * itself, once for all its listeners: subscribers only have them in their health.
  */
 public interface NotificationSource {
 

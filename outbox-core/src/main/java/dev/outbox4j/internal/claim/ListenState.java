@@ -37,7 +37,7 @@ public final class ListenState implements NotificationSource.Listener {
   private volatile boolean called;
   private volatile boolean up;
   private volatile boolean wasUp;
-  private volatile boolean reported;
+  private volatile boolean unheard;
   private volatile boolean closed;
   private NotificationSource.@Nullable Subscription subscription; // guarded by this
 
@@ -118,7 +118,7 @@ public final class ListenState implements NotificationSource.Listener {
       return Long.MAX_VALUE;
     }
     if (echo.takeMissed(clock.getAsLong())) {
-      unheard();
+      missed();
     }
     if (echo.takeDue(clock.getAsLong())) {
       try {
@@ -132,7 +132,7 @@ public final class ListenState implements NotificationSource.Listener {
     return echo.left(clock.getAsLong());
   }
 
-  private void unheard() {
+  private void missed() {
     if (!up) {
       return; // as the echo before it
     }
@@ -144,7 +144,7 @@ public final class ListenState implements NotificationSource.Listener {
             + " s: the source of listen(...) most likely leads to another database or server; give"
             + " it the address and the database of the store";
     log.warn("[{}] {}; the subscriber polls meanwhile", subscriber, words);
-    reported = true;
+    unheard = true;
     health.noted("listen: " + words);
     events.listenerDisconnected(new OutboxException(words));
   }
@@ -164,10 +164,10 @@ public final class ListenState implements NotificationSource.Listener {
 
   private void inForce() {
     boolean again = wasUp;
-    if (reported) {
-      log.info("[{}] LISTEN is in force again", subscriber);
+    if (unheard) {
+      log.info("[{}] LISTEN hears the store", subscriber);
     }
-    reported = false;
+    unheard = false;
     wasUp = true;
     epoch.incrementAndGet();
     up = true;
@@ -194,13 +194,7 @@ public final class ListenState implements NotificationSource.Listener {
     echo.disconnected();
     boolean lost = up; // else one more attempt to come back has failed
     up = false;
-    if (!reported) {
-      reported = true;
-      log.warn(
-          "[{}] LISTEN is not in force, the subscriber polls meanwhile: {}",
-          subscriber,
-          EngineHealth.words(cause));
-    }
+    unheard = false; // the source tells of it, once for all its subscribers
     health.noted("listen: " + EngineHealth.words(cause));
     if (lost) {
       signal(); // a wait that counted on notifications is too long now

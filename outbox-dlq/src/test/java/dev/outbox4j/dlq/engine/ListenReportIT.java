@@ -18,6 +18,7 @@ import dev.outbox4j.spi.NotificationSource;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -45,7 +46,7 @@ class ListenReportIT {
 
   @BeforeEach
   void setUp() {
-    engine = new EngineFixture(database, 3);
+    engine = new EngineFixture(database, 6);
     PGSimpleDataSource direct = database.plain();
     network = new TcpProxy(direct.getServerNames()[0], direct.getPortNumbers()[0]);
     heard.start();
@@ -76,13 +77,39 @@ class ListenReportIT {
     engine.publish(QUEUE, "t", 5);
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(5));
     assertThat(warnings()).hasSize(1);
-    assertThat(warnings().get(0)).contains("[" + QUEUE + "] LISTEN is not in force");
+    assertThat(warnings().get(0)).contains("is out: ").contains("find messages by polling");
 
     network.resume();
     await().until(() -> subscriber.health().listener() == Listener.UP);
     await().until(() -> subscriber.health().healthy());
     assertThat(engine.events.connects).hasValue(1);
     assertThat(warnings()).hasSize(1);
+  }
+
+  @Test
+  void theLossOfASharedListenAndItsReturnAreOneLineEach() {
+    NotificationSource shared = PgjdbcListen.on(proxied());
+    List<OutboxSubscriber> subscribers =
+        Stream.of(QUEUE, QUEUE + "-b", QUEUE + "-c")
+            .map(queue -> engine.subscriber(queue).listen(shared).on("t", (body, delivery) -> {}))
+            .map(engine::start)
+            .toList();
+    await().until(() -> subscribers.stream().allMatch(s -> s.health().listener() == Listener.UP));
+
+    network.cut();
+    await().until(() -> subscribers.stream().allMatch(s -> s.health().listener() == Listener.DOWN));
+    network.resume();
+    await().until(() -> subscribers.stream().allMatch(s -> s.health().listener() == Listener.UP));
+
+    assertThat(warnings()).singleElement().asString().contains("share it (3 so far)");
+    await()
+        .untilAsserted(
+            () ->
+                assertThat(lines(Level.INFO))
+                    .filteredOn(line -> line.contains("in force again"))
+                    .singleElement()
+                    .asString()
+                    .contains("for 3 subscriber(s)"));
   }
 
   @Test
@@ -152,12 +179,15 @@ class ListenReportIT {
     return source;
   }
 
-  /** What the subscriber warns of; the source has a log of its own. */
   private List<String> warnings() {
+    return lines(Level.WARN);
+  }
+
+  private List<String> lines(Level least) {
     return List.copyOf(heard.list).stream()
-        .filter(event -> event.getLevel().isGreaterOrEqual(Level.WARN))
+        .filter(event -> event.getLevel().isGreaterOrEqual(least))
         .map(ILoggingEvent::getFormattedMessage)
-        .filter(message -> message.startsWith("[" + QUEUE + "] LISTEN"))
+        .filter(message -> message.contains("LISTEN "))
         .toList();
   }
 }

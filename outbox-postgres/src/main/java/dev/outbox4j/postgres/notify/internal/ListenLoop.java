@@ -211,7 +211,11 @@ final class ListenLoop implements Runnable {
     failures = 0;
     if (inOutage) {
       inOutage = false;
-      LOG.info("LISTEN on channel {} by {} is in force again", channel, driver.name());
+      LOG.info(
+          "LISTEN on channel {} by {} is in force again, for {} subscriber(s)",
+          channel,
+          driver.name(),
+          registrations.size());
     } else {
       LOG.info("LISTEN on channel {} by {} is in force", channel, driver.name());
     }
@@ -252,10 +256,11 @@ final class ListenLoop implements Runnable {
     } else {
       inOutage = true;
       LOG.warn(
-          "LISTEN on channel {} by {} is out: {}; it is tried again until it succeeds, and messages are found by polling meanwhile",
+          "LISTEN on channel {} by {} is out: {}; it is tried again until it succeeds, and all subscribers that share it ({} so far) find messages by polling meanwhile",
           channel,
           driver.name(),
-          String.valueOf(cause));
+          String.valueOf(cause),
+          registrations.size());
       LOG.debug("LISTEN on channel {} by {} is out because", channel, driver.name(), cause);
     }
     tell(LinkState.down(cause));
