@@ -18,6 +18,7 @@ import org.jspecify.annotations.Nullable;
  * @param type what it should have been
  * @param kind the exception's class
  * @param about the class that cannot be made, if that is the fault
+ * @param refusal what a constructor or setter of that class threw, if one did
  * @param line from 1, or less if it is not known
  * @param column from 1
  * @param path what leads to the fault
@@ -27,6 +28,7 @@ public record JsonFault(
     Type type,
     Class<?> kind,
     @Nullable String about,
+    @Nullable Refusal refusal,
     int line,
     int column,
     List<Step> path) {
@@ -94,6 +96,39 @@ public record JsonFault(
     }
   }
 
+  /**
+   * What code of the body's class threw; its message may quote the payload.
+   *
+   * @param kind the exception's class
+   * @param place where it was thrown: the nearest place outside the JDK
+   */
+  public record Refusal(String kind, String place) {
+
+    /** {@return what the code threw; null if nothing did} */
+    public static @Nullable Refusal of(@Nullable Throwable thrown) {
+      if (thrown == null) {
+        return null;
+      }
+      String place =
+          Stream.of(thrown.getStackTrace())
+              .filter(frame -> !frame.getClassName().startsWith("java."))
+              .findFirst()
+              .map(
+                  frame ->
+                      " at "
+                          + frame.getClassName()
+                          + "."
+                          + frame.getMethodName()
+                          + (frame.getLineNumber() < 0 ? "" : ":" + frame.getLineNumber()))
+              .orElse("");
+      return new Refusal(thrown.getClass().getName(), place);
+    }
+
+    private String text() {
+      return ": " + kind + place;
+    }
+  }
+
   private static final Pattern ACCESSOR = Pattern.compile("^(get|set|is|with)(?=[A-Z])");
   private static final Pattern SEPARATOR = Pattern.compile("[_\\-.]");
 
@@ -118,6 +153,9 @@ public record JsonFault(
       text.append(", in ");
       path.forEach(step -> text.append(step.text()));
       text.append(path.size() == MOST_STEPS ? "…" : "");
+    }
+    if (refusal != null) {
+      text.append(refusal.text());
     }
     return text.toString();
   }

@@ -15,6 +15,7 @@ import java.time.Instant;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -130,6 +131,52 @@ public abstract class JsonCodecContract {
         .hasMessageContaining("ValueInstantiationException")
         .hasMessageNotContaining("secret")
         .hasNoCause();
+  }
+
+  @Test
+  void saysWhichConstructorRefusesAndWhatItThrowsButNotItsWords() {
+    String json =
+        "{\"customer\":\"a\",\"priced\":[{\"name\":\"tea\",\"price\":1},{\"name\":\"secret\",\"price\":-1}]}";
+    assertThatThrownBy(() -> codec.decode(Payload.ofText(json), Map.of(), Basket.class))
+        .isExactlyInstanceOf(OutboxException.class)
+        .hasMessageContaining("ValueInstantiationException about " + Priced.class.getName())
+        .hasMessageContaining("in [\"priced\"][1]")
+        .hasMessageContaining(
+            ": java.lang.IllegalArgumentException at " + Priced.class.getName() + ".<init>:")
+        .hasMessageNotContaining("secret")
+        .hasMessageNotContaining("-1")
+        .hasNoCause();
+    assertThatThrownBy(() -> codec.decode(Payload.ofText("{\"price\":1}"), Map.of(), Priced.class))
+        .hasMessageContaining(
+            ": java.lang.NullPointerException at " + Priced.class.getName() + ".<init>:");
+  }
+
+  @Test
+  void saysWhatASetterThrows() {
+    assertThatThrownBy(
+            () -> codec.decode(Payload.ofText("{\"name\":\"secret\"}"), Map.of(), Named.class))
+        .isExactlyInstanceOf(OutboxException.class)
+        .hasMessageContaining(
+            ": java.lang.IllegalArgumentException at " + Named.class.getName() + ".setName:")
+        .hasMessageNotContaining("secret")
+        .hasNoCause();
+  }
+
+  record Basket(String customer, List<Priced> priced) {}
+
+  record Priced(String name, int price) {
+    Priced {
+      Objects.requireNonNull(name, "name");
+      if (price < 0) {
+        throw new IllegalArgumentException(name + " has the price " + price);
+      }
+    }
+  }
+
+  static final class Named {
+    void setName(String name) {
+      throw new IllegalArgumentException(name);
+    }
   }
 
   private interface Abstract {}

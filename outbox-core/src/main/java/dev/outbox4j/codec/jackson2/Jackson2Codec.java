@@ -5,6 +5,7 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.exc.StreamConstraintsException;
 import com.fasterxml.jackson.core.exc.StreamReadException;
 import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.JavaType;
 import com.fasterxml.jackson.databind.JsonMappingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.ObjectReader;
@@ -12,6 +13,7 @@ import com.fasterxml.jackson.databind.ObjectWriter;
 import com.fasterxml.jackson.databind.SerializationFeature;
 import com.fasterxml.jackson.databind.exc.InvalidDefinitionException;
 import com.fasterxml.jackson.databind.exc.MismatchedInputException;
+import com.fasterxml.jackson.databind.exc.ValueInstantiationException;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.Payload;
@@ -24,6 +26,7 @@ import java.lang.reflect.Type;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Bodies as JSON in UTF-8, by Jackson 2. Immutable and thread-safe; its content type is {@value
@@ -135,12 +138,27 @@ public final class Jackson2Codec implements PayloadCodec {
         payload.size(),
         type,
         e.getClass(),
-        e instanceof InvalidDefinitionException definition && definition.getType() != null
-            ? definition.getType().toCanonical()
-            : null,
+        about(e),
+        JsonFault.Refusal.of(thrownByTheClass(e)),
         location == null ? -1 : location.getLineNr(),
         location == null ? -1 : location.getColumnNr(),
         e instanceof JsonMappingException mapping ? path(mapping) : List.of());
+  }
+
+  private static @Nullable String about(IOException e) {
+    JavaType type =
+        e instanceof InvalidDefinitionException definition
+            ? definition.getType()
+            : e instanceof ValueInstantiationException instantiation
+                ? instantiation.getType()
+                : null;
+    return type == null ? null : type.toCanonical();
+  }
+
+  /** What the constructor or a setter of a body's class threw; null if Jackson itself refuses. */
+  private static @Nullable Throwable thrownByTheClass(IOException e) {
+    Throwable cause = e.getCause();
+    return isFaultOfTheBytes(e) || cause instanceof IOException ? null : cause;
   }
 
   private static List<JsonFault.Step> path(JsonMappingException fault) {

@@ -6,6 +6,7 @@ import dev.outbox4j.internal.JsonFault;
 import dev.outbox4j.spi.PayloadCodec;
 import dev.outbox4j.spi.UndecodableException;
 import java.io.CharConversionException;
+import java.io.IOException;
 import java.lang.reflect.Type;
 import java.util.List;
 import java.util.Map;
@@ -16,10 +17,12 @@ import tools.jackson.core.TokenStreamLocation;
 import tools.jackson.core.exc.StreamConstraintsException;
 import tools.jackson.core.exc.StreamReadException;
 import tools.jackson.databind.DeserializationFeature;
+import tools.jackson.databind.JavaType;
 import tools.jackson.databind.ObjectMapper;
 import tools.jackson.databind.cfg.DateTimeFeature;
 import tools.jackson.databind.exc.InvalidDefinitionException;
 import tools.jackson.databind.exc.MismatchedInputException;
+import tools.jackson.databind.exc.ValueInstantiationException;
 import tools.jackson.databind.json.JsonMapper;
 
 /**
@@ -130,12 +133,29 @@ public final class Jackson3Codec implements PayloadCodec {
         payload.size(),
         type,
         e.getClass(),
-        e instanceof InvalidDefinitionException definition && definition.getType() != null
-            ? definition.getType().toCanonical()
-            : null,
+        about(e),
+        JsonFault.Refusal.of(thrownByTheClass(e)),
         location == null ? -1 : location.getLineNr(),
         location == null ? -1 : location.getColumnNr(),
         path(e));
+  }
+
+  private static @Nullable String about(JacksonException e) {
+    JavaType type =
+        e instanceof InvalidDefinitionException definition
+            ? definition.getType()
+            : e instanceof ValueInstantiationException instantiation
+                ? instantiation.getType()
+                : null;
+    return type == null ? null : type.toCanonical();
+  }
+
+  /** What the constructor or a setter of a body's class threw; null if Jackson itself refuses. */
+  private static @Nullable Throwable thrownByTheClass(JacksonException e) {
+    Throwable cause = e.getCause();
+    return isFaultOfTheBytes(e) || cause instanceof JacksonException || cause instanceof IOException
+        ? null
+        : cause;
   }
 
   private static List<JsonFault.Step> path(JacksonException fault) {
