@@ -14,7 +14,10 @@ import java.util.Set;
  * @param lastFailureAt when the database or the engine last failed, if it did
  * @param lastFailure what failed then; names the row where one is the cause
  * @param failing true while the latest claim or write failed, or an outcome waits to be written
- *     again because the server refused it or its row is locked
+ *     again because the server refused it or its row is locked, or a statement hangs
+ * @param failingSince since when that has been so: when what fails now failed for the first time
+ *     since it last worked, or when the statement was sent that hangs; of several the earliest.
+ *     Present exactly while {@code failing}
  * @param listener what is known of the LISTEN connection
  * @param inFlight rows claimed and not settled
  * @param running handlers that run now
@@ -34,6 +37,7 @@ public record SubscriberHealth(
     Optional<Instant> lastFailureAt,
     Optional<String> lastFailure,
     boolean failing,
+    Optional<Instant> failingSince,
     Listener listener,
     int inFlight,
     int running,

@@ -24,6 +24,7 @@ final class Events {
         Optional.empty(),
         Optional.empty(),
         false,
+        Optional.empty(),
         listener,
         7,
         3,

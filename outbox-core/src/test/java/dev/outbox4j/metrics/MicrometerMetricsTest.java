@@ -141,6 +141,7 @@ class MicrometerMetricsTest {
             Optional.empty(),
             Optional.empty(),
             false,
+            Optional.empty(),
             Listener.NONE,
             0,
             0,

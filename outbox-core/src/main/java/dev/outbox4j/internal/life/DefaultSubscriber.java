@@ -156,6 +156,7 @@ public final class DefaultSubscriber implements OutboxSubscriber {
         Optional.empty(),
         Optional.empty(),
         false,
+        Optional.empty(),
         settings.source() == null ? SubscriberHealth.Listener.NONE : SubscriberHealth.Listener.DOWN,
         0,
         0,

@@ -37,9 +37,11 @@ import dev.outbox4j.internal.state.Room;
 import dev.outbox4j.internal.state.Shared;
 import dev.outbox4j.spi.BucketStore;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -216,13 +218,15 @@ public final class Engine implements Lifecycle.Run {
 
   SubscriberHealth health(SubscriberState state) {
     EngineHealth.Failure failure = shared.health().lastFailure();
+    Optional<Instant> failingSince = failingSince();
     return new SubscriberHealth(
         settings.name(),
         state,
         Optional.ofNullable(shared.health().lastClaimAt()),
         Optional.ofNullable(failure).map(EngineHealth.Failure::at),
         Optional.ofNullable(failure).map(EngineHealth.Failure::text),
-        shared.health().failing() || shared.connections().hanging(),
+        failingSince.isPresent(),
+        failingSince,
         listen.state(),
         shared.registry().rows(),
         pool.running(),
@@ -231,6 +235,17 @@ public final class Engine implements Lifecycle.Run {
         completer.deadLettersWaiting(),
         fetcher.order(),
         settings.pauses() == null ? Optional.empty() : Optional.of(shared.pauses().queues()));
+  }
+
+  private Optional<Instant> failingSince() {
+    long hanging = shared.connections().hangingNanos();
+    return Stream.of(
+            Optional.ofNullable(shared.health().failingSince()),
+            hanging > 0
+                ? Optional.of(Instant.now().minusNanos(hanging))
+                : Optional.<Instant>empty())
+        .flatMap(Optional::stream)
+        .min(Instant::compareTo);
   }
 
   private static String words(SubscriberHealth.InFlight oldest) {

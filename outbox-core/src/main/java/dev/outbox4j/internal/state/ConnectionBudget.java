@@ -247,9 +247,10 @@ public final class ConnectionBudget {
     }
   }
 
-  /** Tells whether some statement has been waiting for its answer for longer than is usual. */
-  public boolean hanging() {
-    return oldestNanos() > promptNanos;
+  /** Returns for how long some statement has been waiting for its answer; 0 if that is usual. */
+  public long hangingNanos() {
+    long oldest = oldestNanos();
+    return oldest > promptNanos ? oldest : 0;
   }
 
   private void end(Use use, boolean failed, boolean answered) {

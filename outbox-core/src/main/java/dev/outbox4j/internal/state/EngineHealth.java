@@ -52,6 +52,7 @@ public final class EngineHealth {
   private volatile boolean anyFailing;
   private final Map<Operation, Instant> warnedAt = new EnumMap<>(Operation.class); // by failing
   private final Map<Operation, Failure> failing = new EnumMap<>(Operation.class); // by itself
+  private final Map<Operation, Instant> since = new EnumMap<>(Operation.class); // by failing
 
   /** When something failed, and what. */
   public record Failure(Instant at, String text) {}
@@ -78,6 +79,7 @@ public final class EngineHealth {
       return;
     }
     synchronized (failing) {
+      since.remove(operation);
       if (failing.remove(operation) != null) {
         log.info("[{}] {} works again", subscriber, operation.verb());
       }
@@ -127,6 +129,7 @@ public final class EngineHealth {
     lastFailure = failure;
     synchronized (failing) {
       anyFailing = true;
+      since.putIfAbsent(operation, failure.at());
       Instant warned = warnedAt.get(operation);
       boolean first =
           failing.put(operation, failure) == null
@@ -218,5 +221,15 @@ public final class EngineHealth {
 
   public boolean failing() {
     return anyFailing;
+  }
+
+  /** Returns when the first of what fails now began to fail; null if nothing does. */
+  public @Nullable Instant failingSince() {
+    if (!anyFailing) {
+      return null;
+    }
+    synchronized (failing) {
+      return since.values().stream().min(Instant::compareTo).orElse(null);
+    }
   }
 }

@@ -10,6 +10,7 @@ import dev.outbox4j.internal.state.EngineHealth.Operation;
 import dev.outbox4j.testing.CapturedLogs;
 import java.net.UnknownHostException;
 import java.sql.SQLException;
+import java.time.Instant;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
@@ -40,6 +41,22 @@ class EngineHealthTest {
 
     assertThat(told()).isEqualTo("ack: row 7 is locked");
     assertThat(health.failing()).isFalse();
+  }
+
+  @Test
+  void tellsSinceWhenTheFirstOfWhatFailsNowHasFailed() {
+    assertThat(health.failingSince()).isNull();
+    health.failed(Operation.CLAIM, new IllegalStateException("no connection"));
+    Instant claims = health.failingSince();
+    assertThat(claims).isNotNull();
+    health.held(Operation.ACK, "row 7 is locked");
+    health.failed(Operation.CLAIM, new IllegalStateException("no connection"));
+    assertThat(health.failingSince()).isEqualTo(claims);
+
+    health.claimed(true);
+    assertThat(health.failingSince()).isEqualTo(health.lastFailure().at()).isAfterOrEqualTo(claims);
+    health.succeeded(Operation.ACK);
+    assertThat(health.failingSince()).isNull();
   }
 
   @Test
