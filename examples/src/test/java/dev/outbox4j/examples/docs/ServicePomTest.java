@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
 import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -16,6 +17,8 @@ class ServicePomTest {
   private static final Pattern BLOCK =
       Pattern.compile("<!-- pom: ([\\w-]+) -->\\n```xml\\n(.*?)```", Pattern.DOTALL);
 
+  private static final Pattern XML = Pattern.compile("```xml\\n(.*?)```", Pattern.DOTALL);
+
   private static Pom shown(String name) throws IOException {
     return shown("getting-started.md", name);
   }
@@ -24,14 +27,15 @@ class ServicePomTest {
     Matcher block = BLOCK.matcher(Files.readString(Pom.ROOT.resolve("docs").resolve(page)));
     while (block.find()) {
       if (block.group(1).equals(name)) {
-        String text = block.group(2);
-        return Pom.parse(
-            text.startsWith("<project")
-                ? text
-                : "<x><dependencies>" + text + "</dependencies></x>");
+        return parsed(block.group(2));
       }
     }
     throw new AssertionError("docs/" + page + " has no block <!-- pom: " + name + " -->");
+  }
+
+  private static Pom parsed(String text) throws IOException {
+    return Pom.parse(
+        text.startsWith("<project") ? text : "<x><dependencies>" + text + "</dependencies></x>");
   }
 
   @Test
@@ -44,6 +48,29 @@ class ServicePomTest {
           .as("the version of %s in the root pom", dependency.name())
           .contains(dependency.version());
     }
+  }
+
+  @Test
+  void everyDependencyThatADocumentShowsIsOneOfTheRootPom() throws IOException {
+    List<Path> documents = new ArrayList<>();
+    documents.add(Pom.ROOT.resolve("README.md"));
+    documents.addAll(DocumentedSamples.filesIn(Pom.ROOT.resolve("docs"), ".md"));
+    List<Pom.Dependency> managed = Pom.root().managed();
+    int blocks = 0;
+    for (Path document : documents) {
+      Matcher block = XML.matcher(Files.readString(document));
+      while (block.find()) {
+        blocks++;
+        for (Pom.Dependency dependency : parsed(block.group(1)).dependencies()) {
+          if (!dependency.version().isEmpty()) {
+            assertThat(versionIn(managed, dependency))
+                .as("%s: the version of %s in the root pom", document, dependency.name())
+                .contains(dependency.version());
+          }
+        }
+      }
+    }
+    assertThat(blocks).isGreaterThanOrEqualTo(6);
   }
 
   @Test

@@ -3,6 +3,7 @@ package dev.outbox4j.examples.docs;
 import static dev.outbox4j.test.OutboxAssertions.assertThatOutbox;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.outbox4j.BatchMessage;
 import dev.outbox4j.FailureReason;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
@@ -30,6 +31,35 @@ class TestingSamplesTest {
     // end::handler
 
     assertThat(shipping.shipped).containsExactly("o-1");
+  }
+
+  @Test
+  void callsABatchHandler() {
+    Imports imports = new Imports();
+    // tag::batch
+    TestDelivery<String> good = TestDelivery.of("3 books");
+    TestDelivery<String> empty = TestDelivery.of("");
+    imports.insertAll(
+        List.of(new BatchMessage<>(good.body(), good), new BatchMessage<>(empty.body(), empty)));
+
+    assertThat(imports.inserted).containsExactly("3 books");
+    assertThat(good.decided()).isEmpty(); // so its end is that of the batch: an ack
+    assertThat(empty.decided()).contains(Outcome.reject("an empty line"));
+    // end::batch
+  }
+
+  private static final class Imports {
+    private final List<String> inserted = new ArrayList<>();
+
+    void insertAll(List<BatchMessage<String>> lines) {
+      for (BatchMessage<String> line : lines) {
+        if (line.body().isEmpty()) {
+          line.delivery().decide(Outcome.reject("an empty line"));
+        } else {
+          inserted.add(line.body());
+        }
+      }
+    }
   }
 
   @Test
