@@ -175,7 +175,9 @@ public abstract class JsonCodecContract {
 
   static final class Named {
     void setName(String name) {
-      throw new IllegalArgumentException(name);
+      if (!name.isEmpty()) {
+        throw new IllegalArgumentException(name);
+      }
     }
   }
 

@@ -13,14 +13,14 @@ import org.junit.jupiter.api.Test;
 
 /** The SQLSTATE of a failure whose outer exception has none, as a pool's. */
 class UnansweredTest {
-  private static final Exception OF_A_POOL =
+  private final Exception ofAPool =
       new SQLTransientConnectionException(
           "no connection is available",
           new SQLException("password authentication failed", "28P01"));
 
   @Test
   void isThatOfTheRootInTheSchemaReport() {
-    SchemaFault fault = Unanswered.fault(OF_A_POOL);
+    SchemaFault fault = Unanswered.fault(ofAPool);
 
     assertThat(fault.found())
         .isEqualTo(
@@ -43,7 +43,7 @@ class UnansweredTest {
           }
         };
 
-    assertThat(driver.sqlState(new IllegalStateException("wrapped", OF_A_POOL))).isEqualTo("28P01");
+    assertThat(driver.sqlState(new IllegalStateException("wrapped", ofAPool))).isEqualTo("28P01");
   }
 
   @Test
