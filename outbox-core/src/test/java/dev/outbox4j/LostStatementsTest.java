@@ -7,6 +7,7 @@ import dev.outbox4j.testing.CapturedLogs;
 import dev.outbox4j.testing.InMemoryStore;
 import java.time.Clock;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
@@ -26,6 +27,9 @@ class LostStatementsTest {
       await().atMost(LONG_ENOUGH).until(() -> tells(claiming) && tells(renewing));
       assertThat(claiming.health().failing()).isTrue();
       assertThat(renewing.health().failing()).isTrue();
+      assertThat(claiming.health().failingSince()) // since it was sent, not since it was told
+          .hasValueSatisfying(
+              since -> assertThat(since).isBefore(Instant.now().minus(Duration.ofSeconds(25))));
       for (String name : new String[] {"claim", "renew"}) {
         String told = "[" + name + "] statement: one has not come back";
         logs.awaitLine(line -> line.contains(told));
@@ -34,6 +38,7 @@ class LostStatementsTest {
       driver.countDown();
       handler.countDown();
       await().until(() -> claiming.health().healthy() && renewing.health().healthy());
+      assertThat(claiming.health().failingSince()).isEmpty();
     } finally {
       driver.countDown();
       handler.countDown();
