@@ -170,7 +170,8 @@ public final class SchemaValidator {
   }
 
   /**
-   * Includes the grants that the connected role needs for what it is there for.
+   * Includes the grants that the connected role needs for what it is there for, beside what was
+   * named before.
    *
    * @param first what it is there for
    * @param more what else
@@ -178,6 +179,7 @@ public final class SchemaValidator {
    */
   public SchemaValidator checkGrants(OutboxRole first, OutboxRole... more) {
     Set<OutboxRole> roles = EnumSet.of(first, more);
+    roles.addAll(question.roles());
     return new SchemaValidator(dataSource, question.withRoles(roles));
   }
 

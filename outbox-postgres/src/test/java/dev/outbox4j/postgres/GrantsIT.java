@@ -400,6 +400,23 @@ class GrantsIT {
   }
 
   @Test
+  void theValidatorAddsUpWhatARoleIsThereFor() {
+    SchemaValidator both =
+        PostgresOutbox.on(as("sub"), TABLE)
+            .validator()
+            .deadLetters("dead", "letters")
+            .checkGrants(OutboxRole.PUBLISHER)
+            .checkGrants(OutboxRole.SUBSCRIBER);
+    assertThat(both.validateSchema().faults().toString()).contains("insert (");
+    SchemaValidator reversed =
+        PostgresOutbox.on(as("pub"), TABLE)
+            .validator()
+            .checkGrants(OutboxRole.SUBSCRIBER)
+            .checkGrants(OutboxRole.PUBLISHER);
+    assertThat(reversed.validateSchema().faults().toString()).contains("delete");
+  }
+
+  @Test
   void grantsAreRepeatable() {
     database.update(migrations.grantsSql(role("pub"), role("sub"), role("ops")));
   }

@@ -23,6 +23,7 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Import;
 import org.springframework.context.annotation.Lazy;
 import org.springframework.core.env.Environment;
+import org.springframework.util.function.SingletonSupplier;
 
 /**
  * The outbox of a Spring Boot service: what publishes, what subscribes, and the tables. Each bean
@@ -125,7 +126,9 @@ public final class OutboxAutoConfiguration {
     DurationUnits.require(environment, properties.queues().keySet());
     Tables.requireSame(properties, store.table());
     return new OutboxSchemaInitializer(
-        properties, () -> FlywayOwner.of(beans, store.dataSource()), validator);
+        properties,
+        SingletonSupplier.of(() -> FlywayOwner.of(beans, store.dataSource())),
+        validator);
   }
 
   @Bean
@@ -163,15 +166,15 @@ public final class OutboxAutoConfiguration {
   OutboxLifecycle outboxLifecycle(
       OutboxProperties properties,
       PostgresStore store,
-      OutboxSchemaInitializer tablesFirst,
+      OutboxSchemaInitializer schema,
       ConfigurableListableBeanFactory beans,
       ApplicationContext context) {
-    Objects.requireNonNull(tablesFirst);
     boolean virtualThreads =
         context.getEnvironment().getProperty("spring.threads.virtual.enabled", Boolean.class, false)
             && Runtime.version().feature() >= 21;
     return new OutboxLifecycle(
         new SubscriberFactory(beans, properties, store, virtualThreads),
+        schema,
         context,
         properties.autoStart());
   }

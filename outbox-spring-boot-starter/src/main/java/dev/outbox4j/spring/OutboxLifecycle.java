@@ -29,14 +29,20 @@ final class OutboxLifecycle
   private static final Logger log = LoggerFactory.getLogger(OutboxLifecycle.class);
 
   private final SubscriberFactory factory;
+  private final OutboxSchemaInitializer schema;
   private final ApplicationContext context;
   private final boolean autoStart;
   private volatile OutboxSubscribers subscribers = OutboxSubscribers.of();
   private volatile boolean running;
   private volatile boolean startDue;
 
-  OutboxLifecycle(SubscriberFactory factory, ApplicationContext context, boolean autoStart) {
+  OutboxLifecycle(
+      SubscriberFactory factory,
+      OutboxSchemaInitializer schema,
+      ApplicationContext context,
+      boolean autoStart) {
     this.factory = factory;
+    this.schema = schema;
     this.context = context;
     this.autoStart = autoStart;
     this.startDue = autoStart;
@@ -46,6 +52,7 @@ final class OutboxLifecycle
   public void afterSingletonsInstantiated() {
     List<OutboxSubscriber> all = factory.create();
     subscribers = grouped(all);
+    schema.complete(factory.roles(all)); // after what a slip has refused
     if (all.isEmpty()) {
       log.info("No @OutboxHandler was found: this service publishes, and handles no messages");
     }

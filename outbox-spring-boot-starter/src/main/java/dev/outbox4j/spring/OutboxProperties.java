@@ -25,6 +25,9 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  *     service's own migrations
  * @param validate whether the service refuses to start with a schema that does not fit, and health
  *     is down with one
+ * @param validateGrants whether the service refuses to start if its role lacks a grant for what the
+ *     service does: subscribing if it has handlers that are started, publishing if a bean has the
+ *     {@link OutboxTemplate} or there is no subscriber; nothing without {@code validate}
  * @param autoStart whether subscribers start with the service; without it the service only
  *     publishes, and its handlers are checked but get no message
  * @param allowUnhandledQueues whether {@code queues} and {@code orderedQueues} may name queues that
@@ -55,6 +58,7 @@ public record OutboxProperties(
     @DefaultValue("false") boolean deleteTerminalFailures,
     @DefaultValue("true") boolean migrate,
     @DefaultValue("true") boolean validate,
+    @DefaultValue("true") boolean validateGrants,
     @DefaultValue("true") boolean autoStart,
     @DefaultValue("false") boolean allowUnhandledQueues,
     @DefaultValue Set<String> orderedQueues,

@@ -1,10 +1,15 @@
 package dev.outbox4j.spring;
 
 import dev.outbox4j.OutboxException;
+import dev.outbox4j.postgres.OutboxRole;
 import dev.outbox4j.postgres.SchemaValidator;
 import dev.outbox4j.postgres.internal.Remedies;
 import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
 import java.util.function.Supplier;
+import java.util.function.ToIntFunction;
 import javax.sql.DataSource;
 import org.flywaydb.core.api.FlywayException;
 import org.jspecify.annotations.Nullable;
@@ -16,6 +21,11 @@ import org.springframework.core.NestedExceptionUtils;
 /**
  * Brings the tables to the version that the code needs, and refuses a schema that does not fit.
  * Runs after the service's own migrations, with a history of its own.
+ *
+ * <p>In two steps. The tables themselves come first, so that beans may publish as soon as they are
+ * made. What single queues need, and the comparison, come once all handlers are known: a queue that
+ * nobody handles is refused before anything is made for it, and which grants are needed depends on
+ * what the service does.
  */
 final class OutboxSchemaInitializer implements InitializingBean {
   private static final Logger log = LoggerFactory.getLogger(OutboxSchemaInitializer.class);
@@ -23,57 +33,78 @@ final class OutboxSchemaInitializer implements InitializingBean {
   private final OutboxProperties properties;
   private final Supplier<DataSource> owner;
   private final SchemaValidator validator;
+  private final List<ToIntFunction<DataSource>> ofAll = new ArrayList<>();
+  private final List<ToIntFunction<DataSource>> ofQueues = new ArrayList<>();
 
   /**
-   * Takes what it needs; {@link #afterPropertiesSet} does the work.
+   * Takes what it needs; {@link #afterPropertiesSet} and {@link #complete} do the work.
    *
-   * @param owner finds connections of the tables' owner; asked only to migrate
+   * @param owner finds connections of the tables' owner; asked only to migrate, twice at most
    * @param validator compares, as the service's own role
+   * @throws OutboxException if a name is not allowed
    */
   OutboxSchemaInitializer(
       OutboxProperties properties, Supplier<DataSource> owner, SchemaValidator validator) {
     this.properties = properties;
     this.owner = owner;
     this.validator = validator;
+    ofAll.add(Tables.migrations(properties)::migrate);
+    if (properties.pausable()) {
+      ofAll.add(Tables.pauseMigrations(properties)::migrate);
+    }
+    if (properties.dedupKeys()) {
+      ofAll.add(Tables.dedupMigrations(properties)::migrate);
+    }
+    if (!properties.orderedQueues().isEmpty()) {
+      ofQueues.add(Tables.orderedMigrations(properties)::migrate);
+    }
+    if (properties.limitsConcurrency()) {
+      ofQueues.add(Tables.slotMigrations(properties)::migrate);
+    }
   }
 
   @Override
   public void afterPropertiesSet() {
-    if (properties.migrate()) {
-      DataSource of = owner.get();
-      int applied;
-      try {
-        applied = migrate(of);
-      } catch (FlywayException | IllegalStateException e) {
-        throw notMigrated(e);
-      }
-      if (applied > 0) {
-        log.info(
-            "Applied {} migration(s) to the outbox {} and its dead letters",
-            applied,
-            Tables.outbox(properties));
-      }
-    }
+    migrate(ofAll);
+  }
+
+  /**
+   * Migrates what queues need, and compares.
+   *
+   * @param roles what the service is there for
+   */
+  void complete(Set<OutboxRole> roles) {
+    migrate(ofQueues);
     if (properties.validate()) {
-      validator.validateSchema().requireValid();
+      with(properties.validateGrants() ? roles : Set.of()).validateSchema().requireValid();
     }
   }
 
-  private int migrate(DataSource of) {
-    int applied = Tables.migrations(properties).migrate(of);
-    if (!properties.orderedQueues().isEmpty()) {
-      applied += Tables.orderedMigrations(properties).migrate(of);
+  private SchemaValidator with(Set<OutboxRole> roles) {
+    SchemaValidator all = validator;
+    for (OutboxRole role : roles) {
+      all = all.checkGrants(role);
     }
-    if (properties.pausable()) {
-      applied += Tables.pauseMigrations(properties).migrate(of);
+    return all;
+  }
+
+  private void migrate(List<ToIntFunction<DataSource>> migrations) {
+    if (!properties.migrate() || migrations.isEmpty()) {
+      return;
     }
-    if (properties.dedupKeys()) {
-      applied += Tables.dedupMigrations(properties).migrate(of);
+    DataSource of = owner.get();
+    int applied;
+    try {
+      applied = migrations.stream().mapToInt(each -> each.applyAsInt(of)).sum();
+    } catch (FlywayException | IllegalStateException e) {
+      throw notMigrated(e);
     }
-    if (properties.limitsConcurrency()) {
-      applied += Tables.slotMigrations(properties).migrate(of);
+    if (applied > 0) {
+      log.info(
+          "Applied {} migration(s) to the outbox {} and its dead letters",
+          applied,
+          Tables.outbox(properties));
     }
-    return applied;
   }
 
   private OutboxException notMigrated(RuntimeException failure) {

@@ -14,6 +14,7 @@ import javax.sql.DataSource;
 import org.postgresql.core.BaseConnection;
 import org.postgresql.core.TransactionState;
 import org.springframework.jdbc.datasource.DataSourceUtils;
+import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
 import org.springframework.util.ClassUtils;
 
@@ -25,6 +26,11 @@ import org.springframework.util.ClassUtils;
  * or of a parent. All methods throw {@link OutboxException} outside a transaction, in callbacks
  * after its end, in one that is read-only, and in one of another data source, whatever the pool's
  * autocommit is. Otherwise the rules of {@link OutboxPublisher} hold.
+ *
+ * <p>A transaction with a timeout, such as {@code @Transactional(timeout = 5)}, bounds each
+ * statement by the time that is left, as {@link org.springframework.jdbc.core.JdbcTemplate} does.
+ * If none is left, the methods throw {@link
+ * org.springframework.transaction.TransactionTimedOutException}.
  */
 public final class OutboxTemplate {
   private static final boolean HIKARI =
@@ -33,6 +39,7 @@ public final class OutboxTemplate {
 
   private final OutboxPublisher publisher;
   private final DataSource dataSource;
+  private final TransactionAwareDataSourceProxy timed;
 
   /**
    * Creates a template. Does no I/O.
@@ -43,6 +50,12 @@ public final class OutboxTemplate {
   public OutboxTemplate(OutboxPublisher publisher, DataSource dataSource) {
     this.publisher = Objects.requireNonNull(publisher, "publisher");
     this.dataSource = ManagedDataSource.unwrapped(Objects.requireNonNull(dataSource, "dataSource"));
+    this.timed = new TransactionAwareDataSourceProxy(this.dataSource);
+  }
+
+  /** Tells whether it joins transactions of that data source. */
+  boolean publishesIn(DataSource other) {
+    return dataSource == ManagedDataSource.unwrapped(other);
   }
 
   /**
@@ -112,9 +125,18 @@ public final class OutboxTemplate {
     Connection connection = DataSourceUtils.getConnection(dataSource);
     try {
       requireInTransaction(operation, transaction, connection);
-      return action.apply(connection);
+      return withTimeLeft(operation, action);
     } finally {
       DataSourceUtils.releaseConnection(connection, dataSource);
+    }
+  }
+
+  /** On the transaction's connection; its statements get the time that the transaction has left. */
+  private <T> T withTimeLeft(String operation, Function<Connection, T> action) {
+    try (Connection connection = timed.getConnection()) {
+      return action.apply(connection);
+    } catch (SQLException e) {
+      throw new OutboxException(operation + " failed: the connection does not answer", e);
     }
   }
 

@@ -6,6 +6,7 @@ import dev.outbox4j.SubscriberEvents;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.internal.settings.SettingFaults;
 import dev.outbox4j.migrations.DeadLetterMigrations;
+import dev.outbox4j.postgres.OutboxRole;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.spi.HandlerTransactions;
@@ -13,6 +14,8 @@ import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.PayloadCodec;
 import java.sql.Connection;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -69,12 +72,40 @@ final class SubscriberFactory {
     requireHandled("outbox4j.ordered-queues names", properties.orderedQueues(), methods);
     List<OutboxSubscriber> subscribers = new ArrayList<>();
     methods.forEach((queue, handlers) -> subscribers.add(create(queue, handlers)));
-    for (String name : beans.getBeanNamesForType(OutboxSubscriber.class)) { // without the parents'
-      if (!ScopedProxyUtils.isScopedTarget(name)) {
-        subscribers.add(beans.getBean(name, OutboxSubscriber.class));
-      }
-    }
+    own().forEach(name -> subscribers.add(beans.getBean(name, OutboxSubscriber.class)));
     return List.copyOf(subscribers);
+  }
+
+  /** Beans of this context, without the parents'. */
+  private List<String> own() {
+    return Arrays.stream(beans.getBeanNamesForType(OutboxSubscriber.class))
+        .filter(name -> !ScopedProxyUtils.isScopedTarget(name))
+        .toList();
+  }
+
+  /**
+   * Returns what the service is there for, as far as its beans tell. Of a subscriber that is a bean
+   * it is not known what it needs: it may be one of another outbox.
+   *
+   * @param created all subscribers
+   */
+  Set<OutboxRole> roles(List<OutboxSubscriber> created) {
+    Set<OutboxRole> roles = EnumSet.noneOf(OutboxRole.class);
+    if (created.isEmpty() || isTemplateTaken()) {
+      roles.add(OutboxRole.PUBLISHER);
+    }
+    if (properties.autoStart() && created.size() > own().size()) {
+      roles.add(OutboxRole.SUBSCRIBER);
+    }
+    return roles;
+  }
+
+  private boolean isTemplateTaken() {
+    return beans.getBeansOfType(OutboxTemplate.class, true, false).entrySet().stream()
+        .anyMatch(
+            template ->
+                template.getValue().publishesIn(store.dataSource())
+                    && beans.getDependentBeans(template.getKey()).length > 0);
   }
 
   private void requireHandled(

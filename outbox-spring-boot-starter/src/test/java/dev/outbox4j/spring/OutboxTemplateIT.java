@@ -2,6 +2,7 @@ package dev.outbox4j.spring;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxMessage;
@@ -9,6 +10,7 @@ import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
@@ -18,11 +20,13 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.jdbc.datasource.ConnectionHolder;
 import org.springframework.jdbc.datasource.LazyConnectionDataSourceProxy;
 import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
 import org.springframework.jdbc.support.JdbcTransactionManager;
 import org.springframework.transaction.PlatformTransactionManager;
 import org.springframework.transaction.TransactionDefinition;
+import org.springframework.transaction.TransactionTimedOutException;
 import org.springframework.transaction.UnexpectedRollbackException;
 import org.springframework.transaction.support.TransactionSynchronization;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
@@ -121,6 +125,59 @@ class OutboxTemplateIT extends StarterFixture {
               .isInstanceOf(OutboxException.class)
               .hasMessageContaining("the transaction is read-only");
         });
+  }
+
+  @Test
+  void aStatementEndsWithTheTimeoutOfItsTransaction() {
+    with(
+        service -> {
+          TransactionTemplate blocking = service.transaction();
+          TransactionTemplate brief =
+              service.transaction(TransactionDefinition.PROPAGATION_REQUIRES_NEW);
+          brief.setTimeout(2);
+          JdbcTemplate jdbc = new JdbcTemplate(service.dataSource());
+          blocking.executeWithoutResult(
+              blocker -> {
+                jdbc.execute("lock table " + schema + ".outbox in share mode");
+                assertThatThrownBy(
+                        () ->
+                            brief.executeWithoutResult(
+                                status -> {
+                                  // far above the timeout: else it would wait for ever
+                                  jdbc.execute("set local lock_timeout = '20s'");
+                                  service.publish();
+                                }))
+                    .isInstanceOf(OutboxException.class)
+                    .hasMessageContaining("57014");
+              });
+          service.transaction().executeWithoutResult(status -> service.publish());
+          assertThat(rows("outbox")).isEqualTo(1);
+        });
+  }
+
+  @Test
+  void refusesToPublishOnceTheTransactionHasNoTimeLeft() {
+    with(
+        service -> {
+          TransactionTemplate brief = service.transaction();
+          brief.setTimeout(1);
+          assertThatThrownBy(
+                  () ->
+                      brief.executeWithoutResult(
+                          status -> {
+                            Instant deadline = deadline(service.dataSource());
+                            await().until(() -> Instant.now().isAfter(deadline));
+                            service.publish();
+                          }))
+              .isInstanceOf(TransactionTimedOutException.class);
+          assertThat(rows("outbox")).isZero();
+        });
+  }
+
+  private static Instant deadline(DataSource dataSource) {
+    ConnectionHolder holder =
+        (ConnectionHolder) TransactionSynchronizationManager.getResource(dataSource);
+    return holder.getDeadline().toInstant();
   }
 
   @Test

@@ -387,6 +387,12 @@ class StartRefusalsIT extends StarterFixture {
         "outbox4j.ordered-queues=ordres",
         "outbox4j.ordered-queues names [ordres]",
         "Correct the name, or drop it.");
+    refusesOrders(
+        "outbox4j.queues.ordres.concurrency-limit=1", "outbox4j.queues has settings for [ordres]");
+    assertThat(database.list(String.class, TABLES, schema))
+        .as("nothing is made for queues that nobody handles")
+        .contains("outbox")
+        .noneMatch(table -> table.contains("bucket") || table.contains("slot"));
   }
 
   @Test
