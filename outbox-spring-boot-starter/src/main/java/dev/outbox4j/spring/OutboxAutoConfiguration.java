@@ -124,6 +124,7 @@ public final class OutboxAutoConfiguration {
       Environment environment) {
     SettingNames.requireKnown(environment, beans); // before a slip has tables made
     DurationUnits.require(environment, properties.queues().keySet());
+    Contradictions.refuse(properties);
     Tables.requireSame(properties, store.table());
     return new OutboxSchemaInitializer(
         properties,

@@ -107,7 +107,7 @@ public record OutboxProperties(
    *     not set, unless the registry keeps all in memory, where nobody would see them
    * @param interval how often queues are counted; default 15s
    * @param tableTag the value of the tag {@code table}, where outboxes of several databases share a
-   *     registry and a name; the table's name if not set
+   *     registry and a name; {@code <schema>.<table>} if not set
    */
   public record DepthMetrics(
       @Nullable Boolean enabled, @Nullable Duration interval, @Nullable String tableTag) {}

@@ -76,8 +76,24 @@ final class OutboxSchemaInitializer implements InitializingBean {
   void complete(Set<OutboxRole> roles) {
     migrate(ofQueues);
     if (properties.validate()) {
-      with(properties.validateGrants() ? roles : Set.of()).validateSchema().requireValid();
+      try {
+        with(properties.validateGrants() ? roles : Set.of()).validateSchema().requireValid();
+      } catch (OutboxException e) {
+        throw new OutboxException(inProperties(String.valueOf(e.getMessage())), e);
+      }
     }
+  }
+
+  /** What the validator says to call, the start does, if it may. */
+  private String inProperties(String faults) {
+    String by =
+        properties.migrate()
+            ? "run the SQL of the migrations by hand"
+            : "set outbox4j.migrate=true, or run the SQL of the migrations by hand";
+    return faults
+        .replace("OrderedMigrations.of(...).migrate(...) for that queue, or its queuesSql()", by)
+        .replace("drop it and apply the migrations", "drop it, and " + by)
+        .replace("apply the migrations", by);
   }
 
   private SchemaValidator with(Set<OutboxRole> roles) {

@@ -192,12 +192,7 @@ final class SubscriberFactory {
   }
 
   private SubscriberSettings settings(String queue) {
-    return new SubscriberSettings(
-        queue,
-        properties.queues().get(queue),
-        properties.subscriber(),
-        properties.orderedQueues().contains(queue),
-        virtualByDefault);
+    return SubscriberSettings.of(properties, queue, virtualByDefault);
   }
 
   /** Where nothing may ever start, where to listen is looked for at the start only. */

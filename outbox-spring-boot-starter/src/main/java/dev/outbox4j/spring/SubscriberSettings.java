@@ -24,22 +24,16 @@ final class SubscriberSettings {
           Retry::jitter,
           Retry::maxTotalTime);
 
+  /** As in {@link RetryPolicy#standard()}. */
+  private static final Duration DEFAULT_LONGEST_DELAY = Duration.ofMinutes(5);
+
   private final String queue;
   private final @Nullable Subscriber own;
   private final Subscriber all;
   private final boolean ordered;
   private final boolean virtualByDefault;
 
-  /**
-   * Takes the properties.
-   *
-   * @param queue the queue
-   * @param own those of the queue, if there are any
-   * @param all those of all queues
-   * @param ordered whether the queue is
-   * @param virtualByDefault whether handlers run on virtual threads if no property says
-   */
-  SubscriberSettings(
+  private SubscriberSettings(
       String queue,
       @Nullable Subscriber own,
       Subscriber all,
@@ -50,6 +44,49 @@ final class SubscriberSettings {
     this.all = all;
     this.ordered = ordered;
     this.virtualByDefault = virtualByDefault;
+  }
+
+  /**
+   * Returns those of one queue.
+   *
+   * @param virtualByDefault whether handlers run on virtual threads if no property says
+   */
+  static SubscriberSettings of(
+      OutboxProperties properties, String queue, boolean virtualByDefault) {
+    return new SubscriberSettings(
+        queue,
+        properties.queues().get(queue),
+        properties.subscriber(),
+        properties.orderedQueues().contains(queue),
+        virtualByDefault);
+  }
+
+  /** Returns those of a queue that has none of its own. */
+  static SubscriberSettings ofAll(OutboxProperties properties) {
+    return new SubscriberSettings("", null, properties.subscriber(), false, false);
+  }
+
+  /** Adds what the builder takes, although one setting keeps another from having its effect. */
+  void addContradictions(List<String> faults) {
+    Duration initial = retry(Retry::initial);
+    Duration longest = Objects.requireNonNullElse(retry(Retry::max), DEFAULT_LONGEST_DELAY);
+    if (initial != null && initial.compareTo(longest) > 0) {
+      String max = retryName("max", Retry::max);
+      faults.add(
+          "%s=%s is above %s, which is %s: each delay would be cut to that; lower the one, or raise the other"
+              .formatted(retryName("initial", Retry::initial), initial, max, longest));
+    }
+    Duration min = value(Subscriber::pollMin);
+    Duration unheard = value(Subscriber::pollWithoutListener);
+    if (min != null && unheard != null && min.compareTo(unheard) > 0) {
+      faults.add(
+          "%s=%s is above %s=%s: the first wait would be longer than the longest; lower the one, or raise the other"
+              .formatted(
+                  name("poll-min", Subscriber::pollMin),
+                  min,
+                  name("poll-without-listener", Subscriber::pollWithoutListener),
+                  unheard));
+    }
   }
 
   void applyTo(OutboxSubscriber.Builder builder) {
@@ -153,7 +190,7 @@ final class SubscriberSettings {
         Setting.of(
             retryName("multiplier", Retry::multiplier),
             () -> RetryPolicy.exponential(initial, multiplier));
-    policy = with("max", Retry::max, policy.max(Duration.ofMinutes(5)), RetryPolicy::max);
+    policy = with("max", Retry::max, policy.max(DEFAULT_LONGEST_DELAY), RetryPolicy::max);
     policy = with("jitter", Retry::jitter, policy.jitter(0.2), RetryPolicy::jitter);
     policy =
         with(

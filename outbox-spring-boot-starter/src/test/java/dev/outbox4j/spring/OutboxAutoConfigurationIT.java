@@ -1,6 +1,7 @@
 package dev.outbox4j.spring;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -159,6 +160,7 @@ class OutboxAutoConfigurationIT extends StarterFixture {
         .withPropertyValues(
             "outbox4j.subscriber.retry.attempts=9",
             "outbox4j.subscriber.retry.initial=1h",
+            "outbox4j.subscriber.retry.max=1h",
             "outbox4j.queues.mail.retry.attempts=2",
             "outbox4j.queues.mail.retry.initial=1ms")
         .run(
@@ -303,6 +305,20 @@ class OutboxAutoConfigurationIT extends StarterFixture {
               assertThat(rows("outbox_slots where queue = 'orders'")).isEqualTo(2);
               assertThat(rows("outbox_slots")).isEqualTo(2);
             });
+  }
+
+  @Test
+  void namesThePropertyThatDedupKeysNeed() {
+    shop()
+        .run(
+            context ->
+                assertThatThrownBy(
+                        () ->
+                            publish(
+                                context,
+                                placed(new Placed("once", Instant.EPOCH))
+                                    .dedupKey("k", Duration.ofHours(1))))
+                    .hasMessageContaining("(with Spring Boot: outbox4j.dedup-keys=true)"));
   }
 
   @Test

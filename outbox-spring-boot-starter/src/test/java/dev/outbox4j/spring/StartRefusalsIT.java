@@ -240,6 +240,53 @@ class StartRefusalsIT extends StarterFixture {
         "Use outbox4j.delete-terminal-failures=false.");
   }
 
+  @Test
+  void namesThePropertiesOfWhichOneWouldHaveNoEffect() {
+    String all = "outbox4j.subscriber.";
+    String own = "outbox4j.queues.orders.";
+    refusesOrders(
+        "outbox4j.delete-terminal-failures=true outbox4j.dead-letter-table=kept",
+        "outbox4j.delete-terminal-failures=true and outbox4j.dead-letter-table=kept: what fails",
+        "Drop one of the two.");
+    refusesOrders(
+        "outbox4j.delete-terminal-failures=true outbox4j.dead-letter-schema=kept",
+        "outbox4j.dead-letter-schema=kept");
+    refusesOrders(
+        all + "hold-key-on-dead-letter=true",
+        all + "hold-key-on-dead-letter=true and no outbox4j.ordered-queues",
+        "Name the ordered queues, or drop it.");
+    refusesOrders(
+        all + "retry.initial=10m",
+        all + "retry.initial=PT10M is above " + all + "retry.max, which is PT5M",
+        "Lower the one, or raise the other.");
+    refusesOrders(
+        all + "retry.max=1h " + own + "retry.initial=2h",
+        own + "retry.initial=PT2H is above " + all + "retry.max, which is PT1H");
+    refusesOrders(
+        all + "poll-without-listener=2s " + own + "poll-min=3s",
+        own + "poll-min=PT3S is above " + all + "poll-without-listener=PT2S");
+    refusesOrders(
+        "outbox4j.delete-terminal-failures=true outbox4j.dead-letter-table=kept "
+            + all
+            + "retry.initial=10m",
+        "2 settings do not go together:",
+        "dead-letter-table=kept",
+        "retry.initial=PT10M");
+    assertThat(database.list(String.class, TABLES, schema)).as("made before").isEmpty();
+  }
+
+  @Test
+  void aSwitchThatTurnsAPartOffLeavesItsSettingsAlone() {
+    orders(
+            "outbox4j.listen.enabled=false",
+            "outbox4j.listen.url=jdbc:postgresql://elsewhere/shop",
+            "outbox4j.depth-metrics.enabled=false",
+            "outbox4j.depth-metrics.interval=20s",
+            "outbox4j.auto-start=false",
+            "outbox4j.subscriber.workers=2")
+        .run(context -> assertThat(context).hasNotFailed());
+  }
+
   static class Dotted {
     @OutboxHandler(queue = "a.b", type = "t")
     void handle(String body) {}
@@ -440,7 +487,19 @@ class StartRefusalsIT extends StarterFixture {
     refusesOrders(
         "outbox4j.migrate=false outbox4j.schema=nowhere_" + schema,
         "nowhere_" + schema + ".outbox",
-        "apply the migrations");
+        "set outbox4j.migrate=true, or run the SQL of the migrations by hand");
+    orders().run(context -> assertThat(context).hasNotFailed());
+    refusesOrders(
+        "outbox4j.migrate=false outbox4j.ordered-queues=orders outbox4j.schema=" + schema,
+        "outbox_buckets",
+        "set outbox4j.migrate=true, or run the SQL of the migrations by hand");
+    orders("outbox4j.ordered-queues=orders").run(context -> assertThat(context).hasNotFailed());
+    database.update("delete from " + schema + ".outbox_buckets");
+    refusesOrders(
+        "outbox4j.migrate=false outbox4j.ordered-queues=orders",
+        "for ordered queue 'orders'",
+        "set outbox4j.migrate=true, or run the SQL of the migrations by hand");
+    database.update("drop schema " + schema + " cascade");
     String role = "poor_" + schema.substring(schema.length() - 8);
     database.update("create role " + role + " login password 'p'");
     database.update("create schema " + schema);

@@ -180,7 +180,7 @@ class PublishingMisusesIT {
     assertRefused(
         PostgresOutbox.publisher(OutboxTable.named("outbx")).build(),
         MESSAGE,
-        "publish on outbx failed: a table or function that it needs does not exist or is not on the search path; run the migrations of OutboxMigrations, or correct its name or schema [42P01:");
+        "publish on outbx failed: a table or function that it needs does not exist or is not on the search path; run the migrations of OutboxMigrations (with Spring Boot: outbox4j.migrate=true), or correct its name or schema [42P01:");
   }
 
   @Test

@@ -18,6 +18,25 @@ public final class Remedies {
           "_bucket_owners", "OrderedMigrations",
           "_id_seq", "DedupMigrations"); // publishers of keys take ids
 
+  /** What has the starter of Spring Boot run them. */
+  private static final Map<String, String> PROPERTIES =
+      Map.of(
+          "SlotMigrations", "outbox4j.queues.<queue>.concurrency-limit",
+          "PauseMigrations", "outbox4j.pausable=true",
+          "DedupMigrations", "outbox4j.dedup-keys=true",
+          "OrderedMigrations", "outbox4j.ordered-queues",
+          "OutboxMigrations", "outbox4j.migrate=true");
+
+  /**
+   * Returns which property of Spring Boot has migrations run.
+   *
+   * @param migrations the simple name of the class
+   * @return the property, with its value where it has but one
+   */
+  static String property(String migrations) {
+    return String.valueOf(PROPERTIES.get(migrations));
+  }
+
   /**
    * Returns which class makes what is missing, or may not be used.
    *

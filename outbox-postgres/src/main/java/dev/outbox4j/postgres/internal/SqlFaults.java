@@ -225,10 +225,13 @@ public final class SqlFaults {
   private static String advice(
       OutboxTable table, SQLException e, @Nullable String state, Fault fault) {
     if (state != null && MISSING_TABLE.contains(state)) {
+      String migrations = Remedies.migrations(table.name(), ServerWords.of(e));
       return "a table or function that it needs does not exist or is not on the search path;"
           + " run the migrations of "
-          + Remedies.migrations(table.name(), ServerWords.of(e))
-          + ", or correct its name or schema";
+          + migrations
+          + " (with Spring Boot: "
+          + Remedies.property(migrations)
+          + "), or correct its name or schema";
     }
     if (state != null && MISSING_COLUMN.contains(state)) {
       return "table "

@@ -26,11 +26,11 @@ class SqlFaultsTest {
   @CsvSource(
       delimiter = '|',
       value = {
-        "42P01|relation \"outbox_slots\" does not exist|SlotMigrations",
-        "42P01|Relation »public.outbox_pauses« existiert nicht|PauseMigrations",
-        "42P01|relation \"outbox_bucket_owners\" does not exist|OrderedMigrations",
-        "42883|function outbox_dedup_take(text[], bigint[]) does not exist|DedupMigrations",
-        "42P01|relation \"outbox\" does not exist|OutboxMigrations",
+        "42P01|relation \"outbox_slots\" does not exist|SlotMigrations (with Spring Boot: outbox4j.queues.<queue>.concurrency-limit)",
+        "42P01|Relation »public.outbox_pauses« existiert nicht|PauseMigrations (with Spring Boot: outbox4j.pausable=true)",
+        "42P01|relation \"outbox_bucket_owners\" does not exist|OrderedMigrations (with Spring Boot: outbox4j.ordered-queues)",
+        "42883|function outbox_dedup_take(text[], bigint[]) does not exist|DedupMigrations (with Spring Boot: outbox4j.dedup-keys=true)",
+        "42P01|relation \"outbox\" does not exist|OutboxMigrations (with Spring Boot: outbox4j.migrate=true)",
         "42P01|relation \"my_outbox_slots\" does not exist|OutboxMigrations",
         "42501|permission denied for table outbox_dedup|DedupMigrations.grantsSql",
         "42501|permission denied for sequence outbox_id_seq|DedupMigrations.grantsSql",
