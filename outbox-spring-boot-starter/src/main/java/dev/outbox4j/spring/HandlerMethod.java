@@ -4,6 +4,7 @@ import dev.outbox4j.Batch;
 import dev.outbox4j.BatchMessage;
 import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxException;
+import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
@@ -123,6 +124,11 @@ final class HandlerMethod {
       throw fault(
           (deliveries == 0 ? "takes nothing" : "takes two deliveries")
               + "; it must take a body, a Delivery, or one of each");
+    }
+    if (type == OutboxMessage.class) {
+      throw fault(
+          "takes an OutboxMessage, which is what publishers make; take the body, and a Delivery for"
+              + " type, key and headers");
     }
     return type == null ? Payload.class : type;
   }

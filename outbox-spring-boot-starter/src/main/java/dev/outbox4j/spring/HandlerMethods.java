@@ -21,6 +21,7 @@ import org.springframework.core.NestedExceptionUtils;
 import org.springframework.core.annotation.AnnotatedElementUtils;
 import org.springframework.core.annotation.AnnotationUtils;
 import org.springframework.core.type.classreading.SimpleMetadataReaderFactory;
+import org.springframework.util.ClassUtils;
 
 /** Finds the methods that handle messages on the beans of a context. */
 final class HandlerMethods {
@@ -109,6 +110,7 @@ final class HandlerMethods {
   }
 
   private void add(String name, Class<?> beanClass, Method method, OutboxHandler handler) {
+    requireOneInstance(name, beanClass, method);
     HandlerAttributes attributes = HandlerAttributes.of(handler, method, beanClass, beans);
     HandlerMethod added =
         new HandlerMethod(
@@ -124,6 +126,15 @@ final class HandlerMethods {
       requireApart(queue, added, other);
     }
     ofQueue.add(added);
+  }
+
+  /** Who declares a prototype means a new one for each message, and would share one. */
+  private void requireOneInstance(String name, Class<?> beanClass, Method method) {
+    if (beans.isPrototype(name)) {
+      throw new OutboxException(
+          "@OutboxHandler %s.%s is on a prototype, of which all messages would share one instance; let the bean be a singleton, and take what is new for each message from an ObjectProvider"
+              .formatted(ClassUtils.getUserClass(beanClass).getName(), method.getName()));
+    }
   }
 
   private static void requireApart(String queue, HandlerMethod one, HandlerMethod other) {

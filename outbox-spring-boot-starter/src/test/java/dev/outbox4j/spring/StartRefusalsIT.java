@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.outbox4j.Delivery;
+import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.Payload;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.postgres.OutboxTable;
@@ -402,9 +403,23 @@ class StartRefusalsIT extends StarterFixture {
     void handle(Item item) {}
   }
 
+  static class TakesMessage {
+    @OutboxHandler(queue = "orders", type = "placed")
+    void handle(OutboxMessage message) {}
+  }
+
   @Test
   void namesTheHandlerMethodThatBreaksARule() {
     String here = "@OutboxHandler dev.outbox4j.spring.StartRefusalsIT$";
+    refuses(
+        service().withBean(TakesMessage.class),
+        here + "TakesMessage.handle takes an OutboxMessage, which is what publishers make.",
+        "Take the body, and a Delivery");
+    refuses(
+        service()
+            .withBean(Orders.class, Orders::new, definition -> definition.setScope("prototype")),
+        here + "Orders.place is on a prototype",
+        "Let the bean be a singleton");
     refuses(
         service().withBean(DroppedResult.class),
         here + "DroppedResult.handle returns java.lang.String.",
