@@ -84,6 +84,7 @@ public final class OutboxStatusCheck {
             });
     health.pausedQueues().ifPresent(paused -> details.put("pausedQueues", paused));
     health.lastClaimAt().ifPresent(at -> details.put("lastClaimAt", at.toString()));
+    health.failingSince().ifPresent(since -> details.put("failingSince", since.toString()));
     health.lastFailureAt().ifPresent(at -> details.put("lastFailureAt", at.toString()));
     health.lastFailure().ifPresent(text -> details.put("lastFailure", text));
     health
