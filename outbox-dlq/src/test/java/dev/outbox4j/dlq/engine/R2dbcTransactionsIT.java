@@ -353,6 +353,32 @@ class R2dbcTransactionsIT {
     assertThat(effects()).containsExactly("run 2");
   }
 
+  /** Reactor throws them on from any operator, and what comes after it hears of nothing. */
+  @ParameterizedTest
+  @ValueSource(
+      classes = {NoClassDefFoundError.class, StackOverflowError.class, OutOfMemoryError.class})
+  void anErrorThatReactorDoesNotPassOnIsAFailedAttempt(Class<? extends Error> type) {
+    engine.start(
+        subscriber()
+            .workers(1)
+            .on(
+                "t",
+                String.class,
+                reactive.transactional(
+                    (text, delivery, connection) -> {
+                      attempts.add(delivery.attempt());
+                      Error error = type.getConstructor().newInstance();
+                      if (delivery.attempt() == 1) {
+                        throw error;
+                      }
+                      return CompletableFuture.failedFuture(error);
+                    })));
+    long id = engine.publish(queue, "t", "one");
+    await().until(() -> engine.deadLetters(queue) == 1);
+    assertThat(attempts).containsExactly(1, 2, 3);
+    assertThat(engine.deadLetter(String.class, "last_exception", id)).contains(type.getName());
+  }
+
   @Test
   void whatGoesOnPastAStopIsCancelledAndRolledBack() {
     AtomicInteger cancelled = new AtomicInteger();
@@ -798,18 +824,22 @@ class R2dbcTransactionsIT {
   }
 
   private ConnectionFactory committing(Function<Connection, Publisher<Void>> commit) {
-    return opening(() -> factory(Map.of()).create().map(connection -> calling(connection, commit)));
+    return opening(
+        () ->
+            factory(Map.of())
+                .create()
+                .map(connection -> calling(connection, "commitTransaction", commit)));
   }
 
   private static Connection calling(
-      Connection connection, Function<Connection, Publisher<Void>> commit) {
+      Connection connection, String name, Function<Connection, Publisher<Void>> instead) {
     return (Connection)
         Proxy.newProxyInstance(
             R2dbcTransactionsIT.class.getClassLoader(),
             new Class<?>[] {Connection.class, io.r2dbc.spi.Wrapped.class},
             (proxy, method, args) -> {
-              if (method.getName().equals("commitTransaction")) {
-                return commit.apply(connection);
+              if (method.getName().equals(name)) {
+                return instead.apply(connection);
               }
               if (method.getName().equals("unwrap")) {
                 return connection;

@@ -85,7 +85,23 @@ final class R2dbcSession {
         });
   }
 
-  /** Gives what the handler came to, with the very object that it failed with. */
+  /** What the handler failed with. Reactor throws some errors on, and nothing would ever end. */
+  static final class HandlerFailure extends RuntimeException {
+    private static final long serialVersionUID = 1;
+    private final Throwable thrown;
+
+    HandlerFailure(Throwable thrown) {
+      super(null, null, false, false);
+      this.thrown = thrown;
+    }
+
+    /** {@return the very object} */
+    Throwable thrown() {
+      return thrown;
+    }
+  }
+
+  /** Gives what the handler came to, or a {@link HandlerFailure}. */
   Mono<Decision> decision() {
     return Mono.<Decision>create(
             sink -> {
@@ -95,7 +111,7 @@ final class R2dbcSession {
                         if (thrown == null) {
                           sink.success(decided);
                         } else {
-                          sink.error(thrown);
+                          sink.error(new HandlerFailure(thrown));
                         }
                       });
             })

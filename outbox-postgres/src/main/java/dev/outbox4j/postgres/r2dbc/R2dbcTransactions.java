@@ -10,6 +10,7 @@ import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.internal.NumberedWrites;
 import dev.outbox4j.postgres.internal.SqlFaults;
 import dev.outbox4j.postgres.r2dbc.R2dbcSession.Access;
+import dev.outbox4j.postgres.r2dbc.R2dbcSession.HandlerFailure;
 import dev.outbox4j.spi.HandlerTransactions.AbortRegistration;
 import dev.outbox4j.spi.HandlerTransactions.Decision;
 import dev.outbox4j.spi.HandlerTransactions.End;
@@ -102,13 +103,25 @@ public final class R2dbcTransactions implements ReactiveTransactions<Connection>
     abort.onAbort(session::abort);
     NumberedWrites known = begin(session);
     session.handle(work);
-    return Mono.usingWhen(
-            Mono.just(session),
-            open -> end(open, known, lease, owner),
-            R2dbcSession::release,
-            (open, failure) -> open.release(),
-            R2dbcSession::release)
-        .toFuture();
+    CompletableFuture<End> ended = new CompletableFuture<>();
+    CompletableFuture<End> unused =
+        Mono.usingWhen(
+                Mono.just(session),
+                open -> end(open, known, lease, owner),
+                R2dbcSession::release,
+                (open, failure) -> open.release(),
+                R2dbcSession::release)
+            .toFuture()
+            .whenComplete(
+                (end, failure) -> {
+                  if (failure == null) {
+                    ended.complete(end);
+                  } else {
+                    ended.completeExceptionally(
+                        failure instanceof HandlerFailure handler ? handler.thrown() : failure);
+                  }
+                });
+    return ended;
   }
 
   private R2dbcSession open() {
@@ -211,7 +224,7 @@ public final class R2dbcTransactions implements ReactiveTransactions<Connection>
   private Mono<End> end(R2dbcSession session, NumberedWrites known, LeaseRef lease, String owner) {
     return session
         .decision()
-        .onErrorResume(thrown -> failed(session, thrown))
+        .onErrorResume(HandlerFailure.class, failure -> failed(session, failure))
         .flatMap(
             decision ->
                 decision instanceof Decision.RollBack
@@ -223,9 +236,9 @@ public final class R2dbcTransactions implements ReactiveTransactions<Connection>
    * Rolls back what has failed. Only the connection knows whether it was lost, or cannot write. An
    * Error stays the handler's own.
    */
-  private Mono<Decision> failed(R2dbcSession session, Throwable thrown) {
-    if (thrown instanceof Error) {
-      return session.rollBack().then(Mono.error(thrown));
+  private Mono<Decision> failed(R2dbcSession session, HandlerFailure failure) {
+    if (failure.thrown() instanceof Error) {
+      return session.rollBack().then(Mono.error(failure));
     }
     return session
         .accessAfterRollBack()
@@ -244,7 +257,7 @@ public final class R2dbcTransactions implements ReactiveTransactions<Connection>
                               OPERATION,
                               table,
                               new SQLException("the handler could write nothing", READ_ONLY));
-                      case READ_WRITE, UNKNOWN -> thrown;
+                      case READ_WRITE, UNKNOWN -> failure;
                     }));
   }
 
