@@ -438,6 +438,43 @@ class R2dbcTransactionsIT {
         .hasMessageContaining("its transaction is over");
   }
 
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void aStatementThatIsKeptDoesNotRunInTheNextHandlersTransaction(boolean batch) {
+    Connection only = factory(Map.of()).create().block();
+    String stray = "insert into public.effect values ('" + queue + "', 'stray')";
+    AtomicReference<Publisher<? extends Result>> kept = new AtomicReference<>();
+    List<Throwable> failures = new CopyOnWriteArrayList<>();
+    start(
+        subscriber().workers(1),
+        R2dbcTransactions.of(
+            opening(() -> Mono.just(calling(only, "close", connection -> Mono.empty()))),
+            database.table()),
+        (text, attempt, connection) -> {
+          if (runs.incrementAndGet() == 1) {
+            kept.set(
+                batch
+                    ? connection.createBatch().add(stray).execute()
+                    : connection.createStatement(stray).execute());
+            return write(connection, text);
+          }
+          return Flux.from(kept.get())
+              .concatMap(Result::getRowsUpdated)
+              .then()
+              .doOnError(failures::add)
+              .onErrorComplete()
+              .then(write(connection, text));
+        });
+    engine.publish(queue, "t", "first");
+    awaitAcked(1);
+    engine.publish(queue, "t", "second");
+    awaitAcked(2);
+    Mono.from(only.close()).block();
+    assertThat(effects()).containsExactly("first", "second");
+    assertThat(failures).hasSize(1);
+    assertThat(failures.get(0)).hasMessageContaining("its transaction is over");
+  }
+
   @Test
   void aChainOfQueuesLosesNothingAndDoublesNothing() {
     ReactiveOutboxPublisher publisher = PostgresOutbox.publisher(database.table()).buildReactive();

@@ -5,12 +5,14 @@ import io.r2dbc.spi.Connection;
 import io.r2dbc.spi.ConnectionMetadata;
 import io.r2dbc.spi.IsolationLevel;
 import io.r2dbc.spi.R2dbcNonTransientResourceException;
+import io.r2dbc.spi.Result;
 import io.r2dbc.spi.Statement;
 import io.r2dbc.spi.TransactionDefinition;
 import io.r2dbc.spi.ValidationDepth;
 import io.r2dbc.spi.Wrapped;
 import java.time.Duration;
 import org.reactivestreams.Publisher;
+import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
 /**
@@ -31,13 +33,18 @@ final class GuardedConnection implements Connection, Wrapped<Connection> {
   }
 
   private Connection open() {
+    requireOpen();
+    return connection;
+  }
+
+  /** Throws if the handler has ended. */
+  void requireOpen() {
     if (over) {
       throw new R2dbcNonTransientResourceException(
           "The handler has ended, and its transaction is over; nothing may use its connection after"
               + " that",
           "08003");
     }
-    return connection;
   }
 
   private static Publisher<Void> refused() {
@@ -82,12 +89,28 @@ final class GuardedConnection implements Connection, Wrapped<Connection> {
 
   @Override
   public Batch createBatch() {
-    return open().createBatch();
+    Batch batch = open().createBatch();
+    return new Batch() {
+      @Override
+      public Batch add(String sql) {
+        batch.add(sql);
+        return this;
+      }
+
+      @Override
+      public Publisher<? extends Result> execute() {
+        return Flux.defer(
+            () -> {
+              requireOpen();
+              return batch.execute();
+            });
+      }
+    };
   }
 
   @Override
   public Statement createStatement(String sql) {
-    return open().createStatement(sql);
+    return new GuardedStatement(open().createStatement(sql), this);
   }
 
   @Override
