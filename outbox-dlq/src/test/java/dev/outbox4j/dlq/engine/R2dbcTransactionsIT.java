@@ -379,6 +379,20 @@ class R2dbcTransactionsIT {
     assertThat(engine.deadLetter(String.class, "last_exception", id)).contains(type.getName());
   }
 
+  /** A driver does not cancel what is cancelled here, and sends nothing before its answer. */
+  @Test
+  void aStatementThatItsHandlerHasGivenUpIsCancelledOnTheServer() {
+    start(
+        subscriber().retry(RetryPolicy.none()),
+        reactive,
+        (text, attempt, connection) ->
+            write(connection, text)
+                .then(run(connection, "select pg_sleep(62)").timeout(Duration.ofMillis(50))));
+    engine.publish(queue, "t", "one");
+    await().until(() -> engine.deadLetters(queue) == 1);
+    await().until(() -> sessions() == 0);
+  }
+
   @Test
   void whatGoesOnPastAStopIsCancelledAndRolledBack() {
     AtomicInteger cancelled = new AtomicInteger();

@@ -17,6 +17,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import reactor.core.Disposable;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
@@ -27,6 +28,9 @@ import reactor.core.publisher.Mono;
 final class R2dbcSession {
   private static final Logger log = LoggerFactory.getLogger(R2dbcSession.class);
 
+  /** How long a rollback may wait for the statement before it. */
+  private static final Duration PATIENCE = Duration.ofSeconds(1);
+
   private final Connection connection;
   private final PostgresqlConnection driver;
   private final GuardedConnection guarded;
@@ -36,6 +40,7 @@ final class R2dbcSession {
   private volatile boolean lost; // the transaction could not be rolled back
   private volatile boolean aborted;
   private boolean over; // guarded by this
+  private boolean rollingBack; // guarded by this
 
   R2dbcSession(Connection connection, PostgresqlConnection driver, Duration timeout) {
     this.connection = connection;
@@ -161,17 +166,42 @@ final class R2dbcSession {
   /** What cannot be rolled back is closed: the server rolls it back then. */
   Mono<Void> rollBack() {
     return Mono.defer(
-        () ->
-            aborted
-                ? Mono.empty()
-                : Mono.from(connection.rollbackTransaction())
-                    .timeout(timeout)
-                    .onErrorResume(
-                        e -> {
-                          lost = !aborted;
-                          useless = true;
-                          return givenUp(e);
-                        }));
+        () -> {
+          if (aborted) {
+            return Mono.empty();
+          }
+          setRollingBack(true);
+          Disposable patience =
+              Mono.delay(PATIENCE).then(Mono.defer(this::cancelStatement)).subscribe();
+          return Mono.from(connection.rollbackTransaction())
+              .timeout(timeout)
+              .doOnTerminate(() -> setRollingBack(false)) // before the connection can be given back
+              .doFinally(end -> patience.dispose())
+              .onErrorResume(
+                  e -> {
+                    lost = !aborted;
+                    useless = true;
+                    return givenUp(e);
+                  });
+        });
+  }
+
+  private synchronized void setRollingBack(boolean now) {
+    rollingBack = now;
+  }
+
+  /**
+   * What nobody waits for any more may run yet, such as a statement for which the handler, or the
+   * ack, has waited for too long: the server would go on with it, and keep the transaction's locks.
+   */
+  private Mono<Void> cancelStatement() {
+    synchronized (this) {
+      if (!rollingBack) {
+        return Mono.empty();
+      }
+      useless = true; // it may come too late, and hit the next one
+    }
+    return driver.cancelRequest().timeout(timeout).onErrorResume(R2dbcSession::givenUp);
   }
 
   /** Rolls back, and tells what the connection allows: what the handler has set is gone by then. */
