@@ -488,6 +488,39 @@ class AsyncBatchTest {
     assertThat(store.rows()).allMatch(row -> row.attempts() == 0);
   }
 
+  /** The second time comes when the halves are on their way. */
+  @Test
+  void ofAStageThatTellsItsEndTwiceTheFirstTimeCounts() {
+    publish(0, 8);
+    start(
+        builder()
+            .onBatch(
+                "t",
+                String.class,
+                Batch.of(8).linger(Duration.ofSeconds(10)),
+                messages -> {
+                  seen(messages);
+                  if (messages.size() < 8) {
+                    return CompletableFuture.completedFuture(null);
+                  }
+                  return new CompletableFuture<>() {
+                    @Override
+                    public CompletableFuture<Object> whenComplete(
+                        BiConsumer<? super Object, ? super Throwable> action) {
+                      farEnd.execute(
+                          () -> {
+                            action.accept(null, new IllegalStateException("once"));
+                            action.accept(null, new IllegalStateException("twice"));
+                          });
+                      return this;
+                    }
+                  };
+                }));
+    await().untilAsserted(() -> assertThat(acked).hasValue(8));
+    assertThat(store.rows()).isEmpty();
+    assertThat(runs.values()).containsOnly(2);
+  }
+
   @Test
   void aStageThatCannotBeWaitedForIsRetried() {
     publish(0, 2);

@@ -29,6 +29,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -376,11 +377,19 @@ final class BatchTask {
         pending.ended();
         task.cancel(stage);
       }
+      AtomicBoolean completed = new AtomicBoolean(); // a stage of the user's own may say so twice
       try {
-        stage.whenComplete((value, thrown) -> completed(rows, value, thrown, pending));
+        stage.whenComplete(
+            (value, thrown) -> {
+              if (completed.compareAndSet(false, true)) {
+                completed(rows, value, thrown, pending);
+              }
+            });
       } catch (Throwable refused) { // a stage of the user's own
-        endInTrouble(refused);
-        pending.ended();
+        if (completed.compareAndSet(false, true)) {
+          endInTrouble(refused);
+          pending.ended();
+        }
       }
       return pending.leaveThread();
     }

@@ -9,6 +9,7 @@ import dev.outbox4j.spi.HandlerTransactions.Decision;
 import dev.outbox4j.spi.HandlerTransactions.End;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -127,17 +128,23 @@ final class ReactiveTask {
     if (!work.begun(stage)) {
       task.cancel(stage);
     }
+    AtomicBoolean ended = new AtomicBoolean(); // a stage of the user's own may say so twice
     try {
       stage.whenComplete(
-          (value, thrown) ->
+          (value, thrown) -> {
+            if (ended.compareAndSet(false, true)) {
               HandlerThread.run(
                   settings,
                   () -> {
                     handled(run, call, value, thrown, handled, decision);
                     return true;
-                  }));
+                  });
+            }
+          });
     } catch (Throwable refused) { // by a stage of the user's own
-      handled(run, call, null, refused, handled, decision);
+      if (ended.compareAndSet(false, true)) {
+        handled(run, call, null, refused, handled, decision);
+      }
     }
     return decision;
   }

@@ -38,6 +38,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.BiConsumer;
 import java.util.function.Function;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -377,6 +378,38 @@ class R2dbcTransactionsIT {
     await().until(() -> engine.deadLetters(queue) == 1);
     assertThat(attempts).containsExactly(1, 2, 3);
     assertThat(engine.deadLetter(String.class, "last_exception", id)).contains(type.getName());
+  }
+
+  @Test
+  void ofAStageThatTellsItsEndTwiceTheFirstTimeCounts() {
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                reactive.transactional(
+                    (text, delivery, connection) -> {
+                      CompletableFuture<Void> written =
+                          write(connection, "run " + delivery.attempt()).toFuture();
+                      return delivery.attempt() > 1
+                          ? written
+                          : new CompletableFuture<Outcome>() {
+                            @Override
+                            public CompletableFuture<Outcome> whenComplete(
+                                BiConsumer<? super Outcome, ? super Throwable> action) {
+                              CompletableFuture<Void> unused =
+                                  written.thenRun(
+                                      () -> {
+                                        action.accept(Outcome.retry(), null);
+                                        action.accept(Outcome.ack(), null);
+                                      });
+                              return this;
+                            }
+                          };
+                    })));
+    engine.publish(queue, "t", "one");
+    awaitAcked(1);
+    assertThat(effects()).containsExactly("run 2");
   }
 
   /** A driver does not cancel what is cancelled here, and sends nothing before its answer. */
