@@ -90,7 +90,7 @@ final class BatchTask {
             room,
             pauses,
             first -> {
-              buffer.putBack(List.of(first)); // what nobody takes any more is given back by a stop
+              putBack(List.of(first)); // if nobody takes it any more, a stop gives it back
               kick.run();
             },
             this::putOff);
@@ -156,7 +156,7 @@ final class BatchTask {
       pass.letOthersTry();
       return;
     }
-    buffer.putBack(List.of(first)); // what nobody takes any more is let go of by a stop
+    putBack(List.of(first)); // if nobody takes it any more, a stop lets go of it
     kick.run();
   }
 
@@ -240,10 +240,15 @@ final class BatchTask {
       }
     }
     if (!others.isEmpty()) {
-      buffer.putBack(others).stream().filter(HeldRow::giveBack).forEach(completer::complete);
+      putBack(others);
     }
     room.mayBeFree();
     return rows;
+  }
+
+  /** Once the buffer is closed, gives back what waits in it: others' rows may be among them. */
+  private void putBack(List<HeldRow> rows) {
+    buffer.putBack(rows).stream().filter(HeldRow::giveBack).forEach(completer::complete);
   }
 
   private static boolean goesWith(HeldRow first, HeldRow row) {

@@ -757,6 +757,39 @@ class R2dbcTransactionsIT {
     assertThat(effects()).containsExactly("a 2", "b 2");
   }
 
+  @Test
+  void aWriteWhoseResultNobodyReadsIsAFailedAttemptThatSaysSo() {
+    AtomicReference<String> told = new AtomicReference<>();
+    engine.start(
+        subscriber()
+            .on(
+                "t",
+                String.class,
+                reactive.transactional(
+                    (text, delivery, connection) -> {
+                      if (delivery.attempt() > 1) {
+                        told.set(
+                            database.one(
+                                String.class,
+                                "select last_error from outbox where queue = ?",
+                                queue));
+                        return write(connection, text);
+                      }
+                      return Flux.from(
+                              connection
+                                  .createStatement(
+                                      "insert into effect (queue, what) values ($1, $2)")
+                                  .bind(0, queue)
+                                  .bind(1, "unread")
+                                  .execute())
+                          .then();
+                    })));
+    engine.publish(queue, "t", "one");
+    awaitAcked(1);
+    assertThat(told.get()).contains("has not read 1 result(s) of its statements");
+    assertThat(effects()).containsExactly("one");
+  }
+
   /** Another schema stands for another database, as its pool finds another table of the name. */
   @ParameterizedTest
   @ValueSource(booleans = {false, true})

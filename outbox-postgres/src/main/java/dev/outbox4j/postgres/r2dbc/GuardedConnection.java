@@ -11,6 +11,9 @@ import io.r2dbc.spi.TransactionDefinition;
 import io.r2dbc.spi.ValidationDepth;
 import io.r2dbc.spi.Wrapped;
 import java.time.Duration;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 import org.reactivestreams.Publisher;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
@@ -21,6 +24,7 @@ import reactor.core.publisher.Mono;
  */
 final class GuardedConnection implements Connection, Wrapped<Connection> {
   private final Connection connection;
+  private final AtomicInteger unread = new AtomicInteger();
   private volatile boolean over;
 
   GuardedConnection(Connection connection) {
@@ -45,6 +49,33 @@ final class GuardedConnection implements Connection, Wrapped<Connection> {
               + " that",
           "08003");
     }
+  }
+
+  /** Runs what gives results, and notes which of them nobody reads. */
+  Publisher<Result> guarded(Supplier<Publisher<? extends Result>> execution) {
+    return Flux.defer(
+            () -> {
+              requireOpen();
+              return execution.get();
+            })
+        .map(this::noted);
+  }
+
+  private Result noted(Result result) {
+    unread.incrementAndGet();
+    AtomicBoolean known = new AtomicBoolean();
+    return new GuardedResult(
+        result,
+        () -> {
+          if (known.compareAndSet(false, true)) {
+            unread.decrementAndGet();
+          }
+        });
+  }
+
+  /** {@return how many results nobody has begun to read} */
+  int unread() {
+    return unread.get();
   }
 
   private static Publisher<Void> refused() {
@@ -99,11 +130,7 @@ final class GuardedConnection implements Connection, Wrapped<Connection> {
 
       @Override
       public Publisher<? extends Result> execute() {
-        return Flux.defer(
-            () -> {
-              requireOpen();
-              return batch.execute();
-            });
+        return guarded(batch::execute);
       }
     };
   }

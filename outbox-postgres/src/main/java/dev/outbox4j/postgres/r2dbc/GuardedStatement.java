@@ -3,7 +3,6 @@ package dev.outbox4j.postgres.r2dbc;
 import io.r2dbc.spi.Result;
 import io.r2dbc.spi.Statement;
 import org.reactivestreams.Publisher;
-import reactor.core.publisher.Flux;
 
 /**
  * A statement of a handler's: it does not run once the handler has ended. Its connection may have
@@ -20,11 +19,7 @@ final class GuardedStatement implements Statement {
 
   @Override
   public Publisher<? extends Result> execute() {
-    return Flux.defer(
-        () -> {
-          connection.requireOpen();
-          return statement.execute();
-        });
+    return connection.guarded(statement::execute);
   }
 
   @Override

@@ -1,5 +1,6 @@
 package dev.outbox4j.postgres.r2dbc;
 
+import dev.outbox4j.OutboxException;
 import dev.outbox4j.postgres.internal.NumberedWrites;
 import dev.outbox4j.postgres.internal.Redaction;
 import dev.outbox4j.spi.HandlerTransactions.Decision;
@@ -120,7 +121,24 @@ final class R2dbcSession {
                         }
                       });
             })
+        .flatMap(this::withAllRead)
         .doOnTerminate(guarded::takeBack);
+  }
+
+  /** What would be committed must have been done. */
+  private Mono<Decision> withAllRead(Decision decided) {
+    int unread = guarded.unread();
+    if (unread == 0 || decided instanceof Decision.RollBack) {
+      return Mono.just(decided);
+    }
+    return Mono.error(
+        new HandlerFailure(
+            new OutboxException(
+                "The handler ended and has not read "
+                    + unread
+                    + " result(s) of its statements, which may not have run: a driver sends what is"
+                    + " asked for. Read each, such as by"
+                    + " Flux.from(statement.execute()).concatMap(Result::getRowsUpdated)")));
   }
 
   /** Breaks off what the handler, or the end of its transaction, waits for; from any thread. */
