@@ -41,7 +41,8 @@ import org.postgresql.ds.PGSimpleDataSource;
 class DatabaseMisusesIT {
   private static final String NO_TABLE =
       "a table or function that it needs does not exist or is not on the search path; run the"
-          + " migrations of OutboxMigrations, or correct its name or schema [42P01:";
+          + " migrations of OutboxMigrations (with Spring Boot: outbox4j.migrate=true), or correct"
+          + " its name or schema [42P01:";
   private static final String UNREACHABLE =
       "check that the server runs, that its address is right, and that the pool has a free connection";
   private static final String REFUSED = "check user, password and database name";
