@@ -559,8 +559,10 @@ class SchemaValidatorIT {
 
   @Test
   void reportsAPoolWithoutAFreeConnection() throws SQLException {
-    try (HikariDataSource pool = database.pool(1)) {
-      pool.getHikariConfigMXBean().setConnectionTimeout(250);
+    try (HikariDataSource pool = new HikariDataSource()) {
+      pool.setDataSource(database.plain());
+      pool.setMaximumPoolSize(1);
+      pool.setConnectionTimeout(250); // a pool that has begun takes no other
       try (Connection taken = pool.getConnection()) {
         assertThat(PostgresOutbox.on(pool, TABLE).validator().validateSchema().faults())
             .extracting(SchemaFault::found)
