@@ -1,8 +1,8 @@
 package dev.outbox4j.spring;
 
 import dev.outbox4j.OutboxException;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.LinkedHashSet;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -18,7 +18,7 @@ final class Contradictions {
    * @throws OutboxException with all that there are
    */
   static void refuse(OutboxProperties properties) {
-    List<String> faults = new ArrayList<>();
+    Set<String> faults = new LinkedHashSet<>(); // what all queues share is told once
     if (properties.deleteTerminalFailures()) {
       addUnused("outbox4j.dead-letter-table", properties.deadLetterTable(), faults);
       addUnused("outbox4j.dead-letter-schema", properties.deadLetterSchema(), faults);
@@ -30,7 +30,9 @@ final class Contradictions {
               + " ordered queues hold keys, so none would be held; name the ordered queues, or drop"
               + " it");
     }
-    SubscriberSettings.ofAll(properties).addContradictions(faults);
+    if (properties.queues().isEmpty()) { // else a queue's own value may be what lacks here
+      SubscriberSettings.ofAll(properties).addContradictions(faults);
+    }
     properties
         .queues()
         .keySet()
@@ -39,12 +41,12 @@ final class Contradictions {
     if (!faults.isEmpty()) {
       throw new OutboxException(
           faults.size() == 1
-              ? faults.get(0)
+              ? faults.iterator().next()
               : faults.size() + " settings do not go together:\n" + String.join("\n", faults));
     }
   }
 
-  private static void addUnused(String property, @Nullable String value, List<String> faults) {
+  private static void addUnused(String property, @Nullable String value, Set<String> faults) {
     if (value != null) {
       faults.add(
           "outbox4j.delete-terminal-failures=true and "

@@ -67,7 +67,7 @@ final class SubscriberSettings {
   }
 
   /** Adds what the builder takes, although one setting keeps another from having its effect. */
-  void addContradictions(List<String> faults) {
+  void addContradictions(java.util.Set<String> faults) {
     Duration initial = retry(Retry::initial);
     Duration longest = Objects.requireNonNullElse(retry(Retry::max), DEFAULT_LONGEST_DELAY);
     if (initial != null && initial.compareTo(longest) > 0) {
