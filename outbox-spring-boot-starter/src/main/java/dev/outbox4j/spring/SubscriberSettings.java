@@ -8,6 +8,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import java.util.function.BiFunction;
 import java.util.function.Function;
 import java.util.regex.Matcher;
@@ -67,7 +68,7 @@ final class SubscriberSettings {
   }
 
   /** Adds what the builder takes, although one setting keeps another from having its effect. */
-  void addContradictions(java.util.Set<String> faults) {
+  void addContradictions(Set<String> faults) {
     Duration initial = retry(Retry::initial);
     Duration longest = Objects.requireNonNullElse(retry(Retry::max), DEFAULT_LONGEST_DELAY);
     if (initial != null && initial.compareTo(longest) > 0) {
