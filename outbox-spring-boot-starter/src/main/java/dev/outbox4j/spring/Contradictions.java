@@ -38,6 +38,15 @@ final class Contradictions {
         .keySet()
         .forEach(
             queue -> SubscriberSettings.of(properties, queue, false).addContradictions(faults));
+    refuse(faults);
+  }
+
+  /**
+   * Refuses what was found.
+   *
+   * @throws OutboxException if it is anything
+   */
+  static void refuse(Set<String> faults) {
     if (!faults.isEmpty()) {
       throw new OutboxException(
           faults.size() == 1

@@ -16,6 +16,7 @@ import java.sql.Connection;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.EnumSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -70,6 +71,9 @@ final class SubscriberFactory {
     Map<String, List<HandlerMethod>> methods = HandlerMethods.of(beans);
     requireHandled("outbox4j.queues has settings for", properties.queues().keySet(), methods);
     requireHandled("outbox4j.ordered-queues names", properties.orderedQueues(), methods);
+    Set<String> faults = new LinkedHashSet<>();
+    methods.keySet().forEach(queue -> settings(queue).addContradictions(faults));
+    Contradictions.refuse(faults); // of queues that have no settings of their own
     List<OutboxSubscriber> subscribers = new ArrayList<>();
     methods.forEach((queue, handlers) -> subscribers.add(create(queue, handlers)));
     own().forEach(name -> subscribers.add(beans.getBean(name, OutboxSubscriber.class)));

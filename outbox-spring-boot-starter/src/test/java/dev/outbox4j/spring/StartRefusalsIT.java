@@ -277,6 +277,15 @@ class StartRefusalsIT extends StarterFixture {
   }
 
   @Test
+  void aQueueWithoutSettingsOfItsOwnIsJudgedByThoseOfAllThoughOthersHaveTheirOwn() {
+    refusesOrders(
+        "outbox4j.subscriber.retry.initial=10m outbox4j.queues.elsewhere.retry.max=1h"
+            + " outbox4j.allow-unhandled-queues=true",
+        "outbox4j.subscriber.retry.initial=PT10M is above outbox4j.subscriber.retry.max, which is"
+            + " PT5M");
+  }
+
+  @Test
   void aSwitchThatTurnsAPartOffLeavesItsSettingsAlone() {
     orders(
             "outbox4j.listen.enabled=false",

@@ -117,13 +117,16 @@ public final class ListenState implements NotificationSource.Listener {
     if (source == null) {
       return Long.MAX_VALUE;
     }
-    if (echo.takeMissed(clock.getAsLong())) {
+    if (takeMissed(clock.getAsLong())) {
       missed();
     }
     if (echo.takeDue(clock.getAsLong())) {
       try {
         sending.accept(toItself);
         echo.sent(clock.getAsLong());
+      } catch (Error unsent) {
+        echo.unsent();
+        throw unsent;
       } catch (RuntimeException unsent) {
         echo.unsent();
         log.debug("[{}] whether LISTEN hears the store is not known yet", subscriber, unsent);
@@ -132,11 +135,19 @@ public final class ListenState implements NotificationSource.Listener {
     return echo.left(clock.getAsLong());
   }
 
-  private void missed() {
-    if (!up) {
-      return; // as the echo before it
+  /** In one step, since it may be heard, or the connection may be another, at any moment. */
+  private boolean takeMissed(long now) {
+    synchronized (echo) {
+      if (!echo.takeMissed(now) || !up) { // not heard, as the one before it
+        return false;
+      }
+      up = false;
+      unheard = true;
+      return true;
     }
-    up = false;
+  }
+
+  private void missed() {
     String words =
         "LISTEN is connected, and a notification that the subscriber sent to itself through its"
             + " store has not come within "
@@ -144,7 +155,6 @@ public final class ListenState implements NotificationSource.Listener {
             + " s: the source of listen(...) most likely leads to another database or server; give"
             + " it the address and the database of the store";
     log.warn("[{}] {}; the subscriber polls meanwhile", subscriber, words);
-    unheard = true;
     health.noted("listen: " + words);
     events.listenerDisconnected(new OutboxException(words));
   }
@@ -158,19 +168,26 @@ public final class ListenState implements NotificationSource.Listener {
 
   @Override
   public void connected() {
-    echo.connected();
-    inForce();
+    synchronized (echo) {
+      echo.connected();
+      comesUp();
+    }
+    tellInForce();
   }
 
-  private void inForce() {
+  /** By whoever holds the lock of the echo. */
+  private void comesUp() {
+    epoch.incrementAndGet();
+    up = true;
+  }
+
+  private void tellInForce() {
     boolean again = wasUp;
+    wasUp = true;
     if (unheard) {
       log.info("[{}] LISTEN hears the store", subscriber);
     }
     unheard = false;
-    wasUp = true;
-    epoch.incrementAndGet();
-    up = true;
     signal(); // what was committed while nobody listened
     events.listenerConnected(again);
   }
@@ -178,8 +195,15 @@ public final class ListenState implements NotificationSource.Listener {
   @Override
   public void notified(String payload) {
     if (payload.equals(toItself)) {
-      if (echo.heard() && !up) {
-        inForce();
+      boolean back;
+      synchronized (echo) {
+        back = echo.heard() && !up;
+        if (back) {
+          comesUp();
+        }
+      }
+      if (back) {
+        tellInForce();
       }
     } else if (payload.equals(byName)) {
       called = true;
@@ -191,10 +215,13 @@ public final class ListenState implements NotificationSource.Listener {
 
   @Override
   public void disconnected(Throwable cause) {
-    echo.disconnected();
-    boolean lost = up; // else one more attempt to come back has failed
-    up = false;
-    unheard = false; // the source tells of it, once for all its subscribers
+    boolean lost;
+    synchronized (echo) {
+      echo.disconnected();
+      lost = up; // else one more attempt to come back has failed
+      up = false;
+      unheard = false; // the source tells of it, once for all its subscribers
+    }
     health.noted("listen: " + EngineHealth.words(cause));
     if (lost) {
       signal(); // a wait that counted on notifications is too long now
