@@ -106,28 +106,34 @@ public record JsonFault(
 
     /** {@return what the code threw; null if nothing did} */
     public static @Nullable Refusal of(@Nullable Throwable thrown) {
-      if (thrown == null) {
-        return null;
+      return thrown == null ? null : new Refusal(thrown.getClass().getName(), placeOf(thrown));
+    }
+
+    private static String placeOf(Throwable thrown) {
+      try {
+        return Stream.of(thrown.getStackTrace())
+            .filter(frame -> !JDK.matcher(frame.getClassName()).lookingAt())
+            .findFirst()
+            .map(
+                frame ->
+                    " at "
+                        + frame.getClassName()
+                        + "."
+                        + frame.getMethodName()
+                        + (frame.getLineNumber() < 0 ? "" : ":" + frame.getLineNumber()))
+            .orElse("");
+      } catch (RuntimeException unreadable) { // the exception's own code
+        return "";
       }
-      String place =
-          Stream.of(thrown.getStackTrace())
-              .filter(frame -> !frame.getClassName().startsWith("java."))
-              .findFirst()
-              .map(
-                  frame ->
-                      " at "
-                          + frame.getClassName()
-                          + "."
-                          + frame.getMethodName()
-                          + (frame.getLineNumber() < 0 ? "" : ":" + frame.getLineNumber()))
-              .orElse("");
-      return new Refusal(thrown.getClass().getName(), place);
     }
 
     private String text() {
       return ": " + kind + place;
     }
   }
+
+  /** Checks of an index, for one, throw in {@code jdk.internal}. */
+  private static final Pattern JDK = Pattern.compile("(java|jdk|sun|com\\.sun)\\.");
 
   private static final Pattern ACCESSOR = Pattern.compile("^(get|set|is|with)(?=[A-Z])");
   private static final Pattern SEPARATOR = Pattern.compile("[_\\-.]");

@@ -162,6 +162,43 @@ public abstract class JsonCodecContract {
         .hasNoCause();
   }
 
+  @Test
+  void saysWhereItWasThrownOutsideTheInnardsOfTheJdk() {
+    assertThatThrownBy(() -> codec.decode(Payload.ofText("{\"at\":7}"), Map.of(), Indexed.class))
+        .isExactlyInstanceOf(OutboxException.class)
+        .hasMessageContaining(
+            ": java.lang.IndexOutOfBoundsException at " + Indexed.class.getName() + ".<init>:")
+        .hasNoCause();
+  }
+
+  @Test
+  void namesTheClassOfWhatHasNoStackTrace() {
+    assertThatThrownBy(() -> codec.decode(Payload.ofText("{\"at\":7}"), Map.of(), Bare.class))
+        .isExactlyInstanceOf(OutboxException.class)
+        .hasMessageEndingWith(": " + Traceless.class.getName())
+        .hasNoCause();
+  }
+
+  record Indexed(int at) {
+    Indexed {
+      Objects.checkIndex(at, 1);
+    }
+  }
+
+  record Bare(int at) {
+    Bare {
+      throw new Traceless();
+    }
+  }
+
+  @SuppressWarnings({"serial", "NullAway"})
+  static final class Traceless extends RuntimeException {
+    @Override
+    public StackTraceElement[] getStackTrace() {
+      return null;
+    }
+  }
+
   record Basket(String customer, List<Priced> priced) {}
 
   record Priced(String name, int price) {
