@@ -243,6 +243,29 @@ class PublishWithJpaTest {
     assertMessagesAndOrders(0, 0);
   }
 
+  @Test
+  void aStatementEndsWithTheTimeoutOfItsTransaction() {
+    TransactionTemplate brief = transaction(TransactionDefinition.PROPAGATION_REQUIRES_NEW);
+    brief.setTimeout(2);
+    transaction()
+        .executeWithoutResult(
+            blocker -> {
+              jdbc.execute("lock table outbox in share mode");
+              assertThatThrownBy(
+                      () ->
+                          brief.executeWithoutResult(
+                              status -> {
+                                // far above the timeout: else it would wait for ever
+                                jdbc.execute("set local lock_timeout = '20s'");
+                                orders.save(new PurchaseOrder("o-1", 1));
+                                publish();
+                              }))
+                  .isInstanceOf(OutboxException.class)
+                  .hasMessageContaining("57014");
+            });
+    assertMessagesAndOrders(0, 0);
+  }
+
   /** As many Hibernate services have it. */
   @Nested
   @TestPropertySource(
