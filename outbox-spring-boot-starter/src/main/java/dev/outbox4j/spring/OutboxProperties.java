@@ -71,6 +71,16 @@ public record OutboxProperties(
     @DefaultValue Subscriber subscriber,
     @DefaultValue Map<String, Subscriber> queues) {
 
+  /** An empty name is none, so that a profile or a variable can take one back. */
+  public OutboxProperties {
+    deadLetterTable = emptyAsNone(deadLetterTable);
+    deadLetterSchema = emptyAsNone(deadLetterSchema);
+  }
+
+  private static @Nullable String emptyAsNone(@Nullable String name) {
+    return name == null || name.isEmpty() ? null : name;
+  }
+
   /** {@return whether the concurrency of any queue is limited} */
   boolean limitsConcurrency() {
     return Stream.concat(Stream.of(subscriber), queues.values().stream())

@@ -19,4 +19,16 @@ class ContradictionsTest {
             .bindOrCreate("outbox4j", OutboxProperties.class);
     assertThatCode(() -> Contradictions.refuse(properties)).doesNotThrowAnyException();
   }
+
+  @Test
+  void aNameThatIsTakenBackByAnEmptyOneDoesNotCount() {
+    OutboxProperties properties =
+        new Binder(
+                new MapConfigurationPropertySource(
+                    Map.of(
+                        "outbox4j.delete-terminal-failures", "true",
+                        "outbox4j.dead-letter-table", "")))
+            .bindOrCreate("outbox4j", OutboxProperties.class);
+    assertThatCode(() -> Contradictions.refuse(properties)).doesNotThrowAnyException();
+  }
 }
