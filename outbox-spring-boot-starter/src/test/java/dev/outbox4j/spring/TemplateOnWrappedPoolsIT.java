@@ -11,7 +11,6 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import java.util.Collections;
 import java.util.Map;
 import java.util.function.BiConsumer;
-import java.util.function.UnaryOperator;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -36,20 +35,24 @@ class TemplateOnWrappedPoolsIT extends StarterFixture {
   }
 
   enum Wrapping {
-    NONE(pool -> pool),
-    LAZY(LazyConnectionDataSourceProxy::new),
-    AWARE(TransactionAwareDataSourceProxy::new),
-    AWARE_OF_LAZY(
-        pool -> new TransactionAwareDataSourceProxy(new LazyConnectionDataSourceProxy(pool))),
-    LAZY_OF_AWARE(
-        pool -> new LazyConnectionDataSourceProxy(new TransactionAwareDataSourceProxy(pool))),
-    DELEGATING(DelegatingDataSource::new),
-    ROUTING(Wrapping::routing);
+    NONE,
+    LAZY,
+    AWARE,
+    AWARE_OF_LAZY,
+    LAZY_OF_AWARE,
+    DELEGATING,
+    ROUTING;
 
-    private final UnaryOperator<DataSource> around;
-
-    Wrapping(UnaryOperator<DataSource> around) {
-      this.around = around;
+    DataSource around(DataSource pool) {
+      return switch (this) {
+        case NONE -> pool;
+        case LAZY -> new LazyConnectionDataSourceProxy(pool);
+        case AWARE -> new TransactionAwareDataSourceProxy(pool);
+        case AWARE_OF_LAZY -> new TransactionAwareDataSourceProxy(LAZY.around(pool));
+        case LAZY_OF_AWARE -> new LazyConnectionDataSourceProxy(AWARE.around(pool));
+        case DELEGATING -> new DelegatingDataSource(pool);
+        case ROUTING -> routing(pool);
+      };
     }
 
     private static DataSource routing(DataSource pool) {
@@ -79,9 +82,7 @@ class TemplateOnWrappedPoolsIT extends StarterFixture {
                   new BeanPostProcessor() {
                     @Override
                     public Object postProcessAfterInitialization(Object bean, String name) {
-                      return bean instanceof HikariDataSource pool
-                          ? wrapping.around.apply(pool)
-                          : bean;
+                      return bean instanceof HikariDataSource pool ? wrapping.around(pool) : bean;
                     }
                   })
           .withPropertyValues(
