@@ -1,6 +1,7 @@
 package dev.outbox4j.internal.claim;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.outbox4j.SubscriberHealth.Listener;
 import dev.outbox4j.internal.EngineThreads;
@@ -109,6 +110,22 @@ class ListenEchoTest {
     prove();
     assertThat(sent).hasSize(1);
     assertThat(state.state()).isEqualTo(Listener.UP);
+  }
+
+  @Test
+  void anErrorThatKeepsItFromBeingSentIsPassedOnAndItIsSentLater() {
+    state.connected();
+    Error failure = new NoClassDefFoundError("x");
+    assertThatThrownBy(
+            () ->
+                state.prove(
+                    text -> {
+                      throw failure;
+                    },
+                    () -> now))
+        .isSameAs(failure);
+    prove();
+    assertThat(sent).hasSize(1);
   }
 
   @Test

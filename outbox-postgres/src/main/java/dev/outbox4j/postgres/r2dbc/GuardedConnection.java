@@ -42,7 +42,7 @@ final class GuardedConnection implements Connection, Wrapped<Connection> {
   }
 
   /** Throws if the handler has ended. */
-  void requireOpen() {
+  private void requireOpen() {
     if (over) {
       throw new R2dbcNonTransientResourceException(
           "The handler has ended, and its transaction is over; nothing may use its connection after"
