@@ -15,6 +15,7 @@ import java.util.List;
 import java.util.OptionalInt;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
@@ -40,6 +41,28 @@ class HandlerTimeoutTest {
         .workers(1)
         .handlerTimeout(Duration.ofMillis(50))
         .maxDeliveries(50);
+  }
+
+  private abstract static class InMemoryTransactions implements HandlerTransactions<String> {
+    @Override
+    public boolean settlesRowsOf(OutboxStore settled) {
+      return true;
+    }
+
+    @Override
+    public Duration networkTimeout() {
+      return Duration.ofSeconds(1);
+    }
+
+    @Override
+    public OptionalInt connectionLimit() {
+      return OptionalInt.empty();
+    }
+
+    @Override
+    public Object connectionSource() {
+      return this;
+    }
   }
 
   private void start(OutboxSubscriber.Builder builder) {
@@ -168,7 +191,7 @@ class HandlerTimeoutTest {
     AtomicInteger begun = new AtomicInteger();
     AtomicInteger called = new AtomicInteger();
     HandlerTransactions<String> slow =
-        new HandlerTransactions<>() {
+        new InMemoryTransactions() {
           @Override
           public End run(LeaseRef lease, String owner, Work<String> work, AbortRegistration abort)
               throws Exception {
@@ -179,26 +202,6 @@ class HandlerTimeoutTest {
             }
             store.ack(List.of(lease));
             return End.COMMITTED;
-          }
-
-          @Override
-          public boolean settlesRowsOf(OutboxStore settled) {
-            return true;
-          }
-
-          @Override
-          public Duration networkTimeout() {
-            return Duration.ofSeconds(1);
-          }
-
-          @Override
-          public OptionalInt connectionLimit() {
-            return OptionalInt.empty();
-          }
-
-          @Override
-          public Object connectionSource() {
-            return this;
           }
         };
     start(
@@ -216,6 +219,55 @@ class HandlerTimeoutTest {
     assertThat(called).hasValue(1);
     assertThat(begun).hasValue(1);
     assertThat(store.deadRows()).isEmpty();
+  }
+
+  /** With one worker there is one thread of each kind. */
+  @Test
+  void aCancelOfTheUsersThatBlocksKeepsNoTransactionFromBeingEnded() throws Exception {
+    CountDownLatch cancelling = new CountDownLatch(1);
+    CountDownLatch free = new CountDownLatch(1);
+    CompletableFuture<Void> blocksWhenCancelled =
+        new CompletableFuture<>() {
+          @Override
+          public boolean cancel(boolean mayInterruptIfRunning) {
+            cancelling.countDown();
+            awaitQuietly(free);
+            return super.cancel(mayInterruptIfRunning);
+          }
+        };
+    CountDownLatch ended = new CountDownLatch(1);
+    HandlerTransactions<String> transactions =
+        new InMemoryTransactions() {
+          @Override
+          public End run(LeaseRef lease, String owner, Work<String> work, AbortRegistration abort)
+              throws Exception {
+            abort.onAbort(ended::countDown);
+            work.run("connection", Flush.NOTHING);
+            return End.ROLLED_BACK;
+          }
+        };
+    start(
+        builder()
+            .retry(RetryPolicy.constant(Duration.ofHours(1)))
+            .on(
+                "t",
+                (ResultHandler<Payload, CompletableFuture<Void>>)
+                    (payload, delivery) -> blocksWhenCancelled)
+            .on(
+                "u",
+                String.class,
+                Transactional.of(
+                    transactions,
+                    (text, delivery, connection) -> {
+                      ended.await(); // as a statement that the server does not answer
+                    })));
+    try {
+      assertThat(cancelling.await(10, TimeUnit.SECONDS)).isTrue();
+      store.publish(OutboxMessage.to("orders").type("u").body("x").build());
+      assertThat(ended.await(10, TimeUnit.SECONDS)).isTrue();
+    } finally {
+      free.countDown();
+    }
   }
 
   /** The completer ends as soon as no handler runs: what comes after that would be lost. */

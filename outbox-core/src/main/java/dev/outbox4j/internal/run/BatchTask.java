@@ -376,7 +376,7 @@ final class BatchTask {
     private boolean settleLater(List<HeldRow> rows, CompletionStage<?> stage, Runnable whenDone) {
       PendingStage pending = new PendingStage(whenDone);
       run.goesOnWithoutThread(pending::ended);
-      run.onAbort(() -> task.cancel(stage));
+      run.onCancel(() -> task.cancel(stage));
       if (!run.isRunning()) {
         run.awaitInterrupt(); // it came before the stage, which nobody may ever complete
         pending.ended();

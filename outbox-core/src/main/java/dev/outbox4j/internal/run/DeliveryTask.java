@@ -213,7 +213,7 @@ public final class DeliveryTask {
   private boolean settleLater(HandlerRun run, CompletionStage<?> stage, Runnable whenDone) {
     PendingStage pending = new PendingStage(whenDone);
     run.goesOnWithoutThread(pending::ended);
-    run.onAbort(() -> cancel(stage));
+    run.onCancel(() -> cancel(stage));
     if (!run.isRunning()) {
       run.awaitInterrupt(); // it came before the stage, which nobody may ever complete
       pending.ended();

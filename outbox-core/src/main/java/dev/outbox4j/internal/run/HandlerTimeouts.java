@@ -15,6 +15,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
@@ -48,8 +49,11 @@ public final class HandlerTimeouts {
   private final AtomicInteger deciding = new AtomicInteger();
   private final ExecutorService deciders;
 
-  /** Others than decide: what depends on a stage runs on them, and may never end. */
+  /** They end transactions, and run no user code. */
   private final ExecutorService breakers;
+
+  /** Others than end transactions: what depends on a stage runs on them, and may never end. */
+  private final ExecutorService cancellers;
 
   /** Runs that were taken away, until their handlers end. */
   private final Set<HandlerRun> overdue = ConcurrentHashMap.newKeySet();
@@ -66,12 +70,13 @@ public final class HandlerTimeouts {
     this.outcomes = outcomes;
     this.timeout = settings.work().handlerTimeout();
     int threads = Math.min(MOST_THREADS, settings.work().workers());
-    this.deciders =
-        Executors.newFixedThreadPool(
-            threads, task -> shared.threads().newDaemon(task, "handler-timeout"));
-    this.breakers =
-        Executors.newFixedThreadPool(
-            threads, task -> shared.threads().newDaemon(task, "handler-abort"));
+    this.deciders = pool(threads, "handler-timeout");
+    this.breakers = pool(threads, "handler-abort");
+    this.cancellers = pool(threads, "handler-cancel");
+  }
+
+  private ExecutorService pool(int threads, String name) {
+    return Executors.newFixedThreadPool(threads, task -> shared.threads().newDaemon(task, name));
   }
 
   /** Returns how fine the timeout is to be watched, or a day if there is none. */
@@ -247,12 +252,34 @@ public final class HandlerTimeouts {
     breakOff(run, () -> {});
   }
 
+  /** First the transaction: what is cancelled then finds it closed. */
   private void breakOff(HandlerRun run, Runnable then) {
+    CountDownLatch aborted = new CountDownLatch(1);
+    execute(
+        breakers,
+        run::abort,
+        () -> {
+          aborted.countDown();
+          then.run();
+        });
+    execute(cancellers, () -> cancel(run, aborted), () -> {});
+  }
+
+  private static void cancel(HandlerRun run, CountDownLatch aborted) {
     try {
-      breakers.execute(
+      aborted.await();
+    } catch (InterruptedException byUserCode) { // nobody else interrupts these threads
+      Thread.currentThread().interrupt();
+    }
+    run.cancel();
+  }
+
+  private void execute(ExecutorService executor, Runnable task, Runnable then) {
+    try {
+      executor.execute(
           () -> {
             try {
-              run.abort();
+              task.run();
             } catch (RuntimeException | Error broken) {
               log.debug("[{}] a handler could not be broken off", shared.subscriber(), broken);
             } finally {
@@ -269,5 +296,6 @@ public final class HandlerTimeouts {
   public void shutdown() {
     deciders.shutdown();
     breakers.shutdown();
+    cancellers.shutdown();
   }
 }

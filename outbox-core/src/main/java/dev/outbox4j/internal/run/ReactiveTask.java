@@ -37,7 +37,7 @@ final class ReactiveTask {
     this.task = task;
   }
 
-  /** What the handler returned, to be cancelled by whoever breaks its transaction off. */
+  /** What the handler returned, to be cancelled once its run is broken off. */
   private final class Work {
     private @Nullable CompletionStage<?> stage; // guarded by this
     private boolean brokenOff; // guarded by this
@@ -66,6 +66,7 @@ final class ReactiveTask {
     CompletionStage<End> end;
     run.waits(); // for a connection
     run.endsWithStop();
+    run.onCancel(work::cancel);
     try {
       end =
           call.transactions()
@@ -73,7 +74,7 @@ final class ReactiveTask {
                   run.row().lease(),
                   owner,
                   connection -> begin(run, call, connection, handled, work),
-                  abort -> run.onAbort(() -> breakOff(work, abort)));
+                  run::onAbort);
     } catch (Throwable notBegun) {
       transactional.failed(run, notBegun, handled);
       return true;
@@ -86,15 +87,6 @@ final class ReactiveTask {
     }
     end.whenComplete((how, thrown) -> ended(run, how, thrown, handled, pending));
     return pending.leaveThread();
-  }
-
-  /** First the transaction: what is cancelled then finds it closed. */
-  private static void breakOff(Work work, Runnable transaction) {
-    try {
-      transaction.run();
-    } finally {
-      work.cancel();
-    }
   }
 
   private <C> CompletionStage<Decision> begin(

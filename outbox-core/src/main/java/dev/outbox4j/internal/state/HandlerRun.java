@@ -43,6 +43,7 @@ public final class HandlerRun {
   private volatile long endsWithin; // 0 until the transaction is being ended
   private volatile @Nullable Runnable whenExpired;
   private volatile @Nullable Runnable abort;
+  private volatile @Nullable Runnable cancel;
   private volatile boolean aborted;
 
   private volatile boolean endsWithStop;
@@ -171,8 +172,9 @@ public final class HandlerRun {
   }
 
   /**
-   * Says how another thread can break off what the handler waits for; breaks it off at once if that
-   * came before. What only waits to begin is left alone: it asks for its lease when it does.
+   * Says how another thread can end the transaction that the handler may wait for; ends it at once
+   * if that was asked for before. What only waits to begin is left alone: it asks for its lease
+   * when it does.
    */
   public void onAbort(Runnable abort) {
     this.abort = abort;
@@ -181,7 +183,26 @@ public final class HandlerRun {
     }
   }
 
-  /** Breaks off what the handler waits for, as soon as it can be; it may be so twice. */
+  /**
+   * Says how to cancel what the handler returned, which is the user's code and may block; cancels
+   * it at once if the run was broken off before.
+   */
+  public void onCancel(Runnable cancel) {
+    this.cancel = cancel;
+    if (aborted && !waiting) {
+      cancel.run();
+    }
+  }
+
+  /** Cancels what the handler returned; it may be so twice. */
+  public void cancel() {
+    Runnable known = cancel;
+    if (known != null) {
+      known.run();
+    }
+  }
+
+  /** Ends the transaction, as soon as there is one; it may be so twice. */
   public void abort() {
     aborted = true; // before the look, so that whoever registers it later finds it so
     Runnable known = abort;
@@ -191,8 +212,9 @@ public final class HandlerRun {
   }
 
   /**
-   * Tells whether the handler's thread may wait for what can be broken off. That has to come before
-   * its interrupt, which closes the socket under a virtual thread: the server would go on.
+   * Tells whether the handler's thread may wait for a transaction that can be ended. That has to
+   * come before its interrupt, which closes the socket under a virtual thread: the server would go
+   * on.
    */
   public boolean isBrokenOffFirst() {
     return abort != null && thread != null;
