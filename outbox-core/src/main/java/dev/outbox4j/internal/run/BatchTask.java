@@ -29,7 +29,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletionStage;
-import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -382,20 +381,13 @@ final class BatchTask {
         pending.ended();
         task.cancel(stage);
       }
-      AtomicBoolean completed = new AtomicBoolean(); // a stage of the user's own may say so twice
-      try {
-        stage.whenComplete(
-            (value, thrown) -> {
-              if (completed.compareAndSet(false, true)) {
-                completed(rows, value, thrown, pending);
-              }
-            });
-      } catch (Throwable refused) { // a stage of the user's own
-        if (completed.compareAndSet(false, true)) {
-          endInTrouble(refused);
-          pending.ended();
-        }
-      }
+      Stages.whenComplete(
+          stage,
+          (value, thrown) -> completed(rows, value, thrown, pending),
+          refused -> {
+            endInTrouble(refused);
+            pending.ended();
+          });
       return pending.leaveThread();
     }
 

@@ -219,12 +219,13 @@ public final class DeliveryTask {
       pending.ended();
       cancel(stage);
     }
-    try {
-      stage.whenComplete((value, thrown) -> completed(run, value, thrown, pending));
-    } catch (Throwable refused) { // a stage of the user's own
-      endInTrouble(run, refused);
-      pending.ended();
-    }
+    Stages.whenComplete(
+        stage,
+        (value, thrown) -> completed(run, value, thrown, pending),
+        refused -> {
+          endInTrouble(run, refused);
+          pending.ended();
+        });
     return pending.leaveThread();
   }
 

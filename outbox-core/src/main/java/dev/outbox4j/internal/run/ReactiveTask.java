@@ -9,7 +9,6 @@ import dev.outbox4j.spi.HandlerTransactions.Decision;
 import dev.outbox4j.spi.HandlerTransactions.End;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
-import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -120,24 +119,16 @@ final class ReactiveTask {
     if (!work.begun(stage)) {
       task.cancel(stage);
     }
-    AtomicBoolean ended = new AtomicBoolean(); // a stage of the user's own may say so twice
-    try {
-      stage.whenComplete(
-          (value, thrown) -> {
-            if (ended.compareAndSet(false, true)) {
-              HandlerThread.run(
-                  settings,
-                  () -> {
-                    handled(run, call, value, thrown, handled, decision);
-                    return true;
-                  });
-            }
-          });
-    } catch (Throwable refused) { // by a stage of the user's own
-      if (ended.compareAndSet(false, true)) {
-        handled(run, call, null, refused, handled, decision);
-      }
-    }
+    Stages.whenComplete(
+        stage,
+        (value, thrown) ->
+            HandlerThread.run(
+                settings,
+                () -> {
+                  handled(run, call, value, thrown, handled, decision);
+                  return true;
+                }),
+        refused -> handled(run, call, null, refused, handled, decision));
     return decision;
   }
 
