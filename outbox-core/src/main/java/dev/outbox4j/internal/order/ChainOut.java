@@ -49,12 +49,10 @@ final class ChainOut implements KeyChains.Out {
   }
 
   @Override
-  public void ready(HeldRow row) {
-    if (rows.buffer().add(row)) {
-      rows.pool().kick(1);
-    } else {
-      withdrawn(List.of(row));
-    }
+  public void ready(List<HeldRow> ready) {
+    List<HeldRow> untaken = rows.buffer().add(ready);
+    rows.pool().kick(ready.size() - untaken.size());
+    withdrawn(untaken);
   }
 
   @Override

@@ -68,8 +68,8 @@ final class KeyChains implements RowFollower {
 
   /** What becomes of rows. Called without the lock. */
   interface Out {
-    /** A row may be handled now. */
-    void ready(HeldRow row);
+    /** Rows may be handled now, at once. */
+    void ready(List<HeldRow> rows);
 
     /** Rows are not to be handled from memory: they are withdrawn. */
     void withdrawn(List<HeldRow> rows);
@@ -208,36 +208,43 @@ final class KeyChains implements RowFollower {
     return chains.computeIfAbsent(key, each -> new Chain(each, bucket));
   }
 
-  /** Holds a row that was expected, unless its key has come to wait for another one meanwhile. */
-  void admit(HeldRow row) {
-    String key = row.message().orderingKey();
-    if (key == null) {
-      out.ready(row);
-      return;
-    }
-    HeldRow next = null;
+  /**
+   * Holds rows that were expected, but for those whose keys have come to wait for others meanwhile.
+   */
+  void admit(List<HeldRow> rows) {
+    List<HeldRow> ready = new ArrayList<>(rows.size());
     List<HeldRow> withdrawn = new ArrayList<>(0);
     synchronized (this) {
-      Chain chain = chains.get(key);
-      if (chain == null || closed) { // its bucket was given up meanwhile
-        withdrawn.add(row);
-      } else {
-        chain.expected(row.bytes());
-        boolean settled = row.state() == HeldRow.State.SETTLED; // withdrawn, and so forgotten
-        if (settled || chain.isBlocked() || row.id() >= chain.moreFrom) {
-          withdrawn.add(row);
-          chain.readAgainFrom(row.id(), withdrawn);
-        } else {
-          chain.waiting.add(row);
+      for (HeldRow row : rows) {
+        String key = row.message().orderingKey();
+        HeldRow next = key == null ? row : admit(key, row, withdrawn);
+        if (next != null) {
+          ready.add(next);
         }
-        next = next(chain);
-        changed(chain);
       }
     }
     out.withdrawn(withdrawn);
-    if (next != null) {
-      out.ready(next);
+    out.ready(ready);
+  }
+
+  /** Returns the row of the key that may be handled now, if any. */
+  private @Nullable HeldRow admit(String key, HeldRow row, List<HeldRow> withdrawn) {
+    Chain chain = chains.get(key);
+    if (chain == null || closed) { // its bucket was given up meanwhile
+      withdrawn.add(row);
+      return null;
     }
+    chain.expected(row.bytes());
+    boolean settled = row.state() == HeldRow.State.SETTLED; // withdrawn, and so forgotten
+    if (settled || chain.isBlocked() || row.id() >= chain.moreFrom) {
+      withdrawn.add(row);
+      chain.readAgainFrom(row.id(), withdrawn);
+    } else {
+      chain.waiting.add(row);
+    }
+    HeldRow next = next(chain);
+    changed(chain);
+    return next;
   }
 
   /** A row that was expected is not held after all: it is read again, before those that follow. */
@@ -547,7 +554,7 @@ final class KeyChains implements RowFollower {
       }
     }
     if (next != null) {
-      out.ready(next);
+      out.ready(List.of(next));
     }
     if (wants) {
       out.hungry();

@@ -505,9 +505,7 @@ final class OrderedLane implements BucketLeases.Changes {
     if (mayHaveMoreBelow(request)) {
       lookBack(request, answer);
     }
-    for (HeldRow row : deliveries.counted(answer.rows)) {
-      chains.admit(row);
-    }
+    chains.admit(deliveries.counted(answer.rows));
     return answer;
   }
 

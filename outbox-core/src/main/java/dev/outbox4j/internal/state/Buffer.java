@@ -24,15 +24,17 @@ public final class Buffer {
     batches.add(batch);
   }
 
-  /** Adds a row by itself; false if nobody takes it any more. */
-  public boolean add(HeldRow row) {
-    returned.addLast(row);
-    returnedCount.incrementAndGet();
-    if (closed && returned.remove(row)) { // else whoever closed it has it
-      returnedCount.decrementAndGet();
-      return false;
+  /**
+   * Adds rows by themselves.
+   *
+   * @return those that nobody takes any more, since the buffer was closed
+   */
+  public List<HeldRow> add(List<HeldRow> rows) {
+    for (HeldRow row : rows) {
+      returned.addLast(row);
+      returnedCount.incrementAndGet();
     }
-    return true;
+    return leftIfClosed();
   }
 
   /** Takes a row, or null if there is none or the buffer is closed. */
@@ -77,8 +79,13 @@ public final class Buffer {
       returned.addFirst(rows.get(i));
       returnedCount.incrementAndGet();
     }
-    List<HeldRow> left = new ArrayList<>();
-    if (closed) { // before or after the one that closed it has looked
+    return leftIfClosed();
+  }
+
+  /** Before or after the one that closed it has looked: each row is left to one of both. */
+  private List<HeldRow> leftIfClosed() {
+    List<HeldRow> left = new ArrayList<>(0);
+    if (closed) {
       takeReturned(left);
     }
     return left;

@@ -43,8 +43,8 @@ class KeyChainsTest {
   private final KeyChains.Out out =
       new KeyChains.Out() {
         @Override
-        public void ready(HeldRow row) {
-          ready.add(row);
+        public void ready(List<HeldRow> rows) {
+          ready.addAll(rows);
         }
 
         @Override
@@ -123,7 +123,7 @@ class KeyChainsTest {
     if (!chains.expect(read)) {
       return false;
     }
-    chains.admit(held(read));
+    chains.admit(List.of(held(read)));
     return true;
   }
 
@@ -396,7 +396,7 @@ class KeyChainsTest {
     assertThat(chains.expect(read)).isTrue();
     HeldRow row = held(read);
     chains.drop(Set.of(1));
-    chains.admit(row);
+    chains.admit(List.of(row));
     assertThat(ready).isEmpty();
     assertThat(withdrawn).containsExactly(1L);
   }
@@ -408,7 +408,7 @@ class KeyChainsTest {
     HeldRow row = held(read);
     assertThat(row.withdraw()).isTrue();
     registry.settle(row);
-    chains.admit(row);
+    chains.admit(List.of(row));
     assertThat(ready).isEmpty();
     assertThat(more()).containsExactly(new KeyRange("a", 0, FAR));
   }
@@ -447,7 +447,7 @@ class KeyChainsTest {
     assertThat(chains.expect(read)).isTrue();
     HeldRow second = held(read);
     end(begin(0), new Settlement.Retry(Duration.ofNanos(50), "failed"));
-    chains.admit(second);
+    chains.admit(List.of(second));
     assertThat(withdrawn).containsExactly(2L);
     assertThat(take("a", 1)).isTrue();
     end(begin(1), Settlement.Ack.INSTANCE);
@@ -460,7 +460,7 @@ class KeyChainsTest {
     BucketStore.Row read = read("a", 1);
     assertThat(chains.expect(read)).isTrue();
     chains.waits("a", 1, 2);
-    chains.admit(held(read));
+    chains.admit(List.of(held(read)));
     assertThat(readyIds()).containsExactly(1L);
     assertThat(more()).as("nothing to read until the key comes to it").isEmpty();
     end(begin(0), Settlement.Ack.INSTANCE);

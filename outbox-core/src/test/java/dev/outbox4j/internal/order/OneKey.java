@@ -192,7 +192,7 @@ final class OneKey implements KeyChains.Out {
           registry.settle(row);
         }
       } else {
-        chains.admit(row);
+        chains.admit(List.of(row));
       }
     }
     if (failed < Long.MAX_VALUE) {
@@ -293,8 +293,8 @@ final class OneKey implements KeyChains.Out {
   }
 
   @Override
-  public void ready(HeldRow row) {
-    ready.add(row);
+  public void ready(List<HeldRow> rows) {
+    ready.addAll(rows);
   }
 
   @Override
