@@ -103,6 +103,30 @@ class FencedStatementIT {
   }
 
   @Test
+  void whatWasWrittenIsToldThoughItIsNotKnownWhetherTheOthersWereReplaced() {
+    List<LeaseRef> leases = leases(3);
+    LeaseRef lost = leases.get(1);
+    database.update("update outbox set lease_token = lease_token + 1 where id = ?", lost.id());
+    counting.beforeEach(
+        text -> {
+          if (text.contains("set id = o.next_id")) {
+            database.list(
+                Boolean.class,
+                "select pg_terminate_backend(pid) from pg_stat_activity"
+                    + " where datname = current_database() and pid <> pg_backend_pid()");
+          }
+        });
+
+    Written written = ack.execute(leases, rows -> Map.of());
+
+    assertThat(written.done()).containsExactlyInAnyOrder(leases.get(0).id(), leases.get(2).id());
+    assertThat(written.busy()).as("to be asked for again").containsExactly(lost.id());
+    counting.beforeEach(text -> {});
+    assertThat(ack.execute(List.of(lost), rows -> Map.of())).isEqualTo(Written.done(Set.of()));
+    assertThat(database.count("outbox")).isEqualTo(1);
+  }
+
+  @Test
   void rowsOfSeveralTokensEachHaveTheirOwn() {
     List<LeaseRef> leases = leases(4);
     LeaseRef older = leases.get(1);

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.OutboxStoreException.Fault;
+import dev.outbox4j.migrations.SlotMigrations;
 import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
@@ -52,6 +53,7 @@ class HalvedClaimsIT {
   void makeTrigger() {
     connections = database.pool(2);
     pool = new CountingDataSource(connections);
+    SlotMigrations.of("public", "outbox").migrate(database.plain());
     database.update("create table refused (id bigint, state text)");
     database.update(
         """
@@ -74,7 +76,7 @@ class HalvedClaimsIT {
 
   @BeforeEach
   void empty() {
-    database.update("truncate outbox, outbox_sleepers, refused");
+    database.update("truncate outbox, outbox_sleepers, outbox_slots, refused");
     pool.beforeEach(text -> {});
     store = new JdbcStore(pool, database.table(), Duration.ofSeconds(15), clock::get);
   }
@@ -341,6 +343,36 @@ class HalvedClaimsIT {
     assertThat(result.refused()).containsExactlyInAnyOrderElementsOf(ids.subList(0, 100));
     assertThat(result.refusedUpTo().id()).isEqualTo(ids.get(99));
     assertThat(result.full()).isTrue();
+  }
+
+  @Test
+  void aClaimByHalvesThatTookAllSlotsSaysSo() {
+    List<Long> ids = rows(6);
+    refuse(ids.get(0), BY_ROW);
+    store.slots().orElseThrow().open("orders", 3);
+
+    ClaimResult result = store.claim(claimInSlots(3));
+
+    assertThat(ids(result)).isEqualTo(ids.subList(1, 4));
+    assertThat(result.outOfSlots()).isTrue();
+    assertThat(result.refused()).containsExactly(ids.get(0));
+  }
+
+  @Test
+  void aClaimByHalvesThatLeftSlotsFreeSaysNothingOfThem() {
+    List<Long> ids = rows(6);
+    refuse(ids.get(0), BY_ROW);
+    store.slots().orElseThrow().open("orders", 9);
+
+    ClaimResult result = store.claim(claimInSlots(9));
+
+    assertThat(ids(result)).isEqualTo(ids.subList(1, 6));
+    assertThat(result.outOfSlots()).isFalse();
+  }
+
+  private static ClaimRequest claimInSlots(int slots) {
+    return new ClaimRequest(
+        "orders", Range.ALL, 10, 1 << 20, Requests.LEASE, "me", Idle.UNCHANGED, null, slots);
   }
 
   /** Adds rows that are due, and returns the ids of all, in the order of their due instants. */

@@ -11,8 +11,9 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Instant;
 import java.util.List;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Rows of a claim, in an order that the server may give them in but does not today. */
 @ExtendWith(PostgresExtension.class)
@@ -27,8 +28,11 @@ class RowReaderIT {
     this.database = database;
   }
 
-  @Test
-  void rowsAreInOrderOfDueInstantAndThenIdWhateverTheServersOrder() throws SQLException {
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void rowsAreInOrderOfDueInstantAndThenIdWhateverTheServersOrder(boolean inSlots)
+      throws SQLException {
+    database.update("truncate outbox");
     database.update(
         """
         insert into outbox (id, queue, payload, available_at) values
@@ -37,7 +41,7 @@ class RowReaderIT {
           (13, 'orders', '', '2026-01-01Z')
         """);
 
-    assertThat(read("order by o.id desc"))
+    assertThat(inSlots ? readInSlots("order by o.id desc") : read("order by o.id desc"))
         .extracting(row -> row.lease().id())
         .containsExactly(12L, 13L, 11L);
   }
@@ -47,6 +51,15 @@ class RowReaderIT {
         Statement statement = connection.createStatement();
         ResultSet rows = statement.executeQuery("select " + COLUMNS + " from outbox o " + order)) {
       return RowReader.read(rows, "orders", Instant.now(), false).rows();
+    }
+  }
+
+  private List<ClaimedRow> readInSlots(String order) throws SQLException {
+    try (Connection connection = database.plain().getConnection();
+        Statement statement = connection.createStatement();
+        ResultSet rows =
+            statement.executeQuery("select " + COLUMNS + ", 3, 9 from outbox o " + order)) {
+      return RowReader.readInSlots(rows, "orders", Instant.now()).rows();
     }
   }
 }
