@@ -10,6 +10,9 @@ import org.jspecify.annotations.Nullable;
 
 /** How far one bucket has been read. Confined to the fetcher. */
 final class BucketScan {
+  /** How much what was met counts at the next range. */
+  private static final double MEMORY = 0.75;
+
   private final Owned owned;
   private long place;
   private long partsUpTo;
@@ -19,6 +22,9 @@ final class BucketScan {
 
   /** There was more than the last read could give. */
   private boolean full;
+
+  private double rowsMet;
+  private double idsMet;
 
   private @Nullable ScanBound duePlace;
 
@@ -73,6 +79,19 @@ final class BucketScan {
   List<HeldRow> heldAbove() {
     heldAbove.removeIf(row -> row.id() <= place || row.state() == HeldRow.State.SETTLED);
     return heldAbove;
+  }
+
+  /** Returns how many rows there were for each id, in the last ranges; 0 if that is not known. */
+  double density() {
+    return idsMet == 0 ? 0 : rowsMet / idsMet;
+  }
+
+  /** So many rows came of a range, from the first to the last of these ids. */
+  void met(int rows, long first, long last) {
+    if (rows > 1) { // sums, since what a few rows say is chance
+      rowsMet = MEMORY * rowsMet + rows - 1;
+      idsMet = MEMORY * idsMet + last - first;
+    }
   }
 
   boolean isFull() {

@@ -4,7 +4,10 @@ import dev.outbox4j.spi.BucketStore.Portion;
 import dev.outbox4j.spi.BucketStore.ReadRequest;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Comparator;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -14,6 +17,9 @@ import org.jspecify.annotations.Nullable;
 final class RangePlan {
   private static final int LEAST_SCAN = 1_000;
   private static final long PART_WIDTH = 1_000_000;
+
+  /** Of a bucket of which nothing is known yet. */
+  private static final double LEAST_DENSITY = 1e-9;
 
   private long partWidth = PART_WIDTH;
 
@@ -27,23 +33,64 @@ final class RangePlan {
   private @Nullable Integer backlogged;
 
   /**
-   * Shares the rows that may be read among the buckets: most of them among those of which there is
-   * known to be more, and of each other bucket a few.
+   * Shares the rows that may be read among the buckets: of each a few, and the others among those
+   * of which there is known to be more, so that these come to about the same id. Then the oldest of
+   * the queue goes first, and rows that are read and deleted together lie together.
    *
    * @param skips whether rows of some keys are passed by, so that more is to be looked through
    */
   List<Portion> portions(Collection<BucketScan> scans, int limit, boolean skips) {
     int most = skips || passesBy ? Math.max(limit, LEAST_SCAN) : limit;
     int all = scans.size();
-    int full = (int) scans.stream().filter(BucketScan::isFull).count();
-    int few = Math.max(1, most / (full == 0 ? all : 8 * all));
-    int many = Math.max(few, (most - few * (all - full)) / Math.max(1, full));
-    int least = most / Math.max(1, full); // if there is room for less than a row of each
+    List<BucketScan> full =
+        scans.stream()
+            .filter(BucketScan::isFull)
+            .sorted(Comparator.comparingLong(BucketScan::place))
+            .toList();
+    int few = Math.max(1, most / (full.isEmpty() ? all : 8 * all));
+    Map<Integer, Integer> more = shares(full, most - few * all);
+    int least = most / Math.max(1, full.size()); // if there is room for less than a row of each
     List<Portion> portions = new ArrayList<>(all);
     for (BucketScan scan : scans) {
-      portions.add(new Portion(scan.next(partWidth), scan.isFull() ? Math.max(many, least) : few));
+      int share = few + more.getOrDefault(scan.bucket(), 0);
+      boolean isCut = most < all && scan.isFull();
+      portions.add(new Portion(scan.next(partWidth), isCut ? Math.max(share, least) : share));
     }
     return portions;
+  }
+
+  /**
+   * Shares rows among buckets, the one that has come least far first: each gets what it is expected
+   * to have up to the id that all of them can come to.
+   */
+  private static Map<Integer, Integer> shares(List<BucketScan> byPlace, int rows) {
+    if (rows <= 0 || byPlace.isEmpty()) {
+      return Map.of();
+    }
+    long first = byPlace.get(0).place();
+    double average = byPlace.stream().mapToDouble(BucketScan::density).average().orElse(0);
+    double[] densities = new double[byPlace.size()];
+    double density = 0;
+    double before = 0; // rows between the first place and the others
+    double idsToGo = 0; // from the first place on
+    int sharing = 0;
+    while (sharing < byPlace.size() && byPlace.get(sharing).place() - first <= idsToGo) {
+      BucketScan scan = byPlace.get(sharing);
+      densities[sharing] = scan.density() > 0 ? scan.density() : Math.max(average, LEAST_DENSITY);
+      density += densities[sharing];
+      before += densities[sharing] * (scan.place() - first);
+      idsToGo = (rows + before) / density;
+      sharing++;
+    }
+    Map<Integer, Integer> shares = new HashMap<>();
+    double sum = 0;
+    for (int i = 0; i < sharing; i++) {
+      BucketScan scan = byPlace.get(i);
+      double next = Math.min(rows, sum + densities[i] * (idsToGo - (scan.place() - first)));
+      shares.put(scan.bucket(), (int) next - (int) sum); // what is cut off goes to the next
+      sum = next;
+    }
+    return shares;
   }
 
   /** Returns up to which size payloads come at once, so that all fit; 0 if some may not. */

@@ -69,6 +69,8 @@ final class Taking {
     private final @Nullable BucketScan scan;
     private final boolean mine;
     private int inRange;
+    private long firstInRange;
+    private long lastInRange;
     private int swept;
     private int due;
     private boolean ended;
@@ -199,6 +201,7 @@ final class Taking {
         continue;
       }
       BucketScan scan = bucket.scan();
+      scan.met(bucket.inRange, bucket.firstInRange, bucket.lastInRange);
       scan.full(bucket.inRange >= portion.limit() || bucket.ended);
       if (scan.isFull()) {
         answer.more = true;
@@ -225,6 +228,8 @@ final class Taking {
 
   private void range(OfBucket bucket, BucketStore.Row row) {
     bucket.inRange++;
+    bucket.firstInRange = bucket.inRange == 1 ? id(row) : bucket.firstInRange;
+    bucket.lastInRange = id(row);
     if (bucket.ended) {
       return;
     }
