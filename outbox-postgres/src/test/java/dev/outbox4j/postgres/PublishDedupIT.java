@@ -358,15 +358,30 @@ class PublishDedupIT {
   @ParameterizedTest
   @EnumSource
   void ofOneKeyTwiceInACallTheFirstIsPublished(PublishApi api) {
-    List<Published> published =
-        api.publish(
-            database,
-            PostgresOutbox.publisher(database.table()),
-            List.of(
-                OutboxMessage.to("q").type("first").dedupKey("k", HOUR).build(),
-                OutboxMessage.to("q").type("second").dedupKey("k", HOUR).build()));
-    assertThat(published).extracting(Published::deduplicated).containsExactly(false, true);
-    assertThat(database.list(String.class, "select type from outbox")).containsExactly("first");
+    for (DedupWindow window :
+        List.of(
+            DedupWindow.of(HOUR),
+            DedupWindow.whileInFlight(HOUR),
+            new DedupWindow(Duration.ZERO, HOUR))) {
+      database.update("truncate outbox, outbox_dedup");
+      List<Published> published =
+          api.publish(
+              database,
+              PostgresOutbox.publisher(database.table()),
+              List.of(
+                  OutboxMessage.to("q").type("first").dedupKey("k", window).build(),
+                  OutboxMessage.to("q").type("second").dedupKey("k", window).build(),
+                  OutboxMessage.to("r").type("other queue").dedupKey("k", window).build()));
+      assertThat(published)
+          .as("with %s", window)
+          .extracting(Published::deduplicated)
+          .containsExactly(false, true, false);
+      assertThat(database.list(String.class, "select type from outbox order by id"))
+          .containsExactly("first", "other queue");
+      assertThat(database.list(Long.class, "select message_id from outbox_dedup order by queue"))
+          .containsExactly(
+              published.get(0).rowId().orElseThrow(), published.get(2).rowId().orElseThrow());
+    }
   }
 
   @ParameterizedTest

@@ -18,7 +18,8 @@ create index "${outbox_table}_dedup_kept_idx" on "${outbox_schema}"."${outbox_ta
 -- caller's rights, and returns the ids of those that have got theirs. One key after the other, in their order:
 -- so of two transactions that take the same keys one waits for the other, and never both. A key whose window
 -- is over is deleted and inserted anew, and not updated: an update would lock the key for a message that is not
--- published, and whoever came next would wait for its transaction.
+-- published, and whoever came next would wait for its transaction. Of one key the first message that gets it has it for
+-- the whole call: it is not in the outbox yet, so its window cannot be asked.
 create function "${outbox_schema}"."${outbox_table}_dedup_take"(
   queues      text[],
   keys        text[],
@@ -33,6 +34,8 @@ as $take$
 -- outbox4j schema 1
 declare
   wanted record;
+  taken_queue text;
+  taken_key   text;
 begin
   for wanted in
     select w.queue, w.dedup_key, w.message_id, w.while_in_flight, w.when_completed
@@ -40,6 +43,7 @@ begin
       with ordinality as w (queue, dedup_key, message_id, while_in_flight, when_completed, place)
     order by w.queue collate "C", w.dedup_key collate "C", w.place
   loop
+    continue when wanted.queue = taken_queue and wanted.dedup_key = taken_key;
     loop
       insert into "${outbox_schema}"."${outbox_table}_dedup"
         (queue, dedup_key, message_id, published_at, kept_until)
@@ -49,6 +53,8 @@ begin
       on conflict do nothing;
       if found then
         return next wanted.message_id;
+        taken_queue := wanted.queue;
+        taken_key := wanted.dedup_key;
         exit;
       end if;
       delete from "${outbox_schema}"."${outbox_table}_dedup" d
