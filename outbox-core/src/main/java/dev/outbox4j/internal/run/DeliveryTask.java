@@ -295,7 +295,7 @@ public final class DeliveryTask {
     }
   }
 
-  private void dropped(HandlerRun run) {
+  void dropped(HandlerRun run) {
     log.debug("[{}] {} ended after its timeout; its outcome is dropped", subscriber, run.row());
   }
 }

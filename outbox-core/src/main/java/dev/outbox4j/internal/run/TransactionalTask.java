@@ -181,15 +181,27 @@ final class TransactionalTask {
       return;
     }
     health.succeeded(Operation.TRANSACTION);
-    // an Error is this message's failure, not the subscriber's
-    task.end(run, outcomes.threw(run.row(), thrown));
+    threw(run, thrown);
+  }
+
+  /**
+   * An Error is this message's failure, not the subscriber's. If the timeout has taken the run
+   * away, this came of it: the policy has been asked then, and not on a thread that may be a
+   * driver's.
+   */
+  private void threw(HandlerRun run, Throwable thrown) {
+    if (run.expired()) {
+      task.dropped(run);
+    } else {
+      task.end(run, outcomes.threw(run.row(), thrown));
+    }
   }
 
   /** The transaction could not be begun, or not be ended as its handler said. */
   private void failed(HandlerRun run, OutboxStoreException failure, Handled handled) {
     HeldRow row = run.row();
     if (failure.fault() == Fault.ROW && handled.called) { // such as a constraint that is deferred
-      task.end(run, outcomes.threw(row, failure));
+      threw(run, failure);
       return;
     }
     health.failed(Operation.TRANSACTION, failure);

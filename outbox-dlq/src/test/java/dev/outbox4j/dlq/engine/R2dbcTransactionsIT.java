@@ -330,6 +330,29 @@ class R2dbcTransactionsIT {
                     == 0);
   }
 
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void thePolicyIsAskedOnceAboutAHandlerPastItsTimeout(boolean waitsForTheServer) {
+    List<String> asked = new CopyOnWriteArrayList<>();
+    start(
+        subscriber()
+            .handlerTimeout(Duration.ofMillis(300))
+            .retry(
+                RetryPolicy.custom(
+                    (attempt, failure) -> {
+                      asked.add(Thread.currentThread().getName() + ": " + failure);
+                      return Duration.ofSeconds(1);
+                    })),
+        reactive,
+        (text, attempt, connection) ->
+            attempt > 1
+                ? write(connection, text)
+                : waitsForTheServer ? run(connection, "select pg_sleep(60)") : Mono.never());
+    engine.publish(queue, "t", "one");
+    awaitAcked(1);
+    assertThat(asked).hasSize(1).allMatch(each -> each.contains("-handler-timeout"));
+  }
+
   @Test
   void aStageThatIgnoresItsCancellationHoldsUpNothing() {
     CompletableFuture<Object> never =
