@@ -95,18 +95,22 @@ public final class FencedSql {
       """;
 
   /**
-   * The queue is no condition of an index here: the primary key alone can find the rows, in the
-   * order of their ids.
+   * The queue, twice, since an alternative is no condition of an index: the primary key alone can
+   * find the rows, in the order of their ids. The planner sees by it which partition is meant.
    */
+  private static final String QUEUE =
+      "(o.queue = :queue or (o.queue < :queue and :queue = o.queue))";
+
   private static final String WAITING_FOR_ONE_TOKEN =
       """
       with done as (
         {effect} (select :token::bigint as token) a
-        where (o.queue = :queue) is true and o.id = any (:ids::bigint[]) and {held}
+        where {queue} and o.id = any (:ids::bigint[]) and {held}
         returning {returning}){more}
       select done.id, false from done
       where {checked}
-      """;
+      """
+          .replace("{queue}", QUEUE);
 
   /** All of the buckets, or nothing is written: which rows are of which is not asked. */
   private static final String OF_HELD_BUCKETS =

@@ -5,10 +5,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.PostgresStore;
+import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.ClaimRequest.Idle;
 import dev.outbox4j.spi.LeaseRef;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
@@ -48,6 +52,7 @@ class PartitionedTableIT {
           queue,
           ROWS);
     }
+    database.update("create table parted_default partition of parted default");
     assertThat(samePlaces()).isEqualTo(ROWS);
   }
 
@@ -68,6 +73,29 @@ class PartitionedTableIT {
 
     assertThat(rows("a")).isZero();
     assertThat(rows("b")).isEqualTo(ROWS);
+  }
+
+  /** Such as while it is detached, or gets an index. */
+  @Test
+  void aLockOnAnotherQueuesPartitionHoldsUpNoStatement() throws SQLException {
+    CountingDataSource counting = new CountingDataSource(database.pool(1));
+    PostgresStore counted = PostgresOutbox.on(counting, OutboxTable.named("parted")).store();
+    try (Connection stranger = database.plain().getConnection();
+        Statement statement = stranger.createStatement()) {
+      stranger.setAutoCommit(false);
+      statement.execute("lock table parted_b, parted_default in access exclusive mode");
+      List<LeaseRef> leases = Requests.leases(counted, Requests.claim("a", ROWS, Idle.LOOK_AHEAD));
+      long before = counting.executions();
+
+      assertThat(counted.renew(leases, LEASE).done()).hasSize(ROWS);
+      assertThat(counted.ack(leases.subList(0, 5)).done()).hasSize(5);
+      assertThat(counted.release(leases.subList(5, ROWS)).done()).hasSize(5);
+
+      assertThat(counting.executions() - before)
+          .as("none had to wait for the lock, and was repeated")
+          .isEqualTo(3);
+      stranger.rollback();
+    }
   }
 
   private List<LeaseRef> claim(String queue) {

@@ -32,7 +32,7 @@ where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o
 -- ack, rows of one token
 with done as (
   delete from "Sales"."out box" o using (select ?::bigint as token) a
-  where (o.queue = ?) is true and o.id = any (?::bigint[]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null
+  where (o.queue = ? or (o.queue < ? and ? = o.queue)) and o.id = any (?::bigint[]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null
   returning o.id)
 select done.id, false from done
 where (
@@ -370,7 +370,7 @@ with done as (
   set lease_until = null, leased_at = null, leased_by = null,
     deliveries_count = greatest(o.deliveries_count - 1, 0)
   from (select ?::bigint as token) a
-  where (o.queue = ?) is true and o.id = any (?::bigint[]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null
+  where (o.queue = ? or (o.queue < ? and ? = o.queue)) and o.id = any (?::bigint[]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null
   returning o.id, o.available_at)
 select done.id, false from done
 where (
@@ -423,7 +423,7 @@ with done as (
   update "Sales"."out box" o
   set lease_until = now() + make_interval(secs => ?)
   from (select ?::bigint as token) a
-  where (o.queue = ?) is true and o.id = any (?::bigint[]) and o.lease_token = a.token and o.lease_until is not null
+  where (o.queue = ? or (o.queue < ? and ? = o.queue)) and o.id = any (?::bigint[]) and o.lease_token = a.token and o.lease_until is not null
   returning o.id)
 select done.id, false from done
 where (

@@ -64,8 +64,8 @@ public final class LeaseTwin extends OutboxRows {
           + """
           with done as (
             delete from outbox o using (select ?::bigint as token) a
-            where (o.queue = ?) is true and o.id = any (?::bigint[]) and o.lease_token = a.token
-              and o.lease_until is not null
+            where (o.queue = ? or (o.queue < ? and ? = o.queue)) and o.id = any (?::bigint[])
+              and o.lease_token = a.token and o.lease_until is not null
           """
           + DONE;
 
@@ -181,8 +181,10 @@ public final class LeaseTwin extends OutboxRows {
     try (PreparedStatement statement = connection.prepareStatement(sql)) {
       if (sql.equals(ACK_OF_ONE_TOKEN)) {
         statement.setLong(1, taken.tokens()[0]);
-        statement.setString(2, QUEUE);
-        statement.setObject(3, taken.ids());
+        for (int i = 2; i <= 4; i++) {
+          statement.setString(i, QUEUE);
+        }
+        statement.setObject(5, taken.ids());
       } else {
         statement.setObject(1, taken.ids());
         statement.setObject(2, taken.tokens());
