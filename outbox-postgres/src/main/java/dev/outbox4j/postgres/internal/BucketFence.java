@@ -6,9 +6,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
+import java.util.stream.LongStream;
 
 /** The parameters of writes on rows whose buckets are held. */
 final class BucketFence {
+  private static final long NO_BUCKET = -1;
+
   private BucketFence() {}
 
   static boolean isNeeded(LeaseRef lease) {
@@ -29,7 +32,7 @@ final class BucketFence {
     for (int i = 0; i < leases.size(); i++) {
       BucketLease lease = Objects.requireNonNull(leases.get(i).bucket());
       if (lease.epoch() < Objects.requireNonNull(epochs.get(lease.bucket()))) {
-        buckets[i] = -1; // no bucket's
+        buckets[i] = NO_BUCKET;
       }
     }
     return Map.of(
@@ -41,5 +44,11 @@ final class BucketFence {
         epochs.keySet().stream().mapToLong(Integer::longValue).toArray(),
         "held_epochs",
         epochs.values().stream().mapToLong(Long::longValue).toArray());
+  }
+
+  /** Tells whether there are several epochs of one bucket, so that each row is to be told apart. */
+  static boolean hasSeveralEpochs(Map<String, Object> values) {
+    return LongStream.of((long[]) Objects.requireNonNull(values.get("buckets")))
+        .anyMatch(bucket -> bucket == NO_BUCKET);
   }
 }

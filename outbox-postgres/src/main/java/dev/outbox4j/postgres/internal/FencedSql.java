@@ -240,7 +240,7 @@ public final class FencedSql {
           """
           update {outbox} o
             set lease_until = null, leased_at = null, leased_by = null,
-              deliveries_count = greatest(o.deliveries_count - 1, 0)
+              deliveries_count = greatest({deliveries} - 1, 0)
             from\
           """,
           "",
@@ -313,7 +313,9 @@ public final class FencedSql {
 
   /** Tells whether the same is written to all rows, so that there is a form for one token. */
   boolean isUniform() {
-    return effect.arrays().isEmpty() && !effect.equals(HAND_OVER); // which tells the ids of before
+    boolean counts = ofBuckets && effect.statement().contains("{deliveries}");
+    // one that hands over tells the ids of before
+    return effect.arrays().isEmpty() && !counts && !effect.equals(HAND_OVER);
   }
 
   /**

@@ -114,6 +114,9 @@ public final class FencedStatement<T> {
       return handedOver(queue, sorted, execute(ofRows, ids, all));
     }
     all.putAll(BucketFence.values(sorted.stream().map(lease).toList()));
+    if (BucketFence.hasSeveralEpochs(all)) {
+      all.remove(ONE_TOKEN);
+    }
     return execute(ofBuckets, ids, all);
   }
 

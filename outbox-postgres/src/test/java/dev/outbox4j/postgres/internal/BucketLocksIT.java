@@ -180,6 +180,53 @@ class BucketLocksIT {
         .containsExactly(lost.id());
   }
 
+  /** As of a subscriber that lost a bucket while a handler of it ran, and has it again. */
+  @Test
+  void ofABucketThatWasLostAndCameBackARowOfBeforeIsNotAckedWithThoseOfNow() {
+    Map<Integer, Long> before = join();
+    LeaseRef ofBefore = insert(before);
+    Map<Integer, Long> now = join("me", given(before, bucket(ofBefore)));
+    LeaseRef ofNow = insert(bucket(ofBefore), now);
+    LeaseRef ofAnother = insert((bucket(ofBefore) + 1) % 64, now);
+
+    assertThat(store.ack(List.of(ofBefore, ofNow, ofAnother)).done())
+        .containsExactlyInAnyOrder(ofNow.id(), ofAnother.id());
+    assertThat(database.list(Long.class, "select id from outbox where queue = ?", QUEUE))
+        .containsExactly(ofBefore.id());
+  }
+
+  @Test
+  void toGiveBackTakesADeliveryFromTheCountIfItWasAdded() {
+    Map<Integer, Long> epochs = join();
+    LeaseRef uncounted = insert(epochs);
+    LeaseRef counted = insert(epochs);
+    database.update("update outbox set deliveries_count = 2 where queue = ?", QUEUE);
+    counted =
+        new LeaseRef(
+            QUEUE,
+            counted.id(),
+            0,
+            new BucketLease(bucket(counted), epochs.get(bucket(counted)), true));
+
+    assertThat(store.release(List.of(uncounted, counted)).done()).hasSize(2);
+    assertThat(
+            database.list(
+                Integer.class,
+                "select deliveries_count from outbox where queue = ? order by id",
+                QUEUE))
+        .containsExactly(2, 1);
+  }
+
+  /** Inserts a row of a bucket. */
+  private LeaseRef insert(int bucket, Map<Integer, Long> epochs) {
+    LeaseRef row = insert(epochs);
+    while (bucket(row) != bucket) {
+      database.update("delete from outbox where id = ?", row.id());
+      row = insert(epochs);
+    }
+    return row;
+  }
+
   private LeaseRef insert(Map<Integer, Long> epochs) {
     long id =
         database.one(
