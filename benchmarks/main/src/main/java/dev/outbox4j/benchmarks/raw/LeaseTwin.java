@@ -31,7 +31,8 @@ public final class LeaseTwin extends OutboxRows {
               and (lease_until is null or lease_until < now())
             order by available_at, id limit ? for update skip locked)
           update outbox o
-          set lease_until = now() + make_interval(secs => 60), leased_at = now(),
+          set id = coalesce(o.next_id, o.id), next_id = null,
+            lease_until = now() + make_interval(secs => 60), leased_at = now(),
             lease_token = o.lease_token + 1, leased_by = ?,
             deliveries_count = o.deliveries_count + 1
           from picked
@@ -45,7 +46,7 @@ public final class LeaseTwin extends OutboxRows {
       """
        unnest(?::bigint[], ?::bigint[]) as a (id, token)
         where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token
-          and o.lease_until is not null
+          and o.lease_until is not null and o.next_id is null
       """;
 
   private static final String DONE =
@@ -65,7 +66,7 @@ public final class LeaseTwin extends OutboxRows {
           with done as (
             delete from outbox o using (select ?::bigint as token) a
             where (o.queue = ? or (o.queue < ? and ? = o.queue)) and o.id = any (?::bigint[])
-              and o.lease_token = a.token and o.lease_until is not null
+              and o.lease_token = a.token and o.lease_until is not null and o.next_id is null
           """
           + DONE;
 
