@@ -17,6 +17,8 @@ import org.jspecify.annotations.Nullable;
 final class Agenda {
   private static final long NOTHING = Long.MAX_VALUE;
 
+  private static final int MOST_OUTDATED = 1_000;
+
   private final Queue<Entry> added = new ConcurrentLinkedQueue<>();
   private final PriorityQueue<Entry> entries =
       new PriorityQueue<>(Comparator.comparingLong(Entry::at));
@@ -79,6 +81,11 @@ final class Agenda {
     return earliest.size();
   }
 
+  /** Returns how many entries there are, those that do not count any more among them. */
+  int entries() {
+    return entries.size();
+  }
+
   private void sort() {
     for (Entry entry = added.poll(); entry != null; entry = added.poll()) {
       Entry known = earliest.get(entry.id());
@@ -88,6 +95,10 @@ final class Agenda {
         count(known, -1);
         count(entry, 1);
       }
+    }
+    if (entries.size() > 2 * earliest.size() + MOST_OUTDATED) { // of rows looked at before
+      entries.clear();
+      entries.addAll(earliest.values());
     }
   }
 

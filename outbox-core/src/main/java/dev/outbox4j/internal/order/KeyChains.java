@@ -98,6 +98,7 @@ final class KeyChains implements RowFollower {
     private long largest;
     private boolean waitsUntilIdle;
     private long blockedBy = NONE;
+    private @Nullable Long lookAt;
     private long onHoldSince = NEVER;
     private long moreFrom = ALL_READ;
 
@@ -339,6 +340,35 @@ final class KeyChains implements RowFollower {
     return false;
   }
 
+  /**
+   * A row that a key waits for.
+   *
+   * @param id the row
+   * @param at when to look at it
+   */
+  record Look(long id, long at) {}
+
+  /**
+   * More of a key is there. If it waits for a row, that may be gone: a timer that was cancelled, or
+   * has been published anew. So it is looked at, though it is not due, but not all the time.
+   *
+   * @param pause how long after the last look
+   * @return when to look; null if that is known, or the key waits for none
+   */
+  synchronized @Nullable Look look(String key, long now, long pause) {
+    Chain chain = chains.get(key);
+    if (chain == null || !chain.isBlocked() || chain.isOnHold()) {
+      return null;
+    }
+    Long last = chain.lookAt;
+    if (last != null && last - now > 0) {
+      return null;
+    }
+    long at = last == null || now - last >= pause ? now : last + pause;
+    chain.lookAt = at;
+    return new Look(chain.blockedBy, at);
+  }
+
   /** Tells whether it is known that there is a row of a key, which is read in its turn. */
   synchronized boolean isKnown(String key, long id) {
     Chain chain = chains.get(key);
@@ -511,6 +541,7 @@ final class KeyChains implements RowFollower {
       unblock(chain);
     }
     chain.blockedBy = id;
+    chain.lookAt = null;
     blocked.put(id, chain);
   }
 

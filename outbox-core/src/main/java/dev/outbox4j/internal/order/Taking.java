@@ -35,6 +35,11 @@ final class Taking {
   /** Little more is looked for while so many keys and rows are known that are to be read. */
   static final int MOST_FOUND = 10_000;
 
+  /** Between looks at a row that a key waits for, of which more is published, or is there. */
+  private static final long LOOK_EVERY = SECOND;
+
+  private static final long LOOK_EVERY_IF_NOTHING_IS_NEW = 30 * SECOND;
+
   private final Known known;
   private final BucketScans scans;
   private final KeyChains chains;
@@ -324,8 +329,12 @@ final class Taking {
       return;
     }
     String key = row.row().message().orderingKey();
-    if (agenda.has(id(row)) || (key != null && chains.isKnown(key, id(row)))) {
-      return; // it waits for its time, or for its turn
+    if (agenda.has(id(row))) {
+      return; // it waits for its time
+    }
+    if (key != null && chains.isKnown(key, id(row))) { // it waits for its turn
+      look(key, LOOK_EVERY_IF_NOTHING_IS_NEW);
+      return;
     }
     if (key == null || chains.more(key, row.bucket(), id(row))) {
       agenda.addFound(id(row), now);
@@ -337,6 +346,16 @@ final class Taking {
     String key = Objects.requireNonNull(row.row().message().orderingKey());
     if (chains.more(key, row.bucket(), id(row))) {
       agenda.add(id(row), now);
+    } else {
+      look(key, LOOK_EVERY);
+    }
+  }
+
+  /** What the key waits for, if anything, may be gone. */
+  private void look(String key, long pause) {
+    KeyChains.Look look = chains.look(key, now, pause);
+    if (look != null) {
+      agenda.add(look.id(), look.at());
     }
   }
 
@@ -352,6 +371,7 @@ final class Taking {
       return;
     }
     if (!chains.expect(row)) {
+      look(Objects.requireNonNull(key), LOOK_EVERY);
       return;
     }
     ClaimedRow read = row.row();

@@ -29,4 +29,14 @@ class AgendaTest {
     agenda.add(1, 50);
     assertThat(agenda.takeDue(50, 5)).containsExactly(1L);
   }
+
+  @Test
+  void whatWasLookedAtBeforeItsTimeIsForgotten() {
+    for (int i = 0; i < 10_000; i++) {
+      agenda.add(1, 1_000_000 + i);
+      agenda.add(1, i);
+      assertThat(agenda.takeDue(i, 5)).containsExactly(1L);
+      assertThat(agenda.entries()).isLessThan(1_010);
+    }
+  }
 }

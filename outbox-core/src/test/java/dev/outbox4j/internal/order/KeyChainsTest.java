@@ -208,6 +208,32 @@ class KeyChainsTest {
   }
 
   @Test
+  void theRowThatAKeyWaitsForIsLookedAtWhenMoreOfItIsThereButNotAllTheTime() {
+    take("a", 1);
+    assertThat(chains.look("a", 0, 100)).as("it waits for none").isNull();
+    end(begin(0), new Settlement.Reschedule(Duration.ofHours(1)));
+    assertThat(take("a", 2)).isFalse();
+    assertThat(chains.look("a", 10, 100)).isEqualTo(new KeyChains.Look(1, 10));
+    assertThat(chains.look("a", 20, 100)).isEqualTo(new KeyChains.Look(1, 110));
+    assertThat(chains.look("a", 30, 100)).as("it will be").isNull();
+    assertThat(chains.look("a", 500, 100)).isEqualTo(new KeyChains.Look(1, 500));
+    chains.gone(1);
+    assertThat(chains.look("a", 900, 100)).isNull();
+    assertThat(take("a", 2)).isFalse();
+    assertThat(more()).containsExactly(new KeyRange("a", 0, FAR));
+  }
+
+  @Test
+  void aNewRowThatAKeyWaitsForIsLookedAtAtOnce() {
+    take("a", 1);
+    end(begin(0), new Settlement.Reschedule(Duration.ofHours(1)));
+    assertThat(chains.look("a", 10, 100)).isNotNull();
+    assertThat(take("a", 1)).isTrue();
+    end(begin(1), new Settlement.Reschedule(Duration.ofHours(1)));
+    assertThat(chains.look("a", 11, 100)).isEqualTo(new KeyChains.Look(1, 11));
+  }
+
+  @Test
   void aKeyWhoseRowBecameADeadLetterIsOnHoldUntilItIsReleased() {
     chains = chains(true);
     take("a", 1);

@@ -357,6 +357,78 @@ class ReplacedTimersIT {
     assertThat(engine.deadLetters(queue)).isZero();
   }
 
+  private void cancel() throws SQLException {
+    try (Connection connection = database.plain().getConnection()) {
+      connection.setAutoCommit(false);
+      assertThat(engine.publisher.cancelTimer(connection, queue, "x")).isTrue();
+      connection.commit();
+    }
+  }
+
+  /** Its key waits for the retry of the first one, which is not there any more. */
+  @ParameterizedTest
+  @EnumSource(names = {"THROW", "RESCHEDULE"})
+  void inAnOrderedQueueOneThatWaitsToComeAgainIsReplacedAtOnce(End end) {
+    engine.start(
+        ordered()
+            .retry(RetryPolicy.constant(Duration.ofHours(1)).attempts(3))
+            .on(
+                "t",
+                String.class,
+                (text, delivery) -> {
+                  goOn.countDown();
+                  handle(text, delivery);
+                  if (text.equals("first") && end == End.THROW) {
+                    throw new IllegalStateException("first failed");
+                  }
+                  if (text.equals("first")) {
+                    delivery.decide(Outcome.reschedule(Duration.ofHours(1)));
+                  }
+                }));
+    publish("first");
+    await()
+        .until(
+            () ->
+                database.one(
+                        Long.class,
+                        "select count(*) from outbox where queue = ? and available_at > now() + interval '1 minute'",
+                        queue)
+                    == 1);
+    publish("second");
+    awaitHandled("first", "second");
+  }
+
+  @Test
+  void inAnOrderedQueueAKeyGoesOnWithWhatIsPublishedOnceThatWhichWaitsToComeAgainIsCancelled()
+      throws SQLException {
+    engine.start(
+        ordered()
+            .retry(RetryPolicy.constant(Duration.ofHours(1)).attempts(3))
+            .on(
+                "t",
+                String.class,
+                (text, delivery) -> {
+                  goOn.countDown();
+                  handle(text, delivery);
+                  if (text.equals("first")) {
+                    throw new IllegalStateException("first failed");
+                  }
+                }));
+    publish("first");
+    await()
+        .until(
+            () ->
+                database.one(
+                        Long.class,
+                        "select count(*) from outbox where queue = ? and available_at > now() + interval '1 minute'",
+                        queue)
+                    == 1);
+    cancel();
+    engine.inTransaction(
+        List.of(OutboxMessage.to(queue).type("t").orderingKey("k").body("second").build()));
+    awaitHandled("first", "second");
+  }
+
   @Test
   void inAnOrderedQueueATransactionIsRolledBackWhoseMessageWasReplaced() throws Exception {
     engine.start(
