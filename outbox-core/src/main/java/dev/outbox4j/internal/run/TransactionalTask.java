@@ -1,5 +1,6 @@
 package dev.outbox4j.internal.run;
 
+import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.SubscriberEvents.Phase;
@@ -31,6 +32,11 @@ final class TransactionalTask {
 
   /** Beyond what the last write and the commit may wait for the server. */
   private static final long END_SLACK_NANOS = TimeUnit.SECONDS.toNanos(1);
+
+  private static final String REMOVED =
+      "The handler's transaction replaced or cancelled its own message, so that it could not be"
+          + " acked, and was rolled back; in an ordered queue publish the next one under another"
+          + " timer id, or none, or not in the transaction";
 
   private final OutcomeApplier outcomes;
   private final Completer completer;
@@ -97,6 +103,10 @@ final class TransactionalTask {
         completer.committed(row, settlement);
       }
       case LEASE_LOST -> {
+        if (mayHaveRemovedItself(row)) {
+          threw(run, new OutboxException(REMOVED));
+          return;
+        }
         run.end();
         completer.missed(
             row, settlement instanceof Settlement.Reschedule ? Phase.RESCHEDULE : Phase.ACK);
@@ -104,6 +114,17 @@ final class TransactionalTask {
       case ROLLED_BACK -> task.end(run, settlement);
       default -> throw new AssertionError(end);
     }
+  }
+
+  /**
+   * In an ordered queue nothing keeps a handler from replacing or cancelling its own message, which
+   * is there again once that is rolled back; it would do so for ever. If it was somebody else, the
+   * retry finds no row.
+   */
+  private static boolean mayHaveRemovedItself(HeldRow row) {
+    return row.lease().bucket() != null
+        && row.message().timerId() != null
+        && !row.leaseOver(System.nanoTime());
   }
 
   private <C> Decision work(

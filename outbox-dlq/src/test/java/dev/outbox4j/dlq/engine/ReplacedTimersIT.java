@@ -1,6 +1,8 @@
 package dev.outbox4j.dlq.engine;
 
+import static org.assertj.core.api.Assertions.as;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.InstanceOfAssertFactories.STRING;
 import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.Batch;
@@ -427,6 +429,43 @@ class ReplacedTimersIT {
     engine.inTransaction(
         List.of(OutboxMessage.to(queue).type("t").orderingKey("k").body("second").build()));
     awaitHandled("first", "second");
+  }
+
+  /** Its own message is there again each time that its transaction is rolled back. */
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void inAnOrderedQueueAHandlerThatReplacesOrCancelsItsOwnMessageInItsTransactionHasFailed(
+      boolean replaces) {
+    engine.start(
+        ordered()
+            .retry(RetryPolicy.constant(Duration.ofMillis(50)).attempts(3))
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      handled.add(text + " " + delivery.attempt());
+                      write(connection, text);
+                      if (text.equals("after")) {
+                        return;
+                      }
+                      if (replaces) {
+                        engine.publisher.publish(connection, message("next"));
+                      } else {
+                        engine.publisher.cancelTimer(connection, queue, "x");
+                      }
+                    })));
+    publish("first");
+    engine.inTransaction(
+        List.of(OutboxMessage.to(queue).type("t").orderingKey("k").body("after").build()));
+
+    await().untilAsserted(() -> assertThat(effects()).containsExactly("after"));
+    assertThat(handled).containsExactly("first 1", "first 2", "first 3", "after 1");
+    assertThat(
+            database.list(
+                String.class, "select last_exception from outbox_dlq where queue = ?", queue))
+        .singleElement(as(STRING))
+        .contains("replaced or cancelled its own message");
   }
 
   @Test
