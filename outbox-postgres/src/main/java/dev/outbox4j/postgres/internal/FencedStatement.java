@@ -122,7 +122,7 @@ public final class FencedStatement<T> {
 
   /**
    * Lets go of messages that others were published in the place of; what is not found is seldom
-   * another owner's. If that cannot be done now, all is to be tried again.
+   * another owner's. If that fails, they are to be tried again.
    */
   private Written handedOver(String queue, List<T> updates, Written written) {
     List<LeaseRef> missing =
@@ -149,7 +149,10 @@ public final class FencedStatement<T> {
       Written gone = execute(handOver, ids, values);
       busy.addAll(gone.busy());
       return new Written(written.done(), busy, gone.done());
-    } catch (OutboxStoreException e) { // what was written is not to be forgotten
+    } catch (OutboxStoreException e) {
+      if (written.done().isEmpty()) {
+        throw e;
+      } // else what was written is not to be forgotten
       log.debug("{}: whether {} rows hold other messages is not known", operation, ids.length, e);
       missing.forEach(ref -> busy.add(ref.id()));
       return new Written(written.done(), busy);

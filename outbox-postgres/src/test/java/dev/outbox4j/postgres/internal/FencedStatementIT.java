@@ -12,7 +12,9 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.RetryUpdate;
 import dev.outbox4j.spi.Written;
+import java.lang.reflect.Proxy;
 import java.sql.Connection;
+import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
@@ -100,6 +102,65 @@ class FencedStatementIT {
         .isEqualTo(2);
     assertThat(written.done()).hasSize(3).doesNotContain(lost.id(), released.id());
     assertThat(database.count("outbox")).isEqualTo(2);
+  }
+
+  /** Then what is tried again finds no row, and nobody is to look for a reason. */
+  @Test
+  void ifTheAnswerIsLostOfLettingGoOfAReplacedRowItIsNotKnownWhatBecameOfIt() throws SQLException {
+    List<LeaseRef> leases = leases(2);
+    database.update("update outbox set next_id = 1000 + id");
+    FencedStatement<LeaseRef> cut = losesTheAnswerOf("set id = o.next_id");
+
+    OutboxStoreException failure =
+        catchThrowableOfType(
+            OutboxStoreException.class, () -> cut.execute(leases, rows -> Map.of()));
+
+    assertThat(failure.outcomeUnknown()).isTrue();
+    assertThat(database.list(Long.class, "select id from outbox where lease_until is null"))
+        .hasSize(2);
+  }
+
+  @Test
+  void whatWasWrittenIsToldThoughItIsNotKnownWhatBecameOfAReplacedRow() throws SQLException {
+    List<LeaseRef> leases = leases(2);
+    long replaced = leases.get(1).id();
+    database.update("update outbox set next_id = 1000 + id where id = ?", replaced);
+
+    Written written = losesTheAnswerOf("set id = o.next_id").execute(leases, rows -> Map.of());
+
+    assertThat(written).isEqualTo(new Written(Set.of(leases.get(0).id()), Set.of(replaced)));
+  }
+
+  /** On a connection that fails once it has sent such a statement, and it was committed. */
+  private FencedStatement<LeaseRef> losesTheAnswerOf(String part) throws SQLException {
+    SingleConnection losing =
+        new SingleConnection(database.plain().getConnection()) {
+          @Override
+          Object called(String method, Object result) {
+            return result instanceof PreparedStatement statement
+                    && statement.toString().contains(part)
+                ? losing(statement)
+                : result;
+          }
+        };
+    return new FencedStatement<>(
+        "ack",
+        new Jdbc(losing, database.table(), Duration.ofSeconds(15)),
+        DELETE,
+        Function.identity());
+  }
+
+  private static Object losing(PreparedStatement statement) {
+    return Proxy.newProxyInstance(
+        FencedStatementIT.class.getClassLoader(),
+        new Class<?>[] {PreparedStatement.class},
+        (self, method, arguments) -> {
+          Object result = method.invoke(statement, arguments);
+          if (method.getName().equals("execute")) {
+            throw new SQLException("the answer was lost", "08006");
+          }
+          return result;
+        });
   }
 
   @Test
