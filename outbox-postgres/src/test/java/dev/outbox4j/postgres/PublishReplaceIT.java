@@ -28,6 +28,8 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.postgresql.PGConnection;
+import org.postgresql.PGNotification;
 
 /** Messages that take the place of live ones with their timer id. */
 @ExtendWith(PostgresExtension.class)
@@ -73,6 +75,31 @@ class PublishReplaceIT {
             + " headers, lease_token, leased_by, lease_until is not null, leased_at is not null,"
             + " deliveries_count, attempts_count, first_attempt_at, last_attempt_at, last_error,"
             + " expires_at is not null)::text from outbox");
+  }
+
+  /** It is due when the one before was; whoever is awake has been since, and polls. */
+  @ParameterizedTest
+  @EnumSource
+  void whoIsAwakeIsNotNotifiedHoweverLongTheMessageBeforeHasBeenDue(PublishApi api)
+      throws SQLException {
+    PostgresOutbox.PublisherBuilder builder = PostgresOutbox.publisher(database.table());
+    for (boolean asleep : new boolean[] {false, true}) {
+      database.update("truncate outbox, outbox_sleepers");
+      api.publish(database, builder, List.of(replacing("t", "old").build()));
+      database.update("update outbox set available_at = now() - interval '1 minute'");
+      lease();
+      database.update(
+          "insert into outbox_sleepers values ('q', 's', now() + ?::interval, true, 'infinity')",
+          asleep ? "1 minute" : "-1 second");
+      try (Connection listening = database.plain().getConnection();
+          Statement statement = listening.createStatement()) {
+        statement.execute("listen outbox_outbox");
+        api.publish(database, builder, List.of(replacing("t", "new").build()));
+        statement.execute("select 1");
+        PGNotification[] heard = listening.unwrap(PGConnection.class).getNotifications();
+        assertThat(heard == null ? 0 : heard.length).isEqualTo(asleep ? 1 : 0);
+      }
+    }
   }
 
   @ParameterizedTest

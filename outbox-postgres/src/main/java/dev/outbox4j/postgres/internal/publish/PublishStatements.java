@@ -340,7 +340,8 @@ final class PublishStatements {
 
   /**
    * Messages with timer ids, of which some take the place of live ones. More parameters, one
-   * element a row: queues and timer ids of those.
+   * element a row: queues and timer ids of those. A row may have been due for long, as the one
+   * before it: whoever is awake since need not be told.
    */
   static final String REPLACING_NEVER =
       inserting(
@@ -356,7 +357,8 @@ final class PublishStatements {
           with inserted as (
             {insert_as_o}
             {replace}
-            returning coalesce(next_id, id) as id, queue, timer_id, available_at
+            returning coalesce(next_id, id) as id, queue, timer_id,
+              greatest(available_at, clock_timestamp()) as available_at
           ), {notify}
           select i.id, i.queue, i.timer_id, (select count(*) from notified) from inserted i
           """,
@@ -368,7 +370,8 @@ final class PublishStatements {
           with inserted as (
             {insert_as_o}
             {replace}
-            returning coalesce(next_id, id) as id, queue, timer_id, available_at
+            returning coalesce(next_id, id) as id, queue, timer_id,
+              greatest(available_at, clock_timestamp()) as available_at
           ), {notify}
           select i.id, i.queue, i.timer_id, (select count(*) from notified) from inserted i
           """,

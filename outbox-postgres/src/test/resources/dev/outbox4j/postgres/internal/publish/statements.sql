@@ -44,7 +44,8 @@ set id = case when o.lease_until >= statement_timestamp() then o.id else exclude
   last_error = null
 where (o.queue, o.timer_id) in (
   select r.queue, r.timer_id from unnest($13::text[], $14::text[]) as r (queue, timer_id))
-  returning coalesce(next_id, id) as id, queue, timer_id, available_at
+  returning coalesce(next_id, id) as id, queue, timer_id,
+    greatest(available_at, clock_timestamp()) as available_at
 ), due as (
   select i.queue, min(i.available_at) as available_at from inserted i group by i.queue
 ), notified as materialized (
@@ -104,7 +105,8 @@ set id = case when o.lease_until >= statement_timestamp() then o.id else exclude
   last_error = null
 where (o.queue, o.timer_id) in (
   select r.queue, r.timer_id from unnest($13::text[], $14::text[]) as r (queue, timer_id))
-  returning coalesce(next_id, id) as id, queue, timer_id, available_at
+  returning coalesce(next_id, id) as id, queue, timer_id,
+    greatest(available_at, clock_timestamp()) as available_at
 ), due as (
   select i.queue, min(i.available_at) as available_at from inserted i group by i.queue
 ), notified as materialized (
