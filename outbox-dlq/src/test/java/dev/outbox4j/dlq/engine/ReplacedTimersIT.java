@@ -330,9 +330,7 @@ class ReplacedTimersIT {
     return subscriber().ordered();
   }
 
-  @ParameterizedTest
-  @EnumSource(names = {"ACK", "THROW", "REJECT", "RESCHEDULE"})
-  void inAnOrderedQueueItFollowsItsKey(End end) throws Exception {
+  private void startOrderedWhereTheFirstEnds(End end) {
     engine.start(
         ordered()
             .retry(RetryPolicy.constant(Duration.ofHours(1)).attempts(3))
@@ -350,6 +348,23 @@ class ReplacedTimersIT {
                     }
                   }
                 }));
+  }
+
+  private void awaitOneThatWaitsForLong() {
+    await()
+        .until(
+            () ->
+                database.one(
+                        Long.class,
+                        "select count(*) from outbox where queue = ? and available_at > now() + interval '1 minute'",
+                        queue)
+                    == 1);
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"ACK", "THROW", "REJECT", "RESCHEDULE"})
+  void inAnOrderedQueueItFollowsItsKey(End end) throws Exception {
+    startOrderedWhereTheFirstEnds(end);
     long first = publish("first");
     begun.await();
     long second = publish("second");
@@ -371,31 +386,10 @@ class ReplacedTimersIT {
   @ParameterizedTest
   @EnumSource(names = {"THROW", "RESCHEDULE"})
   void inAnOrderedQueueOneThatWaitsToComeAgainIsReplacedAtOnce(End end) {
-    engine.start(
-        ordered()
-            .retry(RetryPolicy.constant(Duration.ofHours(1)).attempts(3))
-            .on(
-                "t",
-                String.class,
-                (text, delivery) -> {
-                  goOn.countDown();
-                  handle(text, delivery);
-                  if (text.equals("first") && end == End.THROW) {
-                    throw new IllegalStateException("first failed");
-                  }
-                  if (text.equals("first")) {
-                    delivery.decide(Outcome.reschedule(Duration.ofHours(1)));
-                  }
-                }));
+    goOn.countDown();
+    startOrderedWhereTheFirstEnds(end);
     publish("first");
-    await()
-        .until(
-            () ->
-                database.one(
-                        Long.class,
-                        "select count(*) from outbox where queue = ? and available_at > now() + interval '1 minute'",
-                        queue)
-                    == 1);
+    awaitOneThatWaitsForLong();
     publish("second");
     awaitHandled("first", "second");
   }
@@ -403,28 +397,10 @@ class ReplacedTimersIT {
   @Test
   void inAnOrderedQueueAKeyGoesOnWithWhatIsPublishedOnceThatWhichWaitsToComeAgainIsCancelled()
       throws SQLException {
-    engine.start(
-        ordered()
-            .retry(RetryPolicy.constant(Duration.ofHours(1)).attempts(3))
-            .on(
-                "t",
-                String.class,
-                (text, delivery) -> {
-                  goOn.countDown();
-                  handle(text, delivery);
-                  if (text.equals("first")) {
-                    throw new IllegalStateException("first failed");
-                  }
-                }));
+    goOn.countDown();
+    startOrderedWhereTheFirstEnds(End.THROW);
     publish("first");
-    await()
-        .until(
-            () ->
-                database.one(
-                        Long.class,
-                        "select count(*) from outbox where queue = ? and available_at > now() + interval '1 minute'",
-                        queue)
-                    == 1);
+    awaitOneThatWaitsForLong();
     cancel();
     engine.inTransaction(
         List.of(OutboxMessage.to(queue).type("t").orderingKey("k").body("second").build()));
