@@ -212,10 +212,14 @@ public final class Gate {
                 asItShould ? "as it should" : "WRONG; not named: " + missing));
   }
 
-  /** Compiles what a patch changes, to be put before the engine's classes. */
+  /** Compiles what a patch changes, once, to be put before the engine's classes. */
   private Path broken(String engine) throws IOException, InterruptedException {
+    Path classes = directory.resolve(engine).resolve("classes");
+    if (Files.exists(classes)) {
+      return classes;
+    }
+    Files.createDirectories(classes);
     Path sources = Files.createDirectories(directory.resolve(engine).resolve("sources"));
-    Path classes = Files.createDirectories(directory.resolve(engine).resolve("classes"));
     Path patch = PATCHES.resolve(engine + ".patch").toAbsolutePath();
     List<String> changed =
         Files.readAllLines(patch).stream()
