@@ -49,12 +49,13 @@ final class RangePlan {
             .toList();
     int few = Math.max(1, most / (full.isEmpty() ? all : 8 * all));
     Map<Integer, Integer> more = shares(full, most - few * all);
-    int least = most / Math.max(1, full.size()); // if there is room for less than a row of each
+    boolean isCrowded = 2 * few * (all - full.size()) > most; // the few would take half the room
+    int least = isCrowded ? most / Math.max(1, full.size()) : 0;
     List<Portion> portions = new ArrayList<>(all);
     for (BucketScan scan : scans) {
       int share = few + more.getOrDefault(scan.bucket(), 0);
-      boolean isCut = most < all && scan.isFull();
-      portions.add(new Portion(scan.next(partWidth), isCut ? Math.max(share, least) : share));
+      portions.add(
+          new Portion(scan.next(partWidth), scan.isFull() ? Math.max(share, least) : share));
     }
     return portions;
   }

@@ -13,6 +13,8 @@ import java.util.TreeMap;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** How the rows of a read are shared among buckets, played with rows in memory. */
 class RangePlanTest {
@@ -129,17 +131,18 @@ class RangePlanTest {
     assertThat(limits()).containsEntry(1, LIMIT / 16).containsEntry(2, LIMIT - LIMIT / 16);
   }
 
-  @Test
-  void ifThereIsRoomForLessThanARowOfEachTheOneThatHasMoreHasItAll() {
+  @ParameterizedTest
+  @ValueSource(ints = {10, 20, 25, 37})
+  void ifARowOfEachWouldTakeHalfTheRoomTheOneThatHasMoreHasItAll(int room) {
     for (int bucket = 1; bucket <= 20; bucket++) {
       bucket(bucket);
     }
     scans.get(3).full(true);
     Function<Portion, Integer> bucket = portion -> portion.range().bucket();
     assertThat(
-            plan.portions(scans.values(), 10, false).stream()
+            plan.portions(scans.values(), room, false).stream()
                 .collect(Collectors.toMap(bucket, Portion::limit)))
-        .containsEntry(3, 10)
+        .containsEntry(3, room)
         .containsEntry(4, 1);
   }
 }
