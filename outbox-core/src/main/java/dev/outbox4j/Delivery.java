@@ -77,7 +77,8 @@ public interface Delivery {
 
   /**
    * {@return the fencing token of this lease: it grows with every claim of the row} Pass it on to
-   * systems that can refuse a smaller token than they have seen.
+   * systems that can refuse a smaller token than they have seen. Rows of an ordered queue are not
+   * claimed: there it is the same for an owner that was cut off and for the next one.
    */
   long leaseToken();
 
