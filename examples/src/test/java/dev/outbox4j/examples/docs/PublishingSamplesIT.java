@@ -1,11 +1,15 @@
 package dev.outbox4j.examples.docs;
 
+import static dev.outbox4j.test.OutboxAssertions.assertThatOutbox;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.IfLive;
 import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Payload;
 import dev.outbox4j.codec.jackson2.Jackson2Codec;
+import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.postgres.OutboxPublisher;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
@@ -155,6 +159,53 @@ class PublishingSamplesIT {
                   and available_at between now() + interval '4 min' and now() + interval '5 min'
                 from outbox
                 """))
+        .isTrue();
+  }
+
+  @Test
+  void carriesCorrelationAndTraceFromMessageToMessage() throws SQLException {
+    HikariDataSource dataSource = database.pool(6);
+    PostgresOutbox outbox = PostgresOutbox.on(dataSource, table);
+    // tag::carried
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("orders")
+            .store(outbox.store())
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .on(
+                "order.paid",
+                String.class,
+                outbox.transactional(
+                    (id, delivery, connection) -> {
+                      // has the correlation id and the trace of the message that is handled
+                      OutboxMessage invoice =
+                          OutboxMessage.to("invoices").type("invoice.due").body(id).build();
+                      publisher.publish(connection, invoice);
+                    }))
+            .build();
+    // end::carried
+
+    String trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    commit(
+        OutboxMessage.to("orders")
+            .type("order.paid")
+            .body("o-1")
+            .header("tenant", "acme")
+            .correlationId("request-42")
+            .traceparent(trace)
+            .build());
+    try (subscriber) {
+      subscriber.start();
+      assertThatOutbox(dataSource, table).awaitDrained("orders", Duration.ofSeconds(30));
+    }
+    assertThat(
+            database.one(
+                Boolean.class,
+                """
+                select headers = jsonb_build_object('correlation-id', 'request-42',
+                  'traceparent', ?::text, 'content-type', 'text/plain; charset=utf-8')
+                from outbox where queue = 'invoices'
+                """,
+                trace))
         .isTrue();
   }
 
