@@ -2,6 +2,7 @@ package dev.outbox4j.examples.docs;
 
 import static dev.outbox4j.test.OutboxAssertions.assertThatOutbox;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.OutboxMessage;
@@ -178,7 +179,8 @@ class TransactionalSamplesIT {
   @Test
   void handlesOnceInAnotherDatabase() throws SQLException {
     DataSource billing = database.plain();
-    database.update("create table bill (order_id text)");
+    database.update("create table if not exists bill (order_id text check (order_id <> ''))");
+    database.update("truncate bill");
     PostgresOutbox outbox = PostgresOutbox.on(dataSource, table);
     // tag::inbox
     InboxMigrations.of("public", "inbox").migrate(billing); // in the other database
@@ -210,6 +212,39 @@ class TransactionalSamplesIT {
     }
     assertThat(database.list(String.class, "select order_id from bill")).containsExactly("o-2");
     assertThat(database.count("inbox")).isEqualTo(1);
+  }
+
+  @Test
+  void handlesARecordOfABrokerOnce() throws SQLException {
+    database.update("create table if not exists bill (order_id text check (order_id <> ''))");
+    database.update("truncate bill");
+    InboxMigrations.of("public", "broker_inbox").migrate(database.plain());
+    Consumer consumer = new Consumer(database.plain(), Inbox.in("broker_inbox"));
+
+    assertThat(consumer.consume("orders", "o-3-paid", "o-3")).isTrue();
+    assertThat(consumer.consume("orders", "o-3-paid", "o-3")).isFalse();
+    assertThatExceptionOfType(SQLException.class)
+        .isThrownBy(() -> consumer.consume("orders", "o-4-paid", ""));
+    assertThat(consumer.consume("orders", "o-4-paid", "o-4")).isTrue();
+
+    assertThat(database.list(String.class, "select order_id from bill"))
+        .containsExactlyInAnyOrder("o-3", "o-4");
+  }
+
+  private record Consumer(DataSource billing, Inbox inbox) {
+    // tag::broker
+    boolean consume(String topic, String key, String order) throws SQLException {
+      try (Connection tx = billing.getConnection()) {
+        tx.setAutoCommit(false);
+        boolean isNew = inbox.add(tx, topic, key);
+        if (isNew) {
+          bill(tx, order);
+        }
+        tx.commit(); // then tell the broker that the record is done
+        return isNew;
+      }
+    }
+    // end::broker
   }
 
   private static void bill(Connection connection, String order) throws SQLException {
