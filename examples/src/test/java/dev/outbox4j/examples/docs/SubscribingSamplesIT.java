@@ -2,6 +2,7 @@ package dev.outbox4j.examples.docs;
 
 import static dev.outbox4j.test.OutboxAssertions.assertThatOutbox;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.awaitility.Awaitility.await;
 
 import com.impossibl.postgres.jdbc.PGDataSource;
@@ -14,6 +15,7 @@ import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.SubscriberHealth.Listener;
+import dev.outbox4j.TypeRef;
 import dev.outbox4j.codec.jackson2.Jackson2Codec;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.postgres.OutboxTable;
@@ -34,8 +36,13 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledForJreRange;
+import org.junit.jupiter.api.condition.JRE;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.postgresql.ds.PGSimpleDataSource;
 import reactor.core.publisher.Mono;
@@ -47,6 +54,7 @@ class SubscribingSamplesIT {
   private final OutboxTable table = OutboxTable.named("outbox");
   private final NotificationSource notifications;
   private final List<String> done = new CopyOnWriteArrayList<>();
+  private final Search search = new Search();
   private volatile boolean carrierOpen = true;
 
   SubscribingSamplesIT(TestDatabase database) {
@@ -56,6 +64,8 @@ class SubscribingSamplesIT {
   }
 
   record Order(String id) {}
+
+  record Item(String sku, int count) {}
 
   static final class InvalidOrder extends RuntimeException {}
 
@@ -85,6 +95,158 @@ class SubscribingSamplesIT {
       assertThatOutbox(dataSource, table).awaitDrained("orders", Duration.ofSeconds(30));
       assertThat(done).containsExactlyInAnyOrder("shipped o-1", "archived 2 bytes");
       assertThat(database.count("outbox")).isZero();
+    }
+  }
+
+  @Test
+  void decodesABodyWithTypeArguments() {
+    OutboxStore store = PostgresOutbox.on(dataSource, table).store();
+    // tag::list
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("carts")
+            .store(store)
+            .codec(Jackson2Codec.standard())
+            .on("cart.filled", new TypeRef<List<Item>>() {}, this::fill)
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .build();
+    // end::list
+
+    publish(
+        "carts",
+        "cart.filled",
+        "[{\"sku\": \"tea\", \"count\": 2}, {\"sku\": \"cup\", \"count\": 1}]");
+    try (subscriber) {
+      subscriber.start();
+      assertThatOutbox(dataSource, table).awaitDrained("carts", Duration.ofSeconds(30));
+    }
+    assertThat(done).containsExactly("2 tea", "1 cup");
+    assertThat(database.count("outbox_dlq")).isZero();
+  }
+
+  private void fill(List<Item> items, Delivery delivery) {
+    for (Item item : items) {
+      record(item.count() + " " + item.sku());
+    }
+  }
+
+  /** Compiled for 17, as is the builder's method. */
+  private OutboxSubscriber onVirtualThreads(OutboxStore store) {
+    // tag::virtual
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("orders")
+            .virtualThreads() // Java 21 or later
+            .workers(500) // handlers that may wait at once
+            .store(store)
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .on("order.placed", String.class, this::call)
+            .build();
+    // end::virtual
+    return subscriber;
+  }
+
+  private void call(String order, Delivery delivery) throws ReflectiveOperationException {
+    boolean isVirtual =
+        (Boolean) Thread.class.getMethod("isVirtual").invoke(Thread.currentThread());
+    record(order + (isVirtual ? " on a virtual thread" : " on another thread"));
+  }
+
+  @Test
+  @EnabledForJreRange(minVersion = 21)
+  void handlesOnVirtualThreads() {
+    publish("orders", "order.placed", "o-1");
+    try (OutboxSubscriber subscriber =
+        onVirtualThreads(PostgresOutbox.on(dataSource, table).store())) {
+      subscriber.start();
+      assertThatOutbox(dataSource, table).awaitDrained("orders", Duration.ofSeconds(30));
+    }
+    assertThat(done).containsExactly("o-1 on a virtual thread");
+  }
+
+  @Test
+  @EnabledForJreRange(max = JRE.JAVA_20)
+  void refusesVirtualThreadsWhereThereAreNone() {
+    OutboxStore store = PostgresOutbox.on(dataSource, table).store();
+    assertThatIllegalStateException()
+        .isThrownBy(() -> onVirtualThreads(store))
+        .withMessageContaining("Java 21 or later");
+  }
+
+  // tag::stopping
+  private Outcome index(String catalogue, Delivery delivery) {
+    for (String page : search.missing(catalogue)) {
+      if (delivery.stopping() || delivery.leaseLost()) {
+        return Outcome.reschedule(Duration.ZERO); // the rest is done by whoever has it next
+      }
+      search.add(page, delivery.leaseLeft()); // the time limit of the call
+    }
+    return Outcome.ack();
+  }
+
+  // end::stopping
+
+  @Test
+  void endsAtAPageWhenItsSubscriberStopsAndGoesOnFromThere() throws InterruptedException {
+    AtomicReference<Delivery> running = new AtomicReference<>();
+    CountDownLatch first = new CountDownLatch(1);
+    search.onAdd =
+        () -> {
+          first.countDown();
+          await().until(running.get()::stopping);
+        };
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("catalogues")
+            .store(PostgresOutbox.on(dataSource, table).store())
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .on(
+                "catalogue.changed",
+                String.class,
+                (catalogue, delivery) -> {
+                  running.set(delivery);
+                  return index(catalogue, delivery);
+                })
+            .build();
+
+    publish("catalogues", "catalogue.changed", "spring");
+    subscriber.start();
+    first.await();
+    subscriber.stop();
+    assertThat(search.pages).containsExactly("spring 1");
+    assertThat(
+            database.list(
+                Boolean.class,
+                "select available_at <= now() and attempts_count = 0 and lease_until is null"
+                    + " from outbox"))
+        .containsExactly(true);
+
+    search.onAdd = () -> {};
+    try (subscriber) {
+      subscriber.start();
+      assertThatOutbox(dataSource, table).awaitDrained("catalogues", Duration.ofSeconds(30));
+    }
+    assertThat(search.pages).containsExactly("spring 1", "spring 2", "spring 3");
+    assertThat(search.limits)
+        .hasSize(3)
+        .allMatch(limit -> limit.compareTo(Duration.ofSeconds(60)) <= 0) // the default lease
+        .allMatch(limit -> limit.compareTo(Duration.ofSeconds(30)) > 0); // renewed at its half
+  }
+
+  /** Another system. */
+  private static final class Search {
+    private final List<String> pages = new CopyOnWriteArrayList<>();
+    private final List<Duration> limits = new CopyOnWriteArrayList<>();
+    private volatile Runnable onAdd = () -> {};
+
+    List<String> missing(String catalogue) {
+      return IntStream.rangeClosed(1, 3)
+          .mapToObj(number -> catalogue + " " + number)
+          .filter(page -> !pages.contains(page))
+          .toList();
+    }
+
+    void add(String page, Duration limit) {
+      limits.add(limit);
+      pages.add(page);
+      onAdd.run();
     }
   }
 
