@@ -4,9 +4,12 @@ import dev.outbox4j.internal.state.HeldRow;
 import dev.outbox4j.spi.BucketStore.Range;
 import dev.outbox4j.spi.BucketStore.Read;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 
 /** What was made of a read. Confined to the fetcher. */
 final class Answer {
@@ -15,8 +18,16 @@ final class Answer {
   /** Rows that were taken, in the order of the answer. */
   List<HeldRow> rows = List.of();
 
-  /** Buckets of whose ranges rows with keys came, also such as wait for others of their key. */
-  final Set<Integer> keyed = new HashSet<>();
+  /**
+   * Of a bucket, of which rows with keys came that are due, also such as wait for others of their
+   * key.
+   *
+   * @param place up to which id the bucket had been read before
+   * @param upTo up to which id there may be rows of these keys that go before and are not known
+   */
+  record Before(long place, long upTo) {}
+
+  private final Map<Integer, Before> before = new TreeMap<>();
 
   /** How many rows were found that nobody knew of. */
   int found;
@@ -32,6 +43,15 @@ final class Answer {
 
   Answer(Read read) {
     this.read = read;
+  }
+
+  /** There may be rows of a key in this bucket that go before, and are not known. */
+  void mayFollow(int bucket, Before rows) {
+    before.merge(bucket, rows, (one, other) -> one.upTo() > other.upTo() ? one : other);
+  }
+
+  Map<Integer, Before> before() {
+    return Collections.unmodifiableMap(before);
   }
 
   int taken() {

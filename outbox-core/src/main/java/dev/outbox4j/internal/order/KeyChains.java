@@ -471,6 +471,15 @@ final class KeyChains implements RowFollower {
     }
   }
 
+  /**
+   * Returns the id from which on rows of a key are read by the key; the greatest there is if none
+   * are.
+   */
+  synchronized long moreFrom(String key) {
+    Chain chain = chains.get(key);
+    return chain == null ? ALL_READ : chain.moreFrom;
+  }
+
   /** Returns keys whose rows are not to be loaded by ranges, at most so many. */
   synchronized Set<String> unwanted(int most) {
     return unwanted.stream().limit(most).collect(Collectors.toSet());

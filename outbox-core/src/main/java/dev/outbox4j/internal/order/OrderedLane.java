@@ -34,7 +34,6 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
 import java.util.stream.Collectors;
@@ -503,7 +502,7 @@ final class OrderedLane implements BucketLeases.Changes {
   private Answer take(Taking taking, ReadRequest request) {
     Answer answer = taking.take();
     if (mayHaveMoreBelow(request)) {
-      lookBack(request, answer);
+      lookBack(answer);
     }
     chains.admit(deliveries.counted(answer.rows));
     return answer;
@@ -519,28 +518,20 @@ final class OrderedLane implements BucketLeases.Changes {
 
   /**
    * What was committed late, before one of these rows was published, lies below the place and goes
-   * before it. It is seen now if that row was seen.
+   * before it. It is seen now if that row was seen. What lies where more of its key is to be read
+   * is found then.
    */
-  private void lookBack(ReadRequest request, Answer answer) {
-    Map<Integer, Long> places = new TreeMap<>();
-    for (HeldRow row : answer.rows) {
-      if (row.message().orderingKey() != null) {
-        places.computeIfAbsent(HeldOfQueue.bucketOf(row).bucket(), scans::readUpTo);
-      }
-    }
-    answer.keyed.forEach(bucket -> places.putIfAbsent(bucket, 0L));
-    for (Portion portion : request.portions()) {
-      Range range = portion.range();
-      places.computeIfPresent(range.bucket(), (bucket, place) -> range.above());
-    }
+  private void lookBack(Answer answer) {
     List<Range> below = new ArrayList<>();
-    places.forEach(
-        (bucket, place) -> {
-          long from = Math.max(late.settled(), place - LOOK_BACK);
-          if (from < place) {
-            below.add(new Range(bucket, from, place));
-          }
-        });
+    answer
+        .before()
+        .forEach(
+            (bucket, rows) -> {
+              long from = Math.max(late.settled(), rows.place() - LOOK_BACK);
+              if (from < rows.upTo()) {
+                below.add(new Range(bucket, from, rows.upTo()));
+              }
+            });
     List<Range> rest = below;
     while (!rest.isEmpty()) {
       Answer found = ask(finding(rest, List.of(), FIND_LIMIT, null), clock.getAsLong());

@@ -73,6 +73,10 @@ final class Taking {
   private static final class OfBucket {
     private final @Nullable BucketScan scan;
     private final boolean mine;
+
+    /** Up to which id it had been read before. */
+    private final long above;
+
     private int inRange;
     private long firstInRange;
     private long lastInRange;
@@ -83,6 +87,12 @@ final class Taking {
     OfBucket(@Nullable BucketScan scan, boolean mine) {
       this.scan = scan;
       this.mine = mine;
+      this.above = scan == null ? 0 : scan.place();
+    }
+
+    /** Of what may go before rows of this bucket. */
+    Answer.Before before(long upTo) {
+      return new Answer.Before(above, upTo);
     }
 
     /** Of a bucket that is read. */
@@ -129,7 +139,7 @@ final class Taking {
         case ID -> {
           missing.remove(id(row));
           if (bucket.mine) {
-            single(bucket.scan(), row);
+            single(bucket, row);
           } else if (bucket.scan != null) {
             agenda.add(id(row), now + SECOND); // the lease is over, and may be renewed
           }
@@ -183,7 +193,7 @@ final class Taking {
       List<BucketStore.Row> ofKey = found.getOrDefault(range.key(), List.of());
       boolean mine = ofKey.stream().allMatch(row -> of(row.bucket(), readable).mine);
       if (mine && chains.beginKey(range)) {
-        ofKey.forEach(row -> ofKey(of(row.bucket(), readable).scan(), row));
+        ofKey.forEach(row -> ofKey(of(row.bucket(), readable), row, range));
         boolean full = ofKey.size() >= request.keyLimit();
         chains.endKey(range.key(), full ? Long.valueOf(id(ofKey.get(ofKey.size() - 1)) + 1) : null);
       }
@@ -250,22 +260,26 @@ final class Taking {
     long id = id(row);
     bucket.scan().read(id);
     late.seen(id);
-    if (key != null && row.due().isZero()) {
-      answer.keyed.add(row.bucket());
-    }
+    boolean accepted = false;
     if (row.loaded()) {
       largestInRanges = Math.max(largestInRanges, row.row().message().payload().size());
-      accept(bucket.scan(), row);
+      accepted = accept(bucket.scan(), row);
     } else if (row.due().isZero()) {
       more(row);
     } else {
       later(row);
     }
+    if (key != null && row.due().isZero()) {
+      long again = accepted ? Long.MAX_VALUE : chains.moreFrom(key);
+      answer.mayFollow(row.bucket(), bucket.before(Math.min(bucket.above, again - 1)));
+    }
   }
 
-  private void ofKey(BucketScan scan, BucketStore.Row row) {
+  private void ofKey(OfBucket bucket, BucketStore.Row row, KeyRange range) {
     if (row.loaded()) {
-      accept(scan, row);
+      if (accept(bucket.scan(), row)) {
+        answer.mayFollow(row.bucket(), bucket.before(range.above()));
+      }
     } else if (row.due().isZero()) {
       more(row);
     } else {
@@ -273,12 +287,15 @@ final class Taking {
     }
   }
 
-  private void single(BucketScan scan, BucketStore.Row row) {
-    if (row.row().message().orderingKey() != null && id(row) > scan.place()) {
+  private void single(OfBucket bucket, BucketStore.Row row) {
+    boolean hasKey = row.row().message().orderingKey() != null;
+    if (hasKey && id(row) > bucket.scan().place()) {
       return; // its bucket came back meanwhile: it is read in its turn
     }
     if (row.loaded()) {
-      accept(scan, row);
+      if (accept(bucket.scan(), row) && hasKey) {
+        answer.mayFollow(row.bucket(), bucket.before(bucket.above));
+      }
     } else if (row.due().isZero()) {
       agenda.add(id(row), now); // it did not fit
     } else {
@@ -359,7 +376,8 @@ final class Taking {
     }
   }
 
-  private void accept(BucketScan scan, BucketStore.Row row) {
+  /** Tells whether the row is to be held. */
+  private boolean accept(BucketScan scan, BucketStore.Row row) {
     String key = row.row().message().orderingKey();
     Long epoch = held.isEmpty() ? null : held.get(id(row));
     if (epoch != null) {
@@ -368,11 +386,11 @@ final class Taking {
       if (again) {
         agenda.add(id(row), now + SECOND);
       }
-      return;
+      return false;
     }
     if (!chains.expect(row)) {
       look(Objects.requireNonNull(key), LOOK_EVERY);
-      return;
+      return false;
     }
     ClaimedRow read = row.row();
     boolean counted = scan.mayHaveBegun(id(row));
@@ -390,6 +408,7 @@ final class Taking {
     if (!request.isOfPortionsAlone()) {
       held.put(id(row), scan.owned().epoch()); // it may come twice, by its id and with its bucket
     }
+    return true;
   }
 
   private List<HeldRow> hold() {
