@@ -103,6 +103,23 @@ class MigrationsIT {
     }
   }
 
+  @Test
+  void whoUsesNoFeatureHasNoIndexOfOne() {
+    OutboxMigrations.of("plain", "outbox").migrate(database.plain());
+    assertThat(
+            database.list(
+                String.class, "select indexname from pg_indexes where schemaname = 'plain'"))
+        .filteredOn(name -> !name.contains("history"))
+        .containsExactlyInAnyOrder(
+            "outbox_pkey",
+            "outbox_claim_idx",
+            "outbox_timer_uq",
+            "outbox_sleepers_pkey",
+            "outbox_dlq_pkey",
+            "outbox_dlq_queue_failed_idx",
+            "outbox_dlq_key_idx"); // of the few dead letters that have a key
+  }
+
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
   void letsSeveralOutboxesShareOneDeadLetterTable(boolean deadLettersFirst) {

@@ -16,6 +16,10 @@ import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TcpProxy;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.time.Duration;
+import java.time.Instant;
+import java.time.OffsetDateTime;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
@@ -135,17 +139,24 @@ class ConcurrencyLimitsIT {
       engine.publish(queue, "t", 2);
       await().atMost(SOON).until(() -> running.get() == 2);
       network.blackhole();
+      Instant end =
+          database
+              .one(
+                  OffsetDateTime.class,
+                  "select max(lease_until) from outbox where queue = ?",
+                  queue)
+              .toInstant();
 
-      AtomicInteger elsewhere = new AtomicInteger();
+      List<Instant> elsewhere = new CopyOnWriteArrayList<>();
       engine.start(
           subscriber("alive", 2)
               .otherwise(
                   (payload, delivery) -> {
-                    elsewhere.incrementAndGet();
+                    elsewhere.add(Instant.now());
                   }));
       engine.publish(queue, "t", 10);
-      await().atMost(SOON).until(() -> leased() == 0 || elsewhere.get() > 0);
-      await().atMost(SOON).until(() -> elsewhere.get() == 12);
+      await().atMost(SOON).until(() -> elsewhere.size() == 12);
+      assertThat(elsewhere.get(0)).isBetween(end, end.plusSeconds(2));
       network.resume();
       mayEnd.countDown();
       dead.stop();

@@ -12,10 +12,8 @@ import dev.outbox4j.postgres.Inbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.Connection;
-import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.time.Duration;
-import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
@@ -33,35 +31,23 @@ class InboxHandlerIT {
   private final AtomicInteger runs = new AtomicInteger();
   private EngineFixture engine;
   private String queue;
+  private Effects effects;
 
   InboxHandlerIT(TestDatabase database) {
     this.database = database;
     InboxMigrations.of("public", "inbox").migrate(database.plain());
-    database.update("create table if not exists effect (queue text, what text)");
   }
 
   @BeforeEach
   void setUp() {
     engine = new EngineFixture(database, 6);
     queue = "inbox-" + QUEUES.incrementAndGet();
+    effects = new Effects(database, queue);
   }
 
   @AfterEach
   void tearDown() {
     engine.close();
-  }
-
-  private void write(Connection connection, String what) throws SQLException {
-    try (PreparedStatement insert =
-        connection.prepareStatement("insert into effect (queue, what) values (?, ?)")) {
-      insert.setString(1, queue);
-      insert.setString(2, what);
-      insert.executeUpdate();
-    }
-  }
-
-  private List<String> effects() {
-    return database.list(String.class, "select what from effect where queue = ?", queue);
   }
 
   @Test
@@ -76,7 +62,7 @@ class InboxHandlerIT {
                     engine.pool,
                     (text, delivery, connection) -> {
                       runs.incrementAndGet();
-                      write(connection, text);
+                      effects.write(connection, text);
                       database.update( // as if another owner had claimed it
                           "update outbox set lease_token = lease_token + 1, lease_until = now()"
                               + " where id = ?",
@@ -86,7 +72,7 @@ class InboxHandlerIT {
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
     assertThat(engine.events.leaseLost).containsExactly(Phase.ACK);
     assertThat(runs).hasValue(1);
-    assertThat(effects()).containsExactly("one");
+    assertThat(effects.all()).containsExactly("one");
   }
 
   @Test
@@ -101,13 +87,13 @@ class InboxHandlerIT {
                     engine.pool,
                     (text, delivery) -> text,
                     (text, delivery, connection) -> {
-                      write(connection, text);
+                      effects.write(connection, text);
                     })));
     engine.publish(queue, "t", "one");
     engine.publish(queue, "t", "one");
     engine.publish(queue, "t", "two");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(3));
-    assertThat(effects()).containsExactlyInAnyOrder("one", "two");
+    assertThat(effects.all()).containsExactlyInAnyOrder("one", "two");
   }
 
   @Test
@@ -121,14 +107,14 @@ class InboxHandlerIT {
                 inbox.once(
                     engine.pool,
                     (text, delivery, connection) -> {
-                      write(connection, "attempt " + delivery.attempt());
+                      effects.write(connection, "attempt " + delivery.attempt());
                       if (delivery.attempt() == 1) {
                         throw new IllegalStateException("not yet");
                       }
                     })));
     engine.publish(queue, "t", "one");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
-    assertThat(effects()).containsExactly("attempt 2");
+    assertThat(effects.all()).containsExactly("attempt 2");
   }
 
   @Test
@@ -138,13 +124,13 @@ class InboxHandlerIT {
     engine.publish(queue, "t", "one");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
     assertThat(engine.events.rescheduled).hasSize(1);
-    assertThat(effects()).containsExactly("run 2");
+    assertThat(effects.all()).containsExactly("run 2");
   }
 
   private Outcome decide(String text, Delivery delivery, Connection connection)
       throws SQLException {
     int run = runs.incrementAndGet();
-    write(connection, "run " + run);
+    effects.write(connection, "run " + run);
     return run == 1 ? Outcome.reschedule(Duration.ofMillis(10)) : Outcome.ack();
   }
 
@@ -159,13 +145,13 @@ class InboxHandlerIT {
     await().untilAsserted(() -> assertThat(engine.events.retried).isNotEmpty());
     assertThat(database.one(String.class, "select last_error from outbox where queue = ?", queue))
         .contains("for which nobody waits");
-    assertThat(effects()).isEmpty();
+    assertThat(effects.all()).isEmpty();
     assertThat(engine.events.acked).hasValue(0);
   }
 
   private CompletableFuture<Void> send(String text, Delivery delivery, Connection connection)
       throws SQLException {
-    write(connection, text);
+    effects.write(connection, text);
     return CompletableFuture.failedFuture(new IllegalStateException("broker down"));
   }
 }

@@ -42,6 +42,7 @@ class JooqTransactionsIT {
   private EngineFixture engine;
   private JooqTransactions jooq;
   private String queue;
+  private Effects effects;
 
   JooqTransactionsIT(TestDatabase database) {
     this.database = database;
@@ -49,9 +50,9 @@ class JooqTransactionsIT {
 
   @BeforeEach
   void setUp() {
-    database.update("create table if not exists effect (queue text, what text)");
     engine = new EngineFixture(database, 8);
     queue = "jooq-" + QUEUES.incrementAndGet();
+    effects = new Effects(database, queue);
     Configuration own = DSL.using(SQLDialect.POSTGRES).configuration();
     own.data("tenant", "north");
     jooq =
@@ -69,11 +70,6 @@ class JooqTransactionsIT {
 
   private void write(Configuration tx, String what) {
     tx.dsl().insertInto(table("effect")).values(queue, what).execute();
-  }
-
-  private List<String> effects() {
-    return database.list(
-        String.class, "select what from effect where queue = ? order by what", queue);
   }
 
   private void awaitAcked(int messages) {
@@ -94,11 +90,11 @@ class JooqTransactionsIT {
                     (text, delivery, tx) -> {
                       seen.set(tx.data("tenant") + " " + tx.dialect());
                       write(tx, text);
-                      assertThat(effects()).as("seen by others before the commit").isEmpty();
+                      assertThat(effects.all()).as("seen by others before the commit").isEmpty();
                     })));
     engine.publish(queue, "t", "one");
     awaitAcked(1);
-    assertThat(effects()).containsExactly("one");
+    assertThat(effects.all()).containsExactly("one");
     assertThat(engine.rows(queue)).isZero();
     assertThat(seen).hasValue("north POSTGRES");
   }
@@ -120,7 +116,7 @@ class JooqTransactionsIT {
                     })));
     engine.publish(queue, "t", "one");
     awaitAcked(1);
-    assertThat(effects()).containsExactly("attempt 3");
+    assertThat(effects.all()).containsExactly("attempt 3");
   }
 
   @Test
@@ -142,7 +138,7 @@ class JooqTransactionsIT {
                     })));
     engine.publish(queue, "t", "one");
     awaitAcked(1);
-    assertThat(effects()).containsExactly("run 2");
+    assertThat(effects.all()).containsExactly("run 2");
     assertThat(engine.events.leaseLost).containsExactly(Phase.ACK);
   }
 
@@ -181,7 +177,7 @@ class JooqTransactionsIT {
                     })));
     engine.publish(queue, "t", "one");
     awaitAcked(1);
-    assertThat(effects())
+    assertThat(effects.all())
         .containsExactly("1 nested of attempt 2", "2 deeper of attempt 2", "3 after of attempt 2");
   }
 
@@ -207,7 +203,7 @@ class JooqTransactionsIT {
     await().until(() -> engine.deadLetters(queue) == 1);
     assertThat(engine.deadLetter(Integer.class, "attempts_count", id)).isEqualTo(3);
     assertThat(engine.deadLetter(String.class, "last_exception", id)).contains("23505");
-    assertThat(effects()).isEmpty();
+    assertThat(effects.all()).isEmpty();
   }
 
   @Test
@@ -229,7 +225,7 @@ class JooqTransactionsIT {
                     })));
     engine.publish(queue, "t", "one");
     awaitAcked(1);
-    assertThat(effects()).containsExactly("run 2");
+    assertThat(effects.all()).containsExactly("run 2");
     assertThat(attempts).containsExactly(1, 1);
   }
 
@@ -274,7 +270,7 @@ class JooqTransactionsIT {
                     })));
     engine.publish(queue, "t", 10);
     awaitAcked(30);
-    assertThat(effects()).hasSize(10).doesNotHaveDuplicates();
+    assertThat(effects.all()).hasSize(10).doesNotHaveDuplicates();
     assertThat(engine.rows(third)).isZero();
   }
 
@@ -294,7 +290,7 @@ class JooqTransactionsIT {
     awaitAcked(1);
     assertThatThrownBy(() -> write(kept.get(), "later"))
         .hasStackTraceContaining("its transaction is over");
-    assertThat(effects()).isEmpty();
+    assertThat(effects.all()).isEmpty();
   }
 
   @Test

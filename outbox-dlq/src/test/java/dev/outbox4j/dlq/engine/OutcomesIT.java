@@ -4,7 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.AckMode;
+import dev.outbox4j.Batch;
 import dev.outbox4j.Delivery;
+import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
@@ -12,14 +14,19 @@ import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.SubscriberEvents.Phase;
 import dev.outbox4j.codec.jackson2.Jackson2Codec;
 import dev.outbox4j.dlq.DeadLetterQueue;
+import dev.outbox4j.migrations.DedupMigrations;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.nio.charset.StandardCharsets;
+import java.sql.Connection;
+import java.sql.SQLException;
 import java.time.Duration;
 import java.time.OffsetDateTime;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
@@ -522,6 +529,79 @@ class OutcomesIT {
         .untilAsserted(
             () -> assertThat(engine.events.deadLettered).containsExactly("retry_terminal"));
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+  }
+
+  @Test
+  void ofABatchOfAHundredThePoisonMessageIsADeadLetterAndTheOthersAreAckedInTheirFirstDelivery() {
+    Map<String, Integer> deliveries = new ConcurrentHashMap<>();
+    List<Integer> attempts = new CopyOnWriteArrayList<>();
+    engine.publish(queue, "t", 100);
+    engine.start(
+        engine
+            .subscriber(queue)
+            .onBatch(
+                "t",
+                String.class,
+                Batch.of(100).linger(Duration.ofSeconds(5)), // so that they come together
+                messages -> {
+                  messages.forEach(
+                      each ->
+                          deliveries.merge(each.body(), each.delivery().deliveries(), Math::max));
+                  if (messages.stream().anyMatch(each -> each.body().equals("m37"))) {
+                    if (messages.size() == 1) {
+                      attempts.add(messages.get(0).delivery().attempt());
+                    }
+                    throw new IllegalStateException("all or nothing");
+                  }
+                }));
+    await().atMost(Duration.ofSeconds(20)).until(() -> engine.rows(queue) == 0);
+    assertThat(engine.events.deadLettered).containsExactly("retry_terminal");
+    assertThat(engine.events.acked).hasValue(99);
+    assertThat(deliveries.remove("m37")).isEqualTo(3);
+    assertThat(deliveries).hasSize(99);
+    assertThat(deliveries.values()).containsOnly(1);
+    assertThat(attempts).as("of its own, alone").containsExactly(1, 2, 3);
+  }
+
+  /** By the server's clock, for keys that were published. */
+  private void passes(int seconds) {
+    database.update(
+        "update outbox_dedup set published_at = published_at - make_interval(secs => ?),"
+            + " kept_until = kept_until - make_interval(secs => ?)",
+        seconds,
+        seconds);
+  }
+
+  private boolean isPublished(OutboxMessage message) throws SQLException {
+    try (Connection connection = database.plain().getConnection()) {
+      connection.setAutoCommit(false);
+      boolean published = !engine.publisher.publish(connection, message).deduplicated();
+      connection.commit();
+      return published;
+    }
+  }
+
+  @Test
+  void aDedupKeyIsTakenForItsTimeThoughItsMessageIsADeadLetter() throws SQLException {
+    DedupMigrations.of("public", "outbox").migrate(database.plain());
+    engine.start(
+        engine
+            .subscriber(queue)
+            .on(
+                "t",
+                Payload.class,
+                (payload, delivery) -> {
+                  return Outcome.reject("never");
+                }));
+    OutboxMessage message =
+        OutboxMessage.to(queue).type("t").body("x").dedupKey("k", Duration.ofHours(1)).build();
+    assertThat(isPublished(message)).isTrue();
+    await().until(() -> engine.deadLetters(queue) == 1);
+    passes(3_599);
+    assertThat(isPublished(message)).isFalse();
+    passes(2);
+    assertThat(isPublished(message)).isTrue();
+    await().until(() -> engine.deadLetters(queue) == 2);
   }
 
   @SuppressWarnings("ImmutableEnumChecker") // outcomes are immutable

@@ -48,6 +48,7 @@ class PausedQueuesIT {
 
   private final TestDatabase database;
   private final AtomicLong begun = new AtomicLong();
+  private final AtomicLong lastBegunAt = new AtomicLong();
   private final Map<String, List<Integer>> order = new ConcurrentHashMap<>();
   private EngineFixture engine;
   private QueuePauses pauses;
@@ -118,6 +119,7 @@ class PausedQueuesIT {
   }
 
   private void begin(String key, String text) {
+    lastBegunAt.set(System.nanoTime());
     order.computeIfAbsent(key, each -> new CopyOnWriteArrayList<>()).add(Integer.valueOf(text));
     begun.incrementAndGet();
   }
@@ -164,6 +166,7 @@ class PausedQueuesIT {
     await().atMost(SOON).until(() -> two.stream().allMatch(each -> each.health().inFlight() == 0));
     assertThat(begun.get()).as("it was paused in the middle").isLessThan(count);
     nothingBegins();
+    assertThat(Duration.ofNanos(lastBegunAt.get() - askedAt)).isLessThan(Duration.ofSeconds(1));
     assertThat(two).allMatch(each -> each.health().healthy());
     assertThat(engine.rows(queue)).isEqualTo(count - begun.get());
     assertThat(
@@ -185,7 +188,6 @@ class PausedQueuesIT {
   @ParameterizedTest
   @ValueSource(strings = {"return null", "raise exception 'not now'"})
   void withinASecondNothingBeginsThoughClaimsAreSlowOrFail(String end) {
-    AtomicLong lastBegunAt = new AtomicLong();
     CountDownLatch never = new CountDownLatch(1);
     OutboxSubscriber subscriber =
         engine.start(
@@ -240,19 +242,30 @@ class PausedQueuesIT {
 
   @ParameterizedTest
   @EnumSource(Kind.class)
-  void outlivesEveryProcess(Kind kind) {
+  void outlivesEveryProcessWhileUpToAMillionMessagesWait(Kind kind) {
+    publishMany(kind == Kind.ROW_BY_ROW ? 1_000_000 : 50_000);
+    List<OutboxSubscriber> before =
+        List.of(engine.start(subscriber("one", kind)), engine.start(subscriber("two", kind)));
+    await().atMost(SOON).until(() -> begun.get() > 1_000);
+    long askedAt = System.nanoTime();
     pauses.pause(queue, "ada", "maintenance");
-    OutboxSubscriber before = engine.start(subscriber("before", kind));
-    publishMany(10);
-    allSay(List.of(before), Set.of(queue));
-    before.stop();
-    OutboxSubscriber after = engine.start(subscriber("after", kind));
-    allSay(List.of(after), Set.of(queue));
-    nothingBegins();
-    assertThat(begun.get()).isZero();
+    allSay(before, Set.of(queue));
+    before.forEach(OutboxSubscriber::stop);
+    assertThat(Duration.ofNanos(lastBegunAt.get() - askedAt)).isLessThan(Duration.ofSeconds(1));
 
+    long begunBefore = begun.get();
+    List<OutboxSubscriber> after =
+        List.of(engine.start(subscriber("three", kind)), engine.start(subscriber("four", kind)));
+    allSay(after, Set.of(queue));
+    nothingBegins();
+    assertThat(begun.get()).isEqualTo(begunBefore);
+
+    long resumedAt = System.nanoTime();
     pauses.resume(queue, "grace");
-    await().atMost(SOON).until(() -> begun.get() == 10);
+    await().atMost(SOON).until(() -> begun.get() > begunBefore);
+    assertThat(Duration.ofNanos(System.nanoTime() - resumedAt)).isLessThan(Duration.ofSeconds(1));
+    after.forEach(OutboxSubscriber::stop);
+    database.update("truncate outbox");
   }
 
   @Test

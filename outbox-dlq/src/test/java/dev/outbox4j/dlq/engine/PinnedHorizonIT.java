@@ -3,7 +3,9 @@ package dev.outbox4j.dlq.engine;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
@@ -13,9 +15,13 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
 import java.time.OffsetDateTime;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -129,6 +135,58 @@ class PinnedHorizonIT {
           .isLessThan(100L * late); // each claim passing all before it: 200 times
       pin.rollback();
     }
+  }
+
+  @Test
+  void anOrderedQueueGoesOnAndFindsWhatCommitsLate() throws Exception {
+    OrderedMigrations.of("public", "outbox", "in-order").migrate(database.plain());
+    List<String> handled = new CopyOnWriteArrayList<>();
+    try (Connection pin = pinned();
+        Connection late = database.plain().getConnection()) {
+      late.setAutoCommit(false);
+      engine.publisher.publish(late, inOrder("late", 0));
+      database.update(
+          "insert into outbox (queue, type, ordering_key, payload) select 'in-order', 't',"
+              + " (g % 100)::text, 'x' from generate_series(1, "
+              + DEAD / 2
+              + ") g");
+      database.update("delete from outbox where queue = 'in-order'");
+      for (int start = 0; start < 2; start++) { // a new owner begins below what is dead
+        OutboxSubscriber subscriber =
+            engine.start(
+                engine
+                    .subscriber("in-order")
+                    .ordered()
+                    .store(PostgresOutbox.on(engine.pool, database.table()).store(NETWORK_TIMEOUT))
+                    .on(
+                        "t",
+                        String.class,
+                        (text, delivery) -> {
+                          handled.add(text);
+                        }));
+        List<OutboxMessage> messages = new ArrayList<>();
+        for (int number = 0; number < 1_000; number++) {
+          messages.add(inOrder("k", start * 1_000 + number));
+        }
+        engine.inTransaction(messages);
+        int all = (start + 1) * 1_000;
+        await().atMost(Duration.ofSeconds(20)).until(() -> handled.size() == all);
+        await().until(() -> engine.rows("in-order") == 0);
+        if (start == 0) {
+          subscriber.stop();
+        }
+      }
+      assertThat(handled)
+          .containsExactlyElementsOf(IntStream.range(0, 2_000).mapToObj(n -> "k" + n).toList());
+      late.commit();
+      await().atMost(Duration.ofSeconds(20)).until(() -> handled.contains("late0"));
+      await().until(() -> engine.rows("in-order") == 0);
+      pin.rollback();
+    }
+  }
+
+  private static OutboxMessage inOrder(String key, int number) {
+    return OutboxMessage.to("in-order").type("t").orderingKey(key).body(key + number).build();
   }
 
   private long sessionsOfOtherTests() {

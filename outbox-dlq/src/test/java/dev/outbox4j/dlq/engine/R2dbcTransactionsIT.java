@@ -62,6 +62,7 @@ class R2dbcTransactionsIT {
   private EngineFixture engine;
   private R2dbcTransactions reactive;
   private String queue;
+  private Effects effects;
 
   R2dbcTransactionsIT(TestDatabase database) {
     this.database = database;
@@ -69,9 +70,9 @@ class R2dbcTransactionsIT {
 
   @BeforeEach
   void setUp() {
-    database.update("create table if not exists effect (queue text, what text)");
     engine = new EngineFixture(database, 4);
     queue = "r2dbc-" + QUEUES.incrementAndGet();
+    effects = new Effects(database, queue);
     reactive = R2dbcTransactions.of(factory(Map.of()), database.table());
   }
 
@@ -131,11 +132,6 @@ class R2dbcTransactionsIT {
         .next();
   }
 
-  private List<String> effects() {
-    return database.list(
-        String.class, "select what from effect where queue = ? order by what", queue);
-  }
-
   private void awaitAcked(int messages) {
     await()
         .atMost(Duration.ofSeconds(30))
@@ -170,10 +166,12 @@ class R2dbcTransactionsIT {
             write(connection, text)
                 .doOnSuccess(
                     done ->
-                        assertThat(effects()).as("seen by others before the commit").isEmpty()));
+                        assertThat(effects.all())
+                            .as("seen by others before the commit")
+                            .isEmpty()));
     engine.publish(queue, "t", "one");
     awaitAcked(1);
-    assertThat(effects()).containsExactly("one");
+    assertThat(effects.all()).containsExactly("one");
     assertThat(engine.rows(queue)).isZero();
     assertThat(attempts).containsExactly(1);
   }
@@ -220,7 +218,7 @@ class R2dbcTransactionsIT {
     engine.publish(queue, "t", "one");
     engine.publish(queue, "other", "two");
     awaitAcked(2);
-    assertThat(effects()).containsExactly("attempt 2");
+    assertThat(effects.all()).containsExactly("attempt 2");
   }
 
   @ParameterizedTest
@@ -239,7 +237,7 @@ class R2dbcTransactionsIT {
         });
     engine.publish(queue, "t", "one");
     awaitAcked(1);
-    assertThat(effects()).containsExactly("attempt 3");
+    assertThat(effects.all()).containsExactly("attempt 3");
     assertThat(engine.events.retried).hasSize(2);
   }
 
@@ -255,7 +253,7 @@ class R2dbcTransactionsIT {
     long id = engine.publish(queue, "t", "run");
     await().until(() -> engine.deadLetters(queue) == 1);
     assertThat(engine.deadLetter(String.class, "failure_reason", id)).isEqualTo("rejected");
-    assertThat(effects()).containsExactly("run 1");
+    assertThat(effects.all()).containsExactly("run 1");
     assertThat(engine.events.rescheduled).hasSize(1);
   }
 
@@ -282,7 +280,7 @@ class R2dbcTransactionsIT {
                     })));
     engine.publish(queue, "t", "one");
     awaitAcked(1);
-    assertThat(effects()).containsExactly("run 2");
+    assertThat(effects.all()).containsExactly("run 2");
     assertThat(engine.events.leaseLost).containsExactly(Phase.ACK);
   }
 
@@ -315,7 +313,7 @@ class R2dbcTransactionsIT {
                 .doFinally(ends::add));
     engine.publish(queue, "t", "one");
     awaitAcked(1);
-    assertThat(effects()).containsExactly("run 2");
+    assertThat(effects.all()).containsExactly("run 2");
     assertThat(engine.events.handlerTimeouts).hasValue(1);
     assertThat(ends)
         .containsExactly(
@@ -374,7 +372,7 @@ class R2dbcTransactionsIT {
                         delivery.attempt() == 1 ? never : write(connection, "run 2").toFuture())));
     engine.publish(queue, "t", "one");
     awaitAcked(1);
-    assertThat(effects()).containsExactly("run 2");
+    assertThat(effects.all()).containsExactly("run 2");
   }
 
   /** Reactor throws them on from any operator, and what comes after it hears of nothing. */
@@ -432,7 +430,7 @@ class R2dbcTransactionsIT {
                     })));
     engine.publish(queue, "t", "one");
     awaitAcked(1);
-    assertThat(effects()).containsExactly("run 2");
+    assertThat(effects.all()).containsExactly("run 2");
   }
 
   /** A driver does not cancel what is cancelled here, and sends nothing before its answer. */
@@ -466,7 +464,7 @@ class R2dbcTransactionsIT {
     await().until(() -> written.getCount() == 0);
     subscriber.stop();
     await().until(() -> sessions() == 0 && cancelled.get() == 1);
-    assertThat(effects()).isEmpty();
+    assertThat(effects.all()).isEmpty();
     assertThat(engine.rows(queue)).isEqualTo(1);
     assertThat(engine.events.acked).hasValue(0);
   }
@@ -502,7 +500,7 @@ class R2dbcTransactionsIT {
     assertThat(refused)
         .hasSize(3)
         .allSatisfy(each -> assertThat(each).hasMessageContaining("complete to commit it, fail"));
-    assertThat(effects()).containsExactly("one");
+    assertThat(effects.all()).containsExactly("one");
     assertThatThrownBy(() -> kept.get().createStatement("select 1"))
         .isInstanceOf(R2dbcException.class)
         .hasMessageContaining("its transaction is over");
@@ -540,7 +538,7 @@ class R2dbcTransactionsIT {
     engine.publish(queue, "t", "second");
     awaitAcked(2);
     Mono.from(only.close()).block();
-    assertThat(effects()).containsExactly("first", "second");
+    assertThat(effects.all()).containsExactly("first", "second");
     assertThat(failures).hasSize(1);
     assertThat(failures.get(0)).hasMessageContaining("its transaction is over");
   }
@@ -572,7 +570,7 @@ class R2dbcTransactionsIT {
                                 delivery.attempt() == 1 ? Outcome.retry() : Outcome.ack()))));
     engine.publish(queue, "t", 10);
     awaitAcked(20);
-    assertThat(effects()).hasSize(10).doesNotHaveDuplicates();
+    assertThat(effects.all()).hasSize(10).doesNotHaveDuplicates();
     assertThat(engine.rows(second)).isZero();
   }
 
@@ -602,7 +600,7 @@ class R2dbcTransactionsIT {
     await().until(() -> engine.deadLetters(queue) == 1);
     assertThat(engine.deadLetter(Integer.class, "attempts_count", id)).isEqualTo(3);
     assertThat(engine.deadLetter(String.class, "last_exception", id)).contains("23505");
-    assertThat(effects()).isEmpty();
+    assertThat(effects.all()).isEmpty();
   }
 
   @Test
@@ -616,7 +614,7 @@ class R2dbcTransactionsIT {
     await().until(() -> engine.deadLetters(queue) == 1);
     assertThat(engine.deadLetter(Integer.class, "attempts_count", id)).isEqualTo(3);
     assertThat(engine.deadLetter(String.class, "last_exception", id)).contains("25P02");
-    assertThat(effects()).isEmpty();
+    assertThat(effects.all()).isEmpty();
   }
 
   @Test
@@ -651,7 +649,7 @@ class R2dbcTransactionsIT {
     engine.publish(queue, "t", "one");
     awaitAcked(1);
     assertThat(attempts).containsExactly(1, 1);
-    assertThat(effects()).hasSize(handlerWrites ? 1 : 0);
+    assertThat(effects.all()).hasSize(handlerWrites ? 1 : 0);
     assertThat(engine.events.storeFailed).anyMatch(each -> each.startsWith("transaction: "));
   }
 
@@ -667,7 +665,7 @@ class R2dbcTransactionsIT {
                         : Mono.empty()));
     engine.publish(queue, "t", "one");
     awaitAcked(1);
-    assertThat(effects()).containsExactly("run 2");
+    assertThat(effects.all()).containsExactly("run 2");
     assertThat(attempts).containsExactly(1, 1);
     assertThat(engine.events.storeFailed).anyMatch(each -> each.startsWith("transaction: "));
   }
@@ -691,7 +689,7 @@ class R2dbcTransactionsIT {
     await().untilAsserted(() -> assertThat(engine.events.outcomeUnknown).hasSize(1));
     engine.publish(queue, "t", "two");
     awaitAcked(1);
-    assertThat(effects()).containsExactly("one", "two");
+    assertThat(effects.all()).containsExactly("one", "two");
     assertThat(engine.rows(queue)).isZero();
     assertThat(attempts).hasSize(2);
   }
@@ -711,7 +709,7 @@ class R2dbcTransactionsIT {
         (text, attempt, connection) -> write(connection, text));
     engine.publish(queue, "t", "one");
     awaitAcked(1);
-    assertThat(effects()).containsExactly("one");
+    assertThat(effects.all()).containsExactly("one");
     assertThat(attempts).containsExactly(1, 1);
   }
 
@@ -731,7 +729,7 @@ class R2dbcTransactionsIT {
     engine.publish(queue, "t", "one");
     awaitAcked(1);
     assertThat(attempts).containsExactly(1);
-    assertThat(effects()).containsExactly("one");
+    assertThat(effects.all()).containsExactly("one");
     assertThat(engine.events.storeFailed).anyMatch(each -> each.startsWith("transaction: "));
   }
 
@@ -752,7 +750,7 @@ class R2dbcTransactionsIT {
     engine.publish(queue, "t", "one");
     awaitAcked(1);
     assertThat(seen).containsExactly("read committed", "0");
-    assertThat(effects()).containsExactly("one");
+    assertThat(effects.all()).containsExactly("one");
   }
 
   @Test
@@ -777,7 +775,7 @@ class R2dbcTransactionsIT {
             OutboxMessage.to(queue).type("t").orderingKey("k").body("b").build()));
     awaitAcked(2);
     assertThat(order).containsExactly("a", "b");
-    assertThat(effects()).containsExactly("a 2", "b 2");
+    assertThat(effects.all()).containsExactly("a 2", "b 2");
   }
 
   @Test
@@ -810,7 +808,7 @@ class R2dbcTransactionsIT {
     engine.publish(queue, "t", "one");
     awaitAcked(1);
     assertThat(told.get()).contains("has not read 1 result(s) of its statements");
-    assertThat(effects()).containsExactly("one");
+    assertThat(effects.all()).containsExactly("one");
   }
 
   /** Another schema stands for another database, as its pool finds another table of the name. */
@@ -844,7 +842,7 @@ class R2dbcTransactionsIT {
     }
     assertThat(database.one(Long.class, "select count(*) from elsewhere.outbox")).isEqualTo(1);
     assertThat(engine.rows(queue)).isEqualTo(1);
-    assertThat(effects()).isEmpty();
+    assertThat(effects.all()).isEmpty();
   }
 
   /** The same row is leased there by somebody else. */
@@ -883,7 +881,7 @@ class R2dbcTransactionsIT {
     replace("second");
     replaced.complete(null);
     await().until(() -> engine.rows(queue) == 0);
-    assertThat(effects()).isEqualTo(ordered ? List.of("second") : List.of("first", "second"));
+    assertThat(effects.all()).isEqualTo(ordered ? List.of("second") : List.of("first", "second"));
   }
 
   private void replace(String body) {
@@ -925,7 +923,7 @@ class R2dbcTransactionsIT {
       awaitAcked(1);
       network.resume();
     }
-    assertThat(effects()).containsExactly("run 2");
+    assertThat(effects.all()).containsExactly("run 2");
   }
 
   @Test

@@ -59,6 +59,7 @@ class TransactionalHandlerIT {
   private EngineFixture engine;
   private PostgresOutbox outbox;
   private String queue;
+  private Effects effects;
 
   TransactionalHandlerIT(TestDatabase database) {
     this.database = database;
@@ -66,10 +67,10 @@ class TransactionalHandlerIT {
 
   @BeforeEach
   void setUp() {
-    database.update("create table if not exists effect (queue text, what text)");
     engine = new EngineFixture(database, 8);
     outbox = PostgresOutbox.on(engine.pool, database.table());
     queue = "transactional-" + QUEUES.incrementAndGet();
+    effects = new Effects(database, queue);
   }
 
   @AfterEach
@@ -79,19 +80,6 @@ class TransactionalHandlerIT {
 
   private OutboxSubscriber.Builder subscriber() {
     return engine.subscriber(queue).workers(4);
-  }
-
-  private void write(Connection connection, String what) throws SQLException {
-    try (PreparedStatement insert =
-        connection.prepareStatement("insert into public.effect (queue, what) values (?, ?)")) {
-      insert.setString(1, queue);
-      insert.setString(2, what);
-      insert.executeUpdate();
-    }
-  }
-
-  private List<String> effects() {
-    return database.list(String.class, "select what from effect where queue = ?", queue);
   }
 
   @Test
@@ -104,12 +92,12 @@ class TransactionalHandlerIT {
                 outbox.transactional(
                     (text, delivery, connection) -> {
                       runs.incrementAndGet();
-                      write(connection, text);
-                      assertThat(effects()).as("seen by others before the commit").isEmpty();
+                      effects.write(connection, text);
+                      assertThat(effects.all()).as("seen by others before the commit").isEmpty();
                     })));
     engine.publish(queue, "t", "one");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
-    assertThat(effects()).containsExactly("one");
+    assertThat(effects.all()).containsExactly("one");
     assertThat(engine.rows(queue)).isZero();
     assertThat(runs).hasValue(1);
     assertThat(engine.events.leaseLost).isEmpty();
@@ -138,7 +126,7 @@ class TransactionalHandlerIT {
             PostgresOutbox.on(elsewhere, database.table())
                 .transactional(
                     (text, delivery, connection) -> {
-                      write(connection, text);
+                      effects.write(connection, text);
                       if (runs.incrementAndGet() == 1) {
                         copyElsewhere(delivery.id(), ordered);
                       }
@@ -149,7 +137,7 @@ class TransactionalHandlerIT {
     }
     assertThat(database.one(Long.class, "select count(*) from elsewhere.outbox")).isEqualTo(1);
     assertThat(engine.rows(queue)).isEqualTo(1);
-    assertThat(effects()).isEmpty();
+    assertThat(effects.all()).isEmpty();
   }
 
   /** The same row is leased there by somebody else. */
@@ -173,14 +161,14 @@ class TransactionalHandlerIT {
                 String.class,
                 outbox.transactional(
                     (text, delivery, connection) -> {
-                      write(connection, "attempt " + delivery.attempt());
+                      effects.write(connection, "attempt " + delivery.attempt());
                       if (delivery.attempt() < 3) {
                         throw new IllegalStateException("not yet");
                       }
                     })));
     engine.publish(queue, "t", "one");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
-    assertThat(effects()).containsExactly("attempt 3");
+    assertThat(effects.all()).containsExactly("attempt 3");
     assertThat(engine.events.retried).hasSize(2);
   }
 
@@ -193,13 +181,13 @@ class TransactionalHandlerIT {
                 String.class,
                 outbox.transactional(
                     (text, delivery, connection) -> {
-                      write(connection, text);
+                      effects.write(connection, text);
                       return Outcome.reject("bad");
                     })));
     long id = engine.publish(queue, "t", "one");
     await().until(() -> engine.deadLetters(queue) == 1);
     assertThat(engine.deadLetter(String.class, "failure_reason", id)).isEqualTo("rejected");
-    assertThat(effects()).isEmpty();
+    assertThat(effects.all()).isEmpty();
   }
 
   @Test
@@ -212,12 +200,12 @@ class TransactionalHandlerIT {
     await().untilAsserted(() -> assertThat(engine.events.retried).hasSize(1));
     assertThat(database.one(String.class, "select last_error from outbox where queue = ?", queue))
         .contains("for which nobody waits: its transaction ends with the return");
-    assertThat(effects()).isEmpty();
+    assertThat(effects.all()).isEmpty();
   }
 
   private CompletableFuture<Void> send(String text, Delivery delivery, Connection connection)
       throws SQLException {
-    write(connection, text);
+    effects.write(connection, text);
     return CompletableFuture.failedFuture(new IllegalStateException("broker down"));
   }
 
@@ -230,14 +218,14 @@ class TransactionalHandlerIT {
                 String.class,
                 outbox.transactional(
                     (text, delivery, connection) -> {
-                      write(connection, text);
+                      effects.write(connection, text);
                       return runs.incrementAndGet() < 3
                           ? Outcome.reschedule(Duration.ofMillis(20))
                           : Outcome.ack();
                     })));
     engine.publish(queue, "t", "one");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
-    assertThat(effects()).hasSize(3);
+    assertThat(effects.all()).hasSize(3);
     assertThat(engine.events.rescheduled).hasSize(2);
   }
 
@@ -250,7 +238,7 @@ class TransactionalHandlerIT {
                 String.class,
                 outbox.transactional(
                     (text, delivery, connection) -> {
-                      write(connection, "run " + runs.incrementAndGet());
+                      effects.write(connection, "run " + runs.incrementAndGet());
                       if (runs.get() == 1) { // as if another owner had claimed it
                         database.update(
                             "update outbox set lease_token = lease_token + 1, lease_until = now()"
@@ -260,7 +248,7 @@ class TransactionalHandlerIT {
                     })));
     engine.publish(queue, "t", "one");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
-    assertThat(effects()).containsExactly("run 2");
+    assertThat(effects.all()).containsExactly("run 2");
     assertThat(engine.events.leaseLost).containsExactly(Phase.ACK);
   }
 
@@ -275,13 +263,13 @@ class TransactionalHandlerIT {
                 outbox.transactional(
                     (text, delivery, connection) -> {
                       runs.incrementAndGet();
-                      write(connection, text);
+                      effects.write(connection, text);
                       sleep(connection, 2);
                     })));
     engine.publish(queue, "t", "one");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
     assertThat(runs).hasValue(1);
-    assertThat(effects()).containsExactly("one");
+    assertThat(effects.all()).containsExactly("one");
     assertThat(engine.events.renewed.get()).isGreaterThan(3);
   }
 
@@ -295,7 +283,7 @@ class TransactionalHandlerIT {
                 String.class,
                 outbox.transactional(
                     (text, delivery, connection) -> {
-                      write(connection, "run " + runs.incrementAndGet());
+                      effects.write(connection, "run " + runs.incrementAndGet());
                       if (runs.get() == 1) {
                         sleep(connection, 60);
                       }
@@ -304,7 +292,7 @@ class TransactionalHandlerIT {
     await()
         .atMost(Duration.ofSeconds(20))
         .untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
-    assertThat(effects()).containsExactly("run 2");
+    assertThat(effects.all()).containsExactly("run 2");
     assertThat(engine.events.handlerTimeouts).hasValue(1);
     assertThat(sleeping()).as("statements that go on without a client").isZero();
   }
@@ -328,7 +316,7 @@ class TransactionalHandlerIT {
                       connection.setAutoCommit(false);
                       connection.close();
                       assertThat(connection.isClosed()).isFalse();
-                      write(connection, text);
+                      effects.write(connection, text);
                       connection.rollback(connection.setSavepoint());
                     })));
     engine.publish(queue, "t", "one");
@@ -340,7 +328,7 @@ class TransactionalHandlerIT {
                 assertThat(each)
                     .isInstanceOf(SQLException.class)
                     .hasMessageContaining("return to commit it, throw"));
-    assertThat(effects()).containsExactly("one");
+    assertThat(effects.all()).containsExactly("one");
     assertThatThrownBy(() -> kept.get().createStatement())
         .isInstanceOf(SQLException.class)
         .hasMessageContaining("its transaction is over");
@@ -412,7 +400,7 @@ class TransactionalHandlerIT {
                 serializable.transactional(
                     (text, delivery, connection) -> {
                       seen.add(setting(connection, "transaction_isolation"));
-                      write(connection, text);
+                      effects.write(connection, text);
                       sleep(connection, 1); // and its lease is renewed meanwhile
                     })));
     engine.publish(queue, "t", "one");
@@ -420,7 +408,7 @@ class TransactionalHandlerIT {
     engine.publish(queue, "t", "two");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(2));
     assertThat(seen).containsExactly("read committed", "read committed");
-    assertThat(effects()).containsExactly("one", "two");
+    assertThat(effects.all()).containsExactly("one", "two");
   }
 
   @Test
@@ -434,7 +422,7 @@ class TransactionalHandlerIT {
                 String.class,
                 outbox.transactional(
                     (text, delivery, connection) -> {
-                      write(connection, text);
+                      effects.write(connection, text);
                       try (Statement statement = connection.createStatement()) {
                         statement.execute("insert into once values ('same'), ('same')");
                       }
@@ -443,7 +431,7 @@ class TransactionalHandlerIT {
     await().until(() -> engine.deadLetters(queue) == 1);
     assertThat(engine.deadLetter(Integer.class, "attempts_count", id)).isEqualTo(3);
     assertThat(engine.deadLetter(String.class, "last_exception", id)).contains("23505");
-    assertThat(effects()).isEmpty();
+    assertThat(effects.all()).isEmpty();
   }
 
   @Test
@@ -455,7 +443,7 @@ class TransactionalHandlerIT {
                 String.class,
                 outbox.transactional(
                     (text, delivery, connection) -> {
-                      write(connection, text);
+                      effects.write(connection, text);
                       assertThat(catchThrowable(() -> setting(connection, "no.such.thing")))
                           .isInstanceOf(SQLException.class);
                     })));
@@ -463,7 +451,7 @@ class TransactionalHandlerIT {
     await().until(() -> engine.deadLetters(queue) == 1);
     assertThat(engine.deadLetter(Integer.class, "attempts_count", id)).isEqualTo(3);
     assertThat(engine.deadLetter(String.class, "last_exception", id)).contains("25P02");
-    assertThat(effects()).isEmpty();
+    assertThat(effects.all()).isEmpty();
   }
 
   /**
@@ -486,7 +474,7 @@ class TransactionalHandlerIT {
     await().untilAsserted(() -> assertThat(engine.events.outcomeUnknown).hasSize(1));
     engine.publish(queue, "t", "two");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
-    assertThat(effects()).containsExactly("one", "two");
+    assertThat(effects.all()).containsExactly("one", "two");
     assertThat(engine.rows(queue)).isZero();
     assertThat(runs).hasValue(2);
   }
@@ -512,11 +500,11 @@ class TransactionalHandlerIT {
                 losing.transactional(
                     (text, delivery, connection) -> {
                       attempts.add(delivery.attempt());
-                      write(connection, text);
+                      effects.write(connection, text);
                     })));
     engine.publish(queue, "t", "one");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
-    assertThat(effects()).containsExactly("one");
+    assertThat(effects.all()).containsExactly("one");
     assertThat(attempts).containsExactly(1, 1);
   }
 
@@ -540,7 +528,7 @@ class TransactionalHandlerIT {
                 broken.transactional(
                     (text, delivery, connection) -> {
                       attempts.add(delivery.attempt());
-                      write(connection, text);
+                      effects.write(connection, text);
                     })));
     engine.publish(queue, "t", "one");
     await()
@@ -548,7 +536,7 @@ class TransactionalHandlerIT {
         .untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
     assertThat(attempts).containsExactly(1);
     assertThat(engine.events.storeFailed).anyMatch(each -> each.startsWith("transaction: "));
-    assertThat(effects()).containsExactly("one");
+    assertThat(effects.all()).containsExactly("one");
   }
 
   @Test
@@ -576,7 +564,7 @@ class TransactionalHandlerIT {
                 slow.transactional(
                     (text, delivery, connection) -> {
                       attempts.add(delivery.attempt());
-                      write(connection, text);
+                      effects.write(connection, text);
                     })));
     engine.publish(queue, "t", "one");
     asked.await();
@@ -587,7 +575,7 @@ class TransactionalHandlerIT {
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
     assertThat(attempts).containsExactly(1);
     assertThat(engine.events.handlerTimeouts).hasValue(0);
-    assertThat(effects()).containsExactly("one");
+    assertThat(effects.all()).containsExactly("one");
   }
 
   private static void awaitUninterruptibly(CountDownLatch latch) {
@@ -626,7 +614,7 @@ class TransactionalHandlerIT {
       stranger.commit();
     }
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
-    assertThat(effects()).containsExactly("one");
+    assertThat(effects.all()).containsExactly("one");
     assertThat(runs).hasValue(1);
   }
 
@@ -642,7 +630,7 @@ class TransactionalHandlerIT {
                     String.class,
                     outbox.transactional(
                         (text, delivery, connection) -> {
-                          write(connection, text);
+                          effects.write(connection, text);
                           running.countDown();
                           new CountDownLatch(1).await();
                         })));
@@ -650,7 +638,7 @@ class TransactionalHandlerIT {
     await().until(() -> running.getCount() == 0);
     subscriber.stop();
     await().until(() -> engine.pool.getHikariPoolMXBean().getActiveConnections() == 0);
-    assertThat(effects()).isEmpty();
+    assertThat(effects.all()).isEmpty();
     assertThat(engine.rows(queue)).isEqualTo(1);
     assertThat(engine.events.acked).hasValue(0);
   }
@@ -673,14 +661,14 @@ class TransactionalHandlerIT {
                 String.class,
                 broken.transactional(
                     (text, delivery, connection) -> {
-                      write(connection, "run " + runs.incrementAndGet());
+                      effects.write(connection, "run " + runs.incrementAndGet());
                       if (runs.get() == 1) {
                         throw new IllegalStateException("it failed");
                       }
                     })));
     engine.publish(queue, "t", "one");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
-    assertThat(effects()).containsExactly("run 2");
+    assertThat(effects.all()).containsExactly("run 2");
     assertThat(engine.events.retried).hasSize(1);
   }
 
@@ -706,13 +694,13 @@ class TransactionalHandlerIT {
                 tested.transactional(
                     (text, delivery, connection) -> {
                       seen.add(setting(connection, "transaction_isolation"));
-                      write(connection, text);
+                      effects.write(connection, text);
                     })));
     engine.publish(queue, "t", "one");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
     engine.publish(queue, "t", "two");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(2));
-    assertThat(effects()).containsExactly("one", "two");
+    assertThat(effects.all()).containsExactly("one", "two");
     assertThat(seen).containsExactly("read committed", "read committed");
     assertThat(engine.events.storeFailed).isEmpty();
   }
@@ -761,7 +749,7 @@ class TransactionalHandlerIT {
                 String.class,
                 outbox.transactional(
                     (text, delivery, connection) -> {
-                      write(connection, text);
+                      effects.write(connection, text);
                       try (Statement statement = connection.createStatement()) {
                         statement.execute("insert into checked values ('one')");
                       }
@@ -770,7 +758,7 @@ class TransactionalHandlerIT {
     await().until(() -> engine.deadLetters(queue) == 1);
     assertThat(engine.deadLetter(Integer.class, "attempts_count", id)).isEqualTo(3);
     assertThat(engine.deadLetter(String.class, "last_exception", id)).contains("OB001");
-    assertThat(effects()).isEmpty();
+    assertThat(effects.all()).isEmpty();
     assertThat(engine.events.storeFailed).isEmpty();
   }
 
@@ -829,7 +817,7 @@ class TransactionalHandlerIT {
     answer.countDown();
     await().until(() -> subscriber.health().inFlight() == 0);
     assertThat(runs).hasValue(1);
-    assertThat(effects()).containsExactly("one");
+    assertThat(effects.all()).containsExactly("one");
     assertThat(engine.events.storeFailed).isEmpty();
   }
 
@@ -851,14 +839,14 @@ class TransactionalHandlerIT {
                               + " on conflict do nothing",
                           delivery.id());
                       searchPath(connection, "tenant");
-                      write(connection, text);
+                      effects.write(connection, text);
                       return runs.get() == 1 ? Outcome.reschedule(Duration.ZERO) : Outcome.ack();
                     })));
     engine.publish(queue, "t", "one");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
     assertThat(database.count("tenant.outbox")).isEqualTo(1);
     assertThat(engine.rows(queue)).isZero();
-    assertThat(effects()).containsExactly("one", "one");
+    assertThat(effects.all()).containsExactly("one", "one");
   }
 
   @Test
@@ -876,7 +864,7 @@ class TransactionalHandlerIT {
                     })));
     engine.publish(queue, "t", "one");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
-    assertThat(effects()).containsExactly("one");
+    assertThat(effects.all()).containsExactly("one");
     assertThat(runs).hasValue(1);
   }
 
@@ -899,12 +887,12 @@ class TransactionalHandlerIT {
                 outbox.transactional(
                     (text, delivery, connection) -> {
                       attempts.add(delivery.attempt());
-                      write(connection, "run " + runs.incrementAndGet());
+                      effects.write(connection, "run " + runs.incrementAndGet());
                       if (runs.get() < 3) {
                         terminate(connection);
                       }
                       try {
-                        write(connection, text);
+                        effects.write(connection, text);
                       } catch (SQLException e) {
                         throw new IllegalStateException("it could not be written");
                       }
@@ -912,7 +900,7 @@ class TransactionalHandlerIT {
     engine.publish(queue, "t", "one");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
     assertThat(attempts).containsExactly(1, 1, 1);
-    assertThat(effects()).containsExactly("run 3", "one");
+    assertThat(effects.all()).containsExactly("one", "run 3");
     assertThat(engine.deadLetters(queue)).isZero();
     assertThat(engine.events.storeFailed).anyMatch(each -> each.startsWith("transaction: "));
   }
@@ -926,7 +914,7 @@ class TransactionalHandlerIT {
                 String.class,
                 outbox.transactional(
                     (text, delivery, connection) -> {
-                      write(connection, text);
+                      effects.write(connection, text);
                       if (runs.incrementAndGet() > 0) {
                         throw new SQLException("another server is down", "08006");
                       }
@@ -968,7 +956,7 @@ class TransactionalHandlerIT {
                 changing.transactional(
                     (text, delivery, connection) -> {
                       seen.add(delivery.attempt() + setting(connection, "transaction_isolation"));
-                      write(connection, text);
+                      effects.write(connection, text);
                       sleep(connection, text.equals("one") ? 0 : 1); // and its lease is renewed
                     })));
     engine.publish(queue, "t", "one");
@@ -976,7 +964,7 @@ class TransactionalHandlerIT {
     engine.publish(queue, "t", "two");
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(2));
     assertThat(seen).containsExactly("1read committed", "1serializable", "1read committed");
-    assertThat(effects()).containsExactly("one", "two");
+    assertThat(effects.all()).containsExactly("one", "two");
   }
 
   @Test
@@ -998,7 +986,7 @@ class TransactionalHandlerIT {
     assertThat(refused.get())
         .isInstanceOf(SQLException.class)
         .hasMessageContaining("leave it as it is");
-    assertThat(effects()).containsExactly("one");
+    assertThat(effects.all()).containsExactly("one");
     assertThat(runs).hasValue(1);
   }
 
@@ -1050,7 +1038,7 @@ class TransactionalHandlerIT {
                                 try {
                                   setting(connection, "transaction_read_only");
                                   if (handlerWrites) {
-                                    write(connection, text);
+                                    effects.write(connection, text);
                                   }
                                 } catch (SQLException e) {
                                   throw new IllegalStateException("it could not be written");
@@ -1061,7 +1049,7 @@ class TransactionalHandlerIT {
       subscriber.stop();
     }
     assertThat(attempts).containsExactly(1, 1);
-    assertThat(effects()).hasSize(handlerWrites ? 1 : 0);
+    assertThat(effects.all()).hasSize(handlerWrites ? 1 : 0);
     assertThat(engine.deadLetters(queue)).isZero();
     assertThat(engine.events.storeFailed).anyMatch(each -> each.startsWith("transaction: "));
   }
@@ -1096,7 +1084,7 @@ class TransactionalHandlerIT {
                   assertThat(buckets("for update skip locked"))
                       .containsExactlyInAnyOrderElementsOf(buckets("")));
     }
-    assertThat(effects()).containsExactly("one");
+    assertThat(effects.all()).containsExactly("one");
     assertThat(runs).hasValue(2);
   }
 
@@ -1130,7 +1118,7 @@ class TransactionalHandlerIT {
         List.of(OutboxMessage.to(queue).type("t").orderingKey("k").body("one").build()));
     await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
     assertThat(seen).containsExactly(atTheCommit);
-    assertThat(effects()).containsExactly("one");
+    assertThat(effects.all()).containsExactly("one");
   }
 
   @Test
@@ -1171,7 +1159,7 @@ class TransactionalHandlerIT {
       network.resume();
       await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
     }
-    assertThat(effects()).containsExactly("one");
+    assertThat(effects.all()).containsExactly("one");
     assertThat(timeouts).as("the handler's own statements are not bounded").containsExactly(0);
   }
 
@@ -1192,7 +1180,7 @@ class TransactionalHandlerIT {
                     (String text, Delivery delivery, Connection connection) -> {
                       attempts.add(delivery.attempt());
                       interrupted.add(Thread.currentThread().isInterrupted());
-                      write(connection, "run " + runs.incrementAndGet());
+                      effects.write(connection, "run " + runs.incrementAndGet());
                       if (runs.get() == 1) {
                         beginCopy(connection);
                       }
@@ -1201,7 +1189,7 @@ class TransactionalHandlerIT {
     await()
         .atMost(Duration.ofSeconds(20))
         .untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
-    assertThat(effects()).containsExactly("run 2");
+    assertThat(effects.all()).containsExactly("run 2");
     assertThat(attempts).containsExactly(1, 1);
     assertThat(interrupted).containsExactly(false, false);
     await().until(() -> engine.pool.getHikariPoolMXBean().getActiveConnections() == 0);
@@ -1223,7 +1211,7 @@ class TransactionalHandlerIT {
                     impatient(engine.pool),
                     (String text, Delivery delivery, Connection connection) -> {
                       interrupted.add(Thread.currentThread().isInterrupted());
-                      write(connection, "run " + runs.incrementAndGet());
+                      effects.write(connection, "run " + runs.incrementAndGet());
                       if (runs.get() == 1) {
                         beginCopy(connection);
                         if (afterItsTimeout) {
@@ -1236,7 +1224,7 @@ class TransactionalHandlerIT {
     await()
         .atMost(Duration.ofSeconds(20))
         .untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
-    assertThat(effects()).containsExactly("run 2");
+    assertThat(effects.all()).containsExactly("run 2");
     assertThat(interrupted).containsExactly(false, false);
     await().until(() -> engine.pool.getHikariPoolMXBean().getActiveConnections() == 0);
   }
@@ -1272,7 +1260,7 @@ class TransactionalHandlerIT {
   private void writeText(String text, Delivery delivery, Connection connection)
       throws SQLException {
     runs.incrementAndGet();
-    write(connection, text);
+    effects.write(connection, text);
   }
 
   private long sleeping() {
