@@ -246,6 +246,7 @@ final class Fleet {
       limits.put(listener(slot), Subscriber.LISTENERS);
       limits.put(subscribers[slot].name(), Subscriber.POOL);
       limits.put(subscribers[slot].name() + "-effects", Subscriber.EFFECTS);
+      limits.put(Subscriber.transactional(subscribers[slot].name()), Subscriber.TRANSACTIONS);
       limits.put(Subscriber.ordered(subscribers[slot].name()), Subscriber.POOL);
       limits.put(Subscriber.bounded(subscribers[slot].name()), Subscriber.POOL);
       limits.put(Subscriber.quiet(subscribers[slot].name()), Subscriber.QUIET_CONNECTIONS);
@@ -259,7 +260,7 @@ final class Fleet {
 
   /** A pattern of the application names that go through the pooler; empty if there is none. */
   String pooledNames() {
-    return routes.pooler() == 0 ? "" : "^(s|publisher-)[13579][.][0-9]+[bo]?$";
+    return routes.pooler() == 0 ? "" : "^(s|publisher-)[13579][.][0-9]+[bot]?$";
   }
 
   /** Subscribers that ended although nobody stopped or killed them. */

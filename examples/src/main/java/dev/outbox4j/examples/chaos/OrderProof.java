@@ -46,12 +46,14 @@ public final class OrderProof {
   private int started;
 
   /** How much is done; each end of a process is a kill, but for one of four. */
-  private record Size(int processes, int keys, long messages, int ends, long seed, Duration slack) {
+  private record Size(
+      int processes, int keys, long messages, int rate, int ends, long seed, Duration slack) {
     static Size given() {
       return new Size(
           number("processes", 8),
           number("keys", 1_000),
           Long.parseLong(Options.property("messages", "1000000")),
+          number("rate", 2_500),
           number("ends", 30),
           Long.parseLong(Options.property("seed", Long.toString(System.nanoTime()))),
           Duration.ofSeconds(number("slack", 0)));
@@ -140,6 +142,7 @@ public final class OrderProof {
                 i,
                 (int) share(size.keys(), i),
                 share(size.messages(), i),
+                (double) size.rate() / PUBLISHERS,
                 random));
       }
       publishers.forEach(OrderedPublisher::start);
@@ -221,6 +224,7 @@ public final class OrderProof {
       start(slot);
       Report.say("%s starts %s".formatted(now(), processes[slot].name()));
     }
+    report.figure("rate", size.rate());
     report.figure("processes", processes.length);
     report.figure("processes_killed", kills);
     report.figure("buckets_of_the_killed", orphaned);

@@ -20,9 +20,9 @@ import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Publishes to keys of its own, one transaction after the other, so that each key has an order; and
- * a little ahead of the effects, so that most keys have messages all the time, of which none waits
- * for long behind those of other keys.
+ * Publishes to keys of its own, one transaction after the other, so that each key has an order, at
+ * a rate at most; and only a little ahead of the effects, so that no message waits for long behind
+ * those of other keys.
  */
 final class OrderedPublisher extends Thread {
   /** Each has so many numbers of its own. */
@@ -38,6 +38,7 @@ final class OrderedPublisher extends Thread {
   private final int slot;
   private final int keys;
   private final long messages;
+  private final double rate;
   private final Random random;
   private final OutboxPublisher publisher =
       PostgresOutbox.publisher(OutboxTable.named("outbox")).build();
@@ -47,8 +48,10 @@ final class OrderedPublisher extends Thread {
    * @param runs the directory of what has run
    * @param keys how many are its own
    * @param messages how many it publishes
+   * @param rate how many a second at most
    */
-  OrderedPublisher(DataSource pool, Path runs, int slot, int keys, long messages, Random seeds) {
+  OrderedPublisher(
+      DataSource pool, Path runs, int slot, int keys, long messages, double rate, Random seeds) {
     super("chaos-publisher-" + slot);
     setDaemon(true);
     this.pool = pool;
@@ -56,6 +59,7 @@ final class OrderedPublisher extends Thread {
     this.slot = slot;
     this.keys = keys;
     this.messages = messages;
+    this.rate = rate;
     this.random = new Random(seeds.nextLong());
   }
 
@@ -76,6 +80,7 @@ final class OrderedPublisher extends Thread {
   private void publishAll() throws IOException, SQLException {
     long ahead = (long) AHEAD_OF_EACH_KEY * keys;
     long mine = 0; // a part of the effects is of the others' messages, about as many for each
+    long next = System.nanoTime();
     try (Connection connection = pool.getConnection()) {
       connection.setAutoCommit(false);
       while (mine < messages) {
@@ -83,6 +88,8 @@ final class OrderedPublisher extends Thread {
         publish(connection, slot * NUMBERS + mine, count);
         connection.commit();
         mine += count;
+        next = Math.max(next, System.nanoTime()) + (long) (count * 1e9 / rate);
+        Watch.pause(Duration.ofNanos(next - System.nanoTime()));
         while (mine - RunLog.count(runs, RunLog.DONE) / OrderProof.PUBLISHERS > ahead) {
           Watch.pause(Duration.ofMillis(20));
         }

@@ -22,7 +22,7 @@ import org.postgresql.jdbc.PreferQueryMode;
  */
 final class Pooler implements AutoCloseable {
   /** So many to the server. */
-  static final int CONNECTIONS = 14;
+  static final int CONNECTIONS = 24;
 
   private final List<String> command;
   private final File log;

@@ -27,7 +27,7 @@ final class Server implements AutoCloseable {
   private static final String SETTINGS =
       """
 
-      max_connections = 200
+      max_connections = 300
       shared_buffers = 256MB
       max_wal_size = 4GB
       work_mem = 64MB # for the sums at the end

@@ -19,7 +19,9 @@ final class ServerFaults {
   /** By role, so that none is spared by chance; sessions for effects belong to the ledger. */
   private static final Map<String, String> ROLES =
       Map.of(
-          "subscriber_sessions_ended", "application_name ~ '^s[0-9][.][0-9]+q?$'",
+          "subscriber_sessions_ended", "application_name ~ '^s[0-9][.][0-9]+[boq]?$'",
+          "handlers_transactions_ended",
+              "application_name ~ '^s[0-9][.][0-9]+t$' and state <> 'idle'",
           "publisher_sessions_ended", "application_name ~ '^publisher-'",
           "listen_sessions_ended", "usename ~ '^listener'");
 

@@ -39,7 +39,8 @@ import org.slf4j.LoggerFactory;
 
 /**
  * A process that subscribes until it is told to stop or killed. The effect of a message is a row in
- * the ledger, written as the handler's last act on a connection of the service's own.
+ * the ledger, written as the handler's last act on a connection of the service's own, which goes to
+ * the server directly; or in the transaction that the handler runs in, which goes where faults are.
  */
 final class Subscriber {
   private static final Logger log = LoggerFactory.getLogger(Subscriber.class);
@@ -80,6 +81,9 @@ final class Subscriber {
   /** Each handler of each subscriber may have a connection of its own. */
   static final int EFFECTS = WORKERS + 2 * FEW_WORKERS + 1;
 
+  /** Each handler of each subscriber may have a transaction of its own. */
+  static final int TRANSACTIONS = EFFECTS;
+
   /** Of each process. */
   static final int LISTENERS = 4;
 
@@ -106,13 +110,16 @@ final class Subscriber {
       PostgresOutbox.publisher(OutboxTable.named("outbox")).build();
   private final String name;
   private final HikariDataSource effects;
+  private final DataSource transactions;
   private final Duration lease;
   private final Tally tally;
   private volatile boolean slow;
 
-  private Subscriber(String name, HikariDataSource effects, Duration lease, Tally tally) {
+  private Subscriber(
+      String name, HikariDataSource effects, DataSource transactions, Duration lease, Tally tally) {
     this.name = name;
     this.effects = effects;
+    this.transactions = transactions;
     this.lease = lease;
     this.tally = tally;
   }
@@ -126,26 +133,27 @@ final class Subscriber {
     String name = arguments[0];
     String listener = arguments[6];
     int listenPort = Integer.parseInt(arguments[2]);
-    HikariDataSource pool =
-        Database.pool(arguments[1], POOL, name, Boolean.parseBoolean(arguments[5]));
+    boolean pooled = Boolean.parseBoolean(arguments[5]);
+    HikariDataSource pool = Database.pool(arguments[1], POOL, name, pooled);
     HikariDataSource effects =
         Database.servicePool(arguments[3], EFFECTS, name + "-effects", false);
     Tally tally = new Tally();
     FlakyPool flaky = new FlakyPool(pool, tally);
+    HikariDataSource ofHandlers =
+        Database.servicePool(arguments[1], TRANSACTIONS, transactional(name), pooled);
+    FlakyPool flakyOfHandlers = new FlakyPool(ofHandlers, tally);
     Duration lease = Duration.ofSeconds(Long.parseLong(arguments[4]));
-    Subscriber process = new Subscriber(name, effects, lease, tally);
+    Subscriber process = new Subscriber(name, effects, flakyOfHandlers, lease, tally);
     OutboxSubscriber busy = process.busy(flaky, R2dbcListen.on(listen(name, listenPort, listener)));
     PGSimpleDataSource single = Database.retrying(arguments[7]);
     single.setApplicationName(quiet(name));
     OutboxSubscriber rare =
         process.quiet(single, R2dbcListen.on(listen(quiet(name), listenPort, listener)));
-    HikariDataSource orderly =
-        Database.pool(arguments[1], POOL, ordered(name), Boolean.parseBoolean(arguments[5]));
+    HikariDataSource orderly = Database.pool(arguments[1], POOL, ordered(name), pooled);
     FlakyPool flakyToo = new FlakyPool(orderly, tally);
     OutboxSubscriber inOrder =
         process.inOrder(flakyToo, R2dbcListen.on(listen(ordered(name), listenPort, listener)));
-    HikariDataSource ofBounded =
-        Database.pool(arguments[1], POOL, bounded(name), Boolean.parseBoolean(arguments[5]));
+    HikariDataSource ofBounded = Database.pool(arguments[1], POOL, bounded(name), pooled);
     FlakyPool flakyThree = new FlakyPool(ofBounded, tally);
     OutboxSubscriber bounded =
         process.bounded(flakyThree, R2dbcListen.on(listen(bounded(name), listenPort, listener)));
@@ -155,15 +163,14 @@ final class Subscriber {
         .addShutdownHook(
             new Thread(
                 () -> {
-                  stop(all, List.of(pool, orderly, ofBounded), effects, listener);
+                  stop(all, List.of(pool, orderly, ofBounded, ofHandlers), effects, listener);
                   log.info("{}{}", TALLY, tally);
                 },
                 "chaos-stop"));
+    List<FlakyPool> pools = List.of(flaky, flakyToo, flakyThree, flakyOfHandlers);
     Orders.follow(
         order -> {
-          flaky.handOutDead(order.equals(Orders.DEAD_POOL));
-          flakyToo.handOutDead(order.equals(Orders.DEAD_POOL));
-          flakyThree.handOutDead(order.equals(Orders.DEAD_POOL));
+          pools.forEach(one -> one.handOutDead(order.equals(Orders.DEAD_POOL)));
           process.slow = order.equals(Orders.SLOW_HANDLERS);
         });
     all.start();
@@ -217,6 +224,11 @@ final class Subscriber {
   /** The name of the subscriber of the queues that are paused, and limited. */
   static String bounded(String name) {
     return name + "b";
+  }
+
+  /** The name of the pool of the transactions that handlers run in. */
+  static String transactional(String name) {
+    return name + "t";
   }
 
   private static PostgresqlConnectionFactory listen(String name, int port, String listener) {
@@ -293,7 +305,7 @@ final class Subscriber {
       builder.on(
           kind.name(),
           String.class,
-          PostgresOutbox.on(effects, OutboxTable.named("outbox"))
+          PostgresOutbox.on(transactions, OutboxTable.named("outbox"))
               .transactional(
                   (String text, Delivery delivery, Connection transaction) ->
                       handleIn(transaction, subscriber, kind, Long.parseLong(text), delivery)));
