@@ -108,7 +108,8 @@ public final class Outbox4j implements Draining, Publishing {
 
   @Override
   public String contract() {
-    return "at least once: lease in batches, renewed, fenced, deleted in batches; metrics, LISTEN, dead letters on";
+    return "at least once: leases of rows in batches, or of buckets if ordered; renewed, fenced, deleted in"
+        + " batches; metrics, LISTEN, dead letters on";
   }
 
   @Override
