@@ -19,6 +19,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
@@ -149,6 +150,7 @@ class OrderedBacklogIT {
     assertThat(sizes).as("statements").hasSizeLessThan(most / (4 * WORKERS) / 4);
   }
 
+  @Tag("large")
   @Test
   void noMoreIsLookedForThanCanBeReadSoon() {
     int most = 100_000;

@@ -31,6 +31,7 @@ import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -240,6 +241,7 @@ class PausedQueuesIT {
     await().atMost(SOON).until(() -> begun.get() > before);
   }
 
+  @Tag("large")
   @ParameterizedTest
   @EnumSource(Kind.class)
   void outlivesEveryProcessWhileUpToAMillionMessagesWait(Kind kind) {

@@ -24,6 +24,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
@@ -137,6 +138,7 @@ class PinnedHorizonIT {
     }
   }
 
+  @Tag("large")
   @Test
   void anOrderedQueueGoesOnAndFindsWhatCommitsLate() throws Exception {
     OrderedMigrations.of("public", "outbox", "in-order").migrate(database.plain());
