@@ -88,8 +88,9 @@ final class OrderedPublisher extends Thread {
         publish(connection, slot * NUMBERS + mine, count);
         connection.commit();
         mine += count;
-        next = Math.max(next, System.nanoTime()) + (long) (count * 1e9 / rate);
+        next += (long) (count * 1e9 / rate);
         Watch.pause(Duration.ofNanos(next - System.nanoTime()));
+        next = Math.max(next, System.nanoTime()); // what was held up is not made up for
         while (mine - RunLog.count(runs, RunLog.DONE) / OrderProof.PUBLISHERS > ahead) {
           Watch.pause(Duration.ofMillis(20));
         }
