@@ -19,11 +19,11 @@ final class Answer {
   List<HeldRow> rows = List.of();
 
   /**
-   * Of a bucket, of which rows with keys came that are due, also such as wait for others of their
-   * key.
+   * Where rows may lie that go before rows of this answer and are not known: of a bucket of which
+   * rows with keys came that are due, by range also such as were passed by.
    *
    * @param place up to which id the bucket had been read before
-   * @param upTo up to which id there may be rows of these keys that go before and are not known
+   * @param upTo up to which id there may be some
    */
   record Before(long place, long upTo) {}
 

@@ -473,7 +473,8 @@ final class KeyChains implements RowFollower {
 
   /**
    * Returns the id from which on rows of a key are read by the key; the greatest there is if none
-   * are.
+   * are. Other threads may lower it. Only the fetcher raises it: by that read, or by one if the key
+   * waits for that very row. So what lies above is found before what follows it.
    */
   synchronized long moreFrom(String key) {
     Chain chain = chains.get(key);

@@ -269,7 +269,7 @@ final class Taking {
     } else {
       later(row);
     }
-    if (key != null && row.due().isZero()) {
+    if (key != null && row.due().isZero() && bucket.above > late.settled()) {
       long again = accepted ? Long.MAX_VALUE : chains.moreFrom(key);
       answer.mayFollow(row.bucket(), bucket.before(Math.min(bucket.above, again - 1)));
     }

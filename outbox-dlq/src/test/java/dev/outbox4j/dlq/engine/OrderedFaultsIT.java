@@ -460,6 +460,50 @@ class OrderedFaultsIT {
     assertThat(begunOf("k")).isEqualTo(names("k", 30));
   }
 
+  /** What is passed by is read much later, when the place is far from the late one. */
+  @Test
+  void aMessageThatCommitsLateIsNotOvertakenByOneThatWasPassedBy() throws SQLException {
+    startAndOwnAll(subscriber("s").listen(PgjdbcListen.on(database.plain())));
+    for (int round = 0; round < 5; round++) {
+      String key = "w" + round;
+      String other =
+          database.one(
+              String.class,
+              """
+              select 'o' || n from generate_series(1, 10000) n
+              where (hashtextextended('o' || n, 0) & 63) = (hashtextextended(?, 0) & 63) limit 1""",
+              key);
+      CountDownLatch goOn = gate(key + ":0");
+      publish(key, 0, 1);
+      await().atMost(SOON).until(() -> begun.contains(key + ":0"));
+      int last = 2_000;
+      try (Connection late = database.plain().getConnection()) {
+        late.setAutoCommit(false);
+        engine.publisher.publish(
+            late, OutboxMessage.to(queue).type("t").orderingKey(key).body("late").build());
+        publish(key, 1, last); // more than is held of a key
+        passes(other, "first " + round);
+        late.commit();
+      }
+      publish(key, last, last + 1);
+      database.one(
+          Long.class,
+          "select max(nextval(pg_get_serial_sequence('outbox', 'id'))) from generate_series(1, 20001)");
+      passes(other, "last " + round);
+      goOn.countDown();
+      await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+      List<String> all = new ArrayList<>(names(key, last + 1));
+      all.add(1, key + ":late");
+      assertThat(begunOf(key)).isEqualTo(all);
+    }
+  }
+
+  /** The place of the key's bucket is above all that was published before. */
+  private void passes(String key, String text) {
+    publishTexts(key, List.of(text));
+    await().atMost(SOON).until(() -> begun.contains(key + ":" + text));
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"k", "none"})
   void aRowThatCannotBeCountedIsTriedOnceASecond(String key) throws SQLException {
