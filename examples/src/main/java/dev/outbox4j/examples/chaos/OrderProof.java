@@ -53,7 +53,7 @@ public final class OrderProof {
           number("processes", 8),
           number("keys", 1_000),
           Long.parseLong(Options.property("messages", "1000000")),
-          number("rate", 2_500),
+          number("rate", 1_000_000),
           number("ends", 30),
           Long.parseLong(Options.property("seed", Long.toString(System.nanoTime()))),
           Duration.ofSeconds(number("slack", 0)));

@@ -19,7 +19,6 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
@@ -150,7 +149,6 @@ class OrderedBacklogIT {
     assertThat(sizes).as("statements").hasSizeLessThan(most / (4 * WORKERS) / 4);
   }
 
-  @Tag("large")
   @Test
   void noMoreIsLookedForThanCanBeReadSoon() {
     int most = 100_000;

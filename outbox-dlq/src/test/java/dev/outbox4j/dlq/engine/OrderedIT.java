@@ -250,7 +250,7 @@ class OrderedIT {
       assertThat(handled.get("hot")).hasSize(1);
     }
     go.countDown();
-    await().atMost(Duration.ofSeconds(60)).until(() -> handled.get("hot").size() > 10_000);
+    await().atMost(Duration.ofSeconds(60)).until(() -> handled.get("hot").size() > 20_000);
     subscriber.stop();
     assertThat(handled.get("hot")).isEqualTo(numbers(handled.get("hot").size()));
     database.update("truncate outbox");
