@@ -40,6 +40,14 @@ final class BucketScans {
     forgotten.addAll(buckets);
   }
 
+  boolean anyIsForgotten() {
+    return !forgotten.isEmpty();
+  }
+
+  boolean isForgotten(int bucket) {
+    return forgotten.contains(bucket);
+  }
+
   boolean isEmpty() {
     return scans.isEmpty();
   }
@@ -70,7 +78,7 @@ final class BucketScans {
   /** Tells whether a bucket is read, under this ownership. */
   boolean isRead(int bucket, @Nullable Owned owned) {
     BucketScan scan = scans.get(bucket);
-    return scan != null && scan.owned().isSameAs(owned) && !forgotten.contains(bucket);
+    return scan != null && scan.owned().isSameAs(owned) && !isForgotten(bucket);
   }
 
   /** Returns the id up to which a bucket was read; 0 if it is not read. */

@@ -31,9 +31,10 @@ final class DeliveryCounts {
   private final LongSupplier clock;
   private final int first;
   private int most;
+  private boolean countedLast;
 
-  /** Those that were counted last. */
-  private List<HeldRow> last = List.of();
+  /** Those that were counted, and had not begun when it was last asked. */
+  private final List<HeldRow> ahead = new ArrayList<>();
 
   DeliveryCounts(
       BucketStore store,
@@ -56,28 +57,35 @@ final class DeliveryCounts {
   /** A bucket was taken: what it begins with may end this process as it did the one before. */
   void startOver() {
     most = first;
+    ahead.clear();
   }
 
   /**
    * Returns how many may be counted at once: few at first, since with one that ends its process
-   * those beside it were counted in vain; twice as many each time that all of them have begun.
+   * those beside it were counted in vain; then one more for each that has begun.
    */
   int most() {
-    if (countedLast() && last.stream().noneMatch(row -> row.state() == HeldRow.State.WAITING)) {
-      most = Math.min(MOST, 2 * most);
-    }
+    int before = ahead.size();
+    ahead.removeIf(row -> row.state() != HeldRow.State.WAITING);
+    most = Math.min(MOST, most + before - ahead.size());
     return most;
   }
 
   /** Tells whether there was something to count the last time. */
   boolean countedLast() {
-    return !last.isEmpty();
+    return countedLast;
   }
 
   /** Counts those that are to be counted; returns the rows that may be handled. */
   List<HeldRow> counted(List<HeldRow> taken) {
-    last = taken.stream().filter(row -> HeldOfQueue.bucketOf(row).counted()).toList();
-    return countedLast() ? withoutFailed(taken, last, count(last)) : taken;
+    List<HeldRow> toCount =
+        taken.stream().filter(row -> HeldOfQueue.bucketOf(row).counted()).toList();
+    countedLast = !toCount.isEmpty();
+    if (!countedLast) {
+      return taken;
+    }
+    ahead.addAll(toCount);
+    return withoutFailed(taken, toCount, count(toCount));
   }
 
   /**

@@ -504,8 +504,25 @@ final class OrderedLane implements BucketLeases.Changes {
     if (mayHaveMoreBelow(request)) {
       lookBack(answer);
     }
-    chains.admit(deliveries.counted(answer.rows));
+    chains.admit(stillRead(deliveries.counted(answer.rows)));
     return answer;
+  }
+
+  /**
+   * Leaves out rows whose bucket a worker had to give back while they were taken: what goes before
+   * them was withdrawn, maybe before they were held.
+   */
+  private List<HeldRow> stillRead(List<HeldRow> taken) {
+    if (!scans.anyIsForgotten()) {
+      return taken;
+    }
+    Map<Boolean, List<HeldRow>> byForgotten =
+        taken.stream()
+            .collect(
+                Collectors.partitioningBy(
+                    row -> scans.isForgotten(HeldOfQueue.bucketOf(row).bucket())));
+    withdrawn(byForgotten.get(true));
+    return byForgotten.get(false);
   }
 
   /** Not all ids up to the place of some bucket are settled. */

@@ -520,6 +520,50 @@ class OrderedFaultsIT {
     await().atMost(SOON).until(() -> begun.contains(key + ":" + text));
   }
 
+  @Test
+  void afterAKillAKeyThatWaitsDoesNotKeepTheReadsOfOthersSmall() {
+    List<String> keys = keysOf(7, 8);
+    String slow = keys.get(7);
+    gate(slow + ":0");
+    int most = 70;
+    for (int i = 0; i < most; i++) {
+      for (String key : keys) {
+        publish(key, i, i + 1);
+      }
+    }
+    killedOwner();
+    AtomicInteger counts = new AtomicInteger();
+    AtomicInteger counted = new AtomicInteger();
+    engine.start(
+        subscriber("s")
+            .store(
+                store(
+                    (method, argument, real) -> {
+                      if (method.equals("count")) {
+                        int all = counted.getAndAdd(((List<?>) argument).size());
+                        await().atMost(SOON).until(() -> begun.size() >= all * 7 / 8 - 8);
+                        counts.incrementAndGet();
+                      }
+                      return real.call();
+                    })));
+
+    await().atMost(SOON).until(() -> begun.size() == 7 * most + 1);
+    assertThat(counts).hasValueLessThan(20);
+  }
+
+  /** So many keys that share a bucket. */
+  private List<String> keysOf(int bucket, int count) {
+    return IntStream.range(0, 10_000)
+        .mapToObj(i -> "b" + i)
+        .filter(
+            key ->
+                bucket
+                    == database.one(
+                        Integer.class, "select (hashtextextended(?::text, 0) & 63)::int", key))
+        .limit(count)
+        .toList();
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"k", "none"})
   void aRowThatCannotBeCountedIsTriedOnceASecond(String key) throws SQLException {
