@@ -8,6 +8,7 @@ import dev.outbox4j.spi.BucketStore;
 import dev.outbox4j.spi.BucketStore.KeyRange;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -18,6 +19,7 @@ import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.function.IntToLongFunction;
 import java.util.function.LongSupplier;
+import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
@@ -39,6 +41,7 @@ final class KeyChains implements RowFollower {
 
   private final Limits limits;
   private final boolean holdsOnDeadLetter;
+  private final Predicate<HeldRow> isTransactional;
   private final Out out;
   private final LongSupplier clock;
 
@@ -93,6 +96,13 @@ final class KeyChains implements RowFollower {
     private final int bucket;
     private final WaitingRows waiting = new WaitingRows();
     private @Nullable HeldRow running;
+
+    /** The last one that was acked, until that is written. */
+    private @Nullable HeldRow acked;
+
+    /** Acked rows that cannot be written for now. */
+    private Set<HeldRow> unwritten = Set.of();
+
     private int expected;
     private long expectedBytes;
     private long largest;
@@ -158,13 +168,42 @@ final class KeyChains implements RowFollower {
     }
 
     boolean isEmpty() {
-      return isIdle() && !isBlocked() && moreFrom == ALL_READ;
+      return isIdle()
+          && !isBlocked()
+          && moreFrom == ALL_READ
+          && acked == null
+          && unwritten.isEmpty();
+    }
+
+    /** Tells whether it waited for the row to be written. */
+    boolean wrote(HeldRow row) {
+      boolean waited = acked == row || unwritten.contains(row);
+      if (acked == row) {
+        acked = null;
+      }
+      if (!unwritten.isEmpty()) {
+        unwritten.remove(row);
+      }
+      return waited;
+    }
+
+    void unwritten(HeldRow row) {
+      if (unwritten.isEmpty()) {
+        unwritten = new HashSet<>();
+      }
+      unwritten.add(row);
     }
   }
 
-  KeyChains(Limits limits, boolean holdsOnDeadLetter, Out out, LongSupplier clock) {
+  KeyChains(
+      Limits limits,
+      boolean holdsOnDeadLetter,
+      Predicate<HeldRow> isTransactional,
+      Out out,
+      LongSupplier clock) {
     this.limits = limits;
     this.holdsOnDeadLetter = holdsOnDeadLetter;
+    this.isTransactional = isTransactional;
     this.out = out;
     this.clock = clock;
   }
@@ -263,9 +302,16 @@ final class KeyChains implements RowFollower {
     out.withdrawn(withdrawn);
   }
 
-  /** Takes the row that is to be handled now, if any. */
+  /**
+   * Takes the row that is to be handled now, if any. None begins while acks of the key cannot be
+   * written, and none whose own transaction would be committed before they are.
+   */
   private @Nullable HeldRow next(Chain chain) {
-    if (chain.running != null || chain.isBlocked() || closed) {
+    if (chain.running != null || chain.isBlocked() || !chain.unwritten.isEmpty() || closed) {
+      return null;
+    }
+    HeldRow first = chain.waiting.peekFirst();
+    if (first == null || (chain.acked != null && isTransactional.test(first))) {
       return null;
     }
     chain.running = chain.waiting.takeFirst();
@@ -569,7 +615,22 @@ final class KeyChains implements RowFollower {
   public void decided(HeldRow row) {
     String key = row.message().orderingKey();
     if (key != null && row.settlementOrNull() == Settlement.Ack.INSTANCE) {
-      guarded(() -> goOn(key, row));
+      guarded(() -> goOn(key, row, false));
+    }
+  }
+
+  @Override
+  public void unwritten(HeldRow row) {
+    String key = row.message().orderingKey();
+    if (key != null) {
+      guarded(() -> await(key, row));
+    }
+  }
+
+  private synchronized void await(String key, HeldRow row) {
+    Chain chain = chains.get(key);
+    if (chain != null) { // else it is of an earlier time
+      chain.unwritten(row);
     }
   }
 
@@ -582,13 +643,18 @@ final class KeyChains implements RowFollower {
     }
   }
 
-  private void goOn(String key, HeldRow row) {
+  private void goOn(String key, HeldRow row, boolean isWritten) {
     HeldRow next = null;
     boolean wants = false;
     synchronized (this) {
       Chain chain = chains.get(key);
+      boolean isNext = chain != null && isWritten && chain.wrote(row);
       if (chain != null && chain.running == row) {
         chain.running = null;
+        chain.acked = isWritten ? null : row;
+        isNext = true;
+      }
+      if (chain != null && isNext) {
         next = next(chain);
         changed(chain);
         wants = hungry.contains(chain);
@@ -616,12 +682,15 @@ final class KeyChains implements RowFollower {
       return;
     }
     if ((row.run() != null || key != null) && isOfAnEarlierTime(key, row)) {
+      if (key != null) {
+        goOn(key, row, true); // it may have waited for this one to be written
+      }
       out.again(row, clock.getAsLong()); // it is there still, whatever its handler decided
       return;
     }
     if (dead || settlement == Settlement.Ack.INSTANCE) {
       if (key != null) {
-        goOn(key, row);
+        goOn(key, row, true);
       }
       if (row.missing) { // it is gone, or it is there still and nobody knows why
         out.again(row, clock.getAsLong() + UNDECIDED);

@@ -10,6 +10,7 @@ import dev.outbox4j.internal.claim.ListenState;
 import dev.outbox4j.internal.claim.QueueWatch;
 import dev.outbox4j.internal.claim.WatchHandOver;
 import dev.outbox4j.internal.run.Rows;
+import dev.outbox4j.internal.settings.HandlerTable;
 import dev.outbox4j.internal.settings.SubscriberSettings;
 import dev.outbox4j.internal.settle.Completer;
 import dev.outbox4j.internal.state.EngineHealth.Operation;
@@ -130,7 +131,14 @@ final class OrderedLane implements BucketLeases.Changes {
         new KeyChains.Limits(keyLimit, ByteBudget.claimed() / (2L * workers), MOST_BLOCKED);
     OpenDeadLetters open = settings.openDeadLetters();
     this.out = new ChainOut(queue, shared, rows, completer, agenda, clock, signal);
-    this.chains = new KeyChains(limits, open != null, out, clock);
+    HandlerTable handlers = settings.handlers();
+    this.chains =
+        new KeyChains(
+            limits,
+            open != null,
+            row -> handlers.isTransactional(row.message().type()),
+            out,
+            clock);
     this.leases = new BucketLeases(queue, owner, settings, store, shared, this, clock);
     this.watch = new QueueWatch(settings.claiming());
     this.handOver = new WatchHandOver(settings.store(), owner, shared, listen, clock);

@@ -38,6 +38,10 @@ final class WaitingRows {
     bytes += row.bytes();
   }
 
+  @Nullable HeldRow peekFirst() {
+    return rows.peekFirst();
+  }
+
   @Nullable HeldRow takeFirst() {
     HeldRow first = rows.pollFirst();
     if (first != null) {

@@ -93,8 +93,12 @@ public final class HandlerTable {
     @Nullable CompletionStage<?> run(List<BatchMessage<T>> messages) throws Exception;
   }
 
-  /** A body type with its handler. */
-  public record Route<T>(Decoder<T> decoder, Invocation<T> invocation) {
+  /**
+   * A body type with its handler.
+   *
+   * @param transactional whether it may run in the transaction that settles its row
+   */
+  public record Route<T>(Decoder<T> decoder, Invocation<T> invocation, boolean transactional) {
 
     /**
      * Decodes.
@@ -227,6 +231,12 @@ public final class HandlerTable {
     return own == null ? fallback : own;
   }
 
+  /** Tells whether messages of a type are settled by the transaction of their handler. */
+  public boolean isTransactional(@Nullable String type) {
+    Route<?> route = route(type);
+    return route != null && route.transactional();
+  }
+
   /** Collects handlers; the codec may be set before or after them. */
   public static final class Builder {
     private final Map<String, Route<?>> routes = new HashMap<>();
@@ -242,35 +252,35 @@ public final class HandlerTable {
 
     /** Adds a handler that returns nothing. */
     public <T> void add(String type, Class<T> bodyType, TypedHandler<T> handler) {
-      put(type, BodyType.of(bodyType), nothing(handler));
+      put(type, BodyType.of(bodyType), nothing(handler), false);
     }
 
     /** Adds a handler that returns nothing, of a body with type arguments. */
     public <T> void add(String type, TypeRef<T> bodyType, TypedHandler<T> handler) {
-      put(type, BodyType.of(bodyType), nothing(handler));
+      put(type, BodyType.of(bodyType), nothing(handler), false);
     }
 
     /** Adds a handler that returns an outcome or a stage. */
     public <T> void addReturning(String type, Class<T> bodyType, ResultHandler<T, ?> handler) {
-      put(type, BodyType.of(bodyType), result(handler));
+      put(type, BodyType.of(bodyType), result(handler), false);
     }
 
     /** Adds a handler that returns an outcome or a stage, of a body with type arguments. */
     public <T> void addReturning(String type, TypeRef<T> bodyType, ResultHandler<T, ?> handler) {
-      put(type, BodyType.of(bodyType), result(handler));
+      put(type, BodyType.of(bodyType), result(handler), false);
     }
 
     /** Adds a handler that runs in the transaction that settles its row. */
     public <T> void addTransactional(
         String type, Class<T> bodyType, SettlingTransactions of, Invocation<T> invocation) {
-      put(type, BodyType.of(bodyType), invocation);
+      put(type, BodyType.of(bodyType), invocation, true);
       transactions.add(of);
     }
 
     /** Adds a handler that runs in the transaction that settles its row, of a generic body. */
     public <T> void addTransactional(
         String type, TypeRef<T> bodyType, SettlingTransactions of, Invocation<T> invocation) {
-      put(type, BodyType.of(bodyType), invocation);
+      put(type, BodyType.of(bodyType), invocation, true);
       transactions.add(of);
     }
 
@@ -319,30 +329,32 @@ public final class HandlerTable {
 
     /** Sets the handler of all other types, which returns nothing. */
     public void fallback(TypedHandler<Payload> handler) {
-      putFallback(nothing(handler));
+      putFallback(nothing(handler), false);
     }
 
     /** Sets the handler of all other types, which returns an outcome or a stage. */
     public void fallbackReturning(ResultHandler<Payload, ?> handler) {
-      putFallback(result(handler));
+      putFallback(result(handler), false);
     }
 
     /** Sets the handler of all other types, in the transaction that settles its row. */
     public void fallbackTransactional(SettlingTransactions of, Invocation<Payload> invocation) {
-      putFallback(invocation);
+      putFallback(invocation, true);
       transactions.add(of);
     }
 
-    private void putFallback(Invocation<Payload> invocation) {
+    private void putFallback(Invocation<Payload> invocation, boolean transactional) {
       if (fallback != null) {
         throw new IllegalArgumentException("otherwise(...) is set already; set it once");
       }
-      fallback = new Route<>(new Decoder<>(BodyType.of(Payload.class), null), invocation);
+      fallback =
+          new Route<>(new Decoder<>(BodyType.of(Payload.class), null), invocation, transactional);
     }
 
-    private <T> void put(String type, BodyType bodyType, Invocation<T> invocation) {
+    private <T> void put(
+        String type, BodyType bodyType, Invocation<T> invocation, boolean transactional) {
       requireNew(type);
-      routes.put(type, new Route<>(new Decoder<>(bodyType, null), invocation));
+      routes.put(type, new Route<>(new Decoder<>(bodyType, null), invocation, transactional));
     }
 
     private void requireNew(String type) {
@@ -431,7 +443,7 @@ public final class HandlerTable {
     }
 
     private <T> Route<T> bind(Route<T> route) {
-      return new Route<>(route.decoder().with(codec), route.invocation());
+      return new Route<>(route.decoder().with(codec), route.invocation(), route.transactional());
     }
 
     private <T> BatchRoute<T> bind(BatchRoute<T> route) {

@@ -122,6 +122,7 @@ public final class Completer {
     if (parked) {
       loop.signal();
     }
+    row.tellDecided(); // not before: what follows it must not be written before it
   }
 
   /** Takes note of a row that its handler's transaction has settled; from any thread. */

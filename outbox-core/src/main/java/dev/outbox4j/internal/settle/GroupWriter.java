@@ -89,6 +89,9 @@ final class GroupWriter {
    */
   private final RowQueue between = new RowQueue();
 
+  /** Waiting for an earlier one of their key. */
+  private final KeyTurns turns = new KeyTurns();
+
   private final Backoff blockedBackoff = new Backoff();
   private final Backoff lockedBackoff = new Backoff();
   private final Backoff asideBackoff = new Backoff();
@@ -181,7 +184,7 @@ final class GroupWriter {
   }
 
   private int held() {
-    return untried.size() + locked.size() + aside.size();
+    return untried.size() + locked.size() + aside.size() + turns.size();
   }
 
   int fresh() {
@@ -190,7 +193,7 @@ final class GroupWriter {
 
   /** Writes what there is and returns how long until it wants to try again. */
   long flush(boolean stopping) {
-    fresh.addAll(between);
+    fresh.addAllFirst(between);
     if (fresh.isEmpty() && held() == 0) {
       return NOTHING;
     }
@@ -260,7 +263,8 @@ final class GroupWriter {
     boolean untriedDue = lastTry || blocked || now - untriedDueAt >= 0;
     boolean searching = !untried.isEmpty();
     if (!locked.isEmpty() && (lastTry || now - lockedDueAt >= 0)) {
-      fresh.addAll(locked);
+      turns.letGo(fresh, untried, aside, between);
+      fresh.addAllFirst(locked);
       lockedDueAt = now + lockedBackoff.nextNanos();
     }
     writeFresh(attempt);
@@ -288,6 +292,7 @@ final class GroupWriter {
   private void end(Attempt attempt) {
     long now = System.nanoTime();
     blocked = attempt.trouble;
+    turns.letGo(fresh, untried, locked, aside, between);
     if (attempt.succeeded) {
       failuresInRow = 0;
       if (untried.isEmpty()) { // else the search goes on by what is known
@@ -297,7 +302,7 @@ final class GroupWriter {
         hold(between, aside);
       }
     } else if (!between.isEmpty()) { // nothing succeeds, so it is not the rows
-      fresh.addAll(between);
+      fresh.addAllFirst(between);
       blocked = true;
     }
     if (blocked) {
@@ -318,7 +323,7 @@ final class GroupWriter {
   }
 
   private void writeFresh(Attempt attempt) {
-    while (!fresh.isEmpty() && !attempt.trouble) {
+    while (hasFresh() && !attempt.trouble) {
       List<HeldRow> group = fresh.first(kind.maxGroup());
       if (!attempt.stopped() && write(group, fresh, attempt)) {
         continue;
@@ -335,9 +340,41 @@ final class GroupWriter {
     }
   }
 
+  /**
+   * Tells whether a row may be written; those of keys that have an older one in trouble may not.
+   */
+  private boolean hasFresh() {
+    if (isInOrder(fresh)) {
+      turns.holdBack(fresh, untried, locked, aside, between);
+    }
+    return !fresh.isEmpty();
+  }
+
+  private boolean hasUntried() {
+    if (isInOrder(untried)) {
+      turns.holdBackOlder(untried, locked, aside, between);
+    }
+    return !untried.isEmpty();
+  }
+
+  private boolean isInOrder(RowQueue rows) {
+    HeldRow first = rows.peekFirst();
+    return first != null
+        && kind.phase() == Phase.ACK
+        && first.lease().bucket() != null
+        && held() + between.size() > 0;
+  }
+
+  /**
+   * Acks of a key of an ordered queue are written in their order; all else leaves its row there.
+   */
+  private boolean isInOrder(HeldRow row) {
+    return kind.phase() == Phase.ACK && row.keyInOrder() != null;
+  }
+
   /** Halves what was refused as a group until what is refused stands alone. */
   private void search(Attempt attempt) {
-    while (!untried.isEmpty() && !attempt.stopped()) {
+    while (hasUntried() && !attempt.stopped()) {
       List<HeldRow> group = untried.first(searchSize);
       if (write(group, untried, attempt)) {
         searchSize = Math.min(2 * searchSize, kind.maxGroup());
@@ -410,6 +447,7 @@ final class GroupWriter {
 
   private void busy(HeldRow row, RowQueue from) {
     long now = System.nanoTime();
+    row.tellUnwritten();
     if (row.busySince == 0) {
       row.busySince = now;
       lockedBackoff.reset(); // a lock may be short
@@ -448,6 +486,7 @@ final class GroupWriter {
     attempt.refusals++;
     if (group.size() == 1 && from != aside) {
       HeldRow row = group.get(0);
+      row.tellUnwritten();
       if (failure.fault() == Fault.ROW) {
         refused(row, failure, hold(from, aside));
       } else {
@@ -514,6 +553,10 @@ final class GroupWriter {
       where.addLast(from.removeFirst());
       return true;
     }
+    if (!fits(row) && isInOrder(row)) {
+      where.addLast(from.removeFirst()); // it counts against the room, and is never left out
+      return true;
+    }
     while (!fits(row) && from != aside && firstAsideIsParked()) {
       giveUp(aside);
     }
@@ -532,7 +575,7 @@ final class GroupWriter {
 
   private boolean firstAsideIsParked() {
     HeldRow first = aside.peekFirst();
-    return first != null && first.parked;
+    return first != null && first.parked && !isInOrder(first);
   }
 
   private void giveUp(RowQueue from) {

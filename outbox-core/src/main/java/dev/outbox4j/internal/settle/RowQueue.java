@@ -4,6 +4,8 @@ import dev.outbox4j.internal.state.HeldRow;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.function.Consumer;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -44,6 +46,20 @@ final class RowQueue {
     }
   }
 
+  /** Moves all rows of another queue before those of this one. */
+  void addAllFirst(RowQueue other) {
+    other.addAll(this);
+    addAll(other);
+  }
+
+  /** Moves the rows that meet a condition behind those of another queue. */
+  void moveIf(Predicate<HeldRow> condition, RowQueue other) {
+    for (int left = size; left > 0; left--) {
+      HeldRow row = removeFirst();
+      (condition.test(row) ? other : this).addLast(row);
+    }
+  }
+
   @Nullable HeldRow peekFirst() {
     return first;
   }
@@ -55,6 +71,12 @@ final class RowQueue {
       rows.add(row);
     }
     return rows;
+  }
+
+  void forEach(Consumer<HeldRow> action) {
+    for (HeldRow row = first; row != null; row = row.nextInQueue) {
+      action.accept(row);
+    }
   }
 
   boolean isEmpty() {

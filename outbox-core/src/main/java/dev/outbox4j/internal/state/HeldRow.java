@@ -151,14 +151,31 @@ public final class HeldRow {
     return known != null && known.isCommitting();
   }
 
-  /** Decides what is to be written, once the run has ended. */
+  /** Decides what is to be written, once the run has ended; it is then for the completer. */
   public void decide(Settlement settlement) {
     this.settlement = settlement;
     state.set(State.DECIDED);
+  }
+
+  /** Tells that what was decided is on its way, before all that will be decided from now on. */
+  public void tellDecided() {
     RowFollower follower = batch.follower();
     if (follower != null) {
       follower.decided(this);
     }
+  }
+
+  /** Tells that what was decided cannot be written for now. */
+  public void tellUnwritten() {
+    RowFollower follower = batch.follower();
+    if (follower != null) {
+      follower.unwritten(this);
+    }
+  }
+
+  /** Returns the key whose rows are handled in their order; null if the row has none. */
+  public @Nullable String keyInOrder() {
+    return lease.bucket() == null ? null : message().orderingKey();
   }
 
   public Settlement settlement() {

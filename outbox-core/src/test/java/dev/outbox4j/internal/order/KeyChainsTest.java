@@ -19,6 +19,7 @@ import dev.outbox4j.spi.StoredMessage;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -79,11 +80,16 @@ class KeyChainsTest {
         }
       };
 
+  private final Set<Long> transactional = new HashSet<>();
   private KeyChains chains = chains(false);
 
   private KeyChains chains(boolean holdsOnDeadLetter) {
     return new KeyChains(
-        new KeyChains.Limits(MOST, MOST_BYTES, 2), holdsOnDeadLetter, out, () -> now);
+        new KeyChains.Limits(MOST, MOST_BYTES, 2),
+        holdsOnDeadLetter,
+        row -> transactional.contains(row.id()),
+        out,
+        () -> now);
   }
 
   private static BucketStore.Row read(@Nullable String key, long id) {
@@ -148,8 +154,13 @@ class KeyChainsTest {
   }
 
   private void end(HeldRow row, Settlement settlement) {
-    row.decide(settlement);
+    decide(row, settlement);
     registry.settle(row);
+  }
+
+  private static void decide(HeldRow row, Settlement settlement) {
+    row.decide(settlement);
+    row.tellDecided();
   }
 
   private List<KeyRange> more() {
@@ -164,7 +175,7 @@ class KeyChainsTest {
     take(null, 4);
     take(null, 5);
     assertThat(readyIds()).containsExactly(1L, 3L, 4L, 5L);
-    begin(0).decide(Settlement.Ack.INSTANCE); // not written yet
+    decide(begin(0), Settlement.Ack.INSTANCE); // not written yet
     assertThat(readyIds()).containsExactly(1L, 3L, 4L, 5L, 2L);
   }
 
@@ -173,7 +184,54 @@ class KeyChainsTest {
     take("a", 1);
     take("a", 2);
     HeldRow first = begin(0);
-    first.decide(new Settlement.DeadLetter(FailureReason.REJECTED, 1, null, "why"));
+    decide(first, new Settlement.DeadLetter(FailureReason.REJECTED, 1, null, "why"));
+    assertThat(readyIds()).containsExactly(1L);
+    registry.settle(first);
+    assertThat(readyIds()).containsExactly(1L, 2L);
+  }
+
+  @Test
+  void anAckThatCannotBeWrittenHoldsUpItsKeyAlone() {
+    take("a", 1);
+    take("a", 2);
+    take("a", 3);
+    take("b", 4);
+    take("b", 5);
+    HeldRow first = begin(0);
+    decide(first, Settlement.Ack.INSTANCE);
+    assertThat(readyIds()).containsExactly(1L, 4L, 2L);
+    first.tellUnwritten();
+    HeldRow second = begin(2);
+    end(second, Settlement.Ack.INSTANCE);
+    assertThat(readyIds()).containsExactly(1L, 4L, 2L);
+    decide(begin(1), Settlement.Ack.INSTANCE);
+    assertThat(readyIds()).containsExactly(1L, 4L, 2L, 5L);
+
+    registry.settle(first);
+    assertThat(readyIds()).containsExactly(1L, 4L, 2L, 5L, 3L);
+  }
+
+  @Test
+  void whatComesToAKeyWhoseAckCannotBeWrittenWaits() {
+    take("a", 1);
+    HeldRow first = begin(0);
+    decide(first, Settlement.Ack.INSTANCE);
+    first.tellUnwritten();
+    take("a", 2);
+    assertThat(readyIds()).containsExactly(1L);
+
+    registry.settle(first);
+    assertThat(readyIds()).containsExactly(1L, 2L);
+  }
+
+  @Test
+  void aRowThatIsCommittedByItsHandlerWaitsUntilTheAckBeforeItIsWritten() {
+    transactional.add(2L);
+    take("a", 1);
+    take("a", 2);
+    take("a", 3);
+    HeldRow first = begin(0);
+    decide(first, Settlement.Ack.INSTANCE);
     assertThat(readyIds()).containsExactly(1L);
     registry.settle(first);
     assertThat(readyIds()).containsExactly(1L, 2L);
@@ -563,7 +621,7 @@ class KeyChainsTest {
     HeldRow runs = row(5);
     chains.hold("k", 1, 3); // a dead letter of the key is open
     runs.start(0);
-    runs.decide(new Settlement.Retry(Duration.ofSeconds(1), "of a test"));
+    decide(runs, new Settlement.Retry(Duration.ofSeconds(1), "of a test"));
     registry.settle(runs);
 
     assertThat(chains.onHold()).isEqualTo(1);
@@ -578,7 +636,7 @@ class KeyChainsTest {
     assertThat(chains.hungry(64, bucket -> 100)).isEmpty();
 
     row(1).start(0);
-    row(1).decide(Settlement.Ack.INSTANCE);
+    decide(row(1), Settlement.Ack.INSTANCE);
     registry.settle(row(1));
     assertThat(chains.hungry(64, bucket -> 100)).containsExactly(new KeyRange("k", 2, 100));
   }

@@ -42,7 +42,8 @@ final class OneKey implements KeyChains.Out {
   private final Random random;
   private final HeldRows registry = new HeldRows();
   private final KeyChains chains =
-      new KeyChains(new KeyChains.Limits(KEY_LIMIT, 6, 10), false, this, () -> 0);
+      new KeyChains(
+          new KeyChains.Limits(KEY_LIMIT, 6, 10), false, row -> row.id() % 3 == 0, this, () -> 0);
 
   /** For each row that is left whether it is due. */
   private final NavigableMap<Long, Boolean> due = new TreeMap<>();
@@ -258,10 +259,15 @@ final class OneKey implements KeyChains.Out {
       case 0, 1 -> {
         due.remove(row.id());
         row.decide(Settlement.Ack.INSTANCE);
+        row.tellDecided();
+        if (random.nextBoolean()) {
+          row.tellUnwritten();
+        }
       }
       case 2 -> {
         due.replace(row.id(), false);
         row.decide(new Settlement.Retry(Duration.ofNanos(1), "failed"));
+        row.tellDecided();
       }
       default -> row.lose();
     }

@@ -12,7 +12,10 @@ import java.util.concurrent.Callable;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
-/** A store whose operations on ordered queues, and its forgetting, a test watches or lets fail. */
+/**
+ * A store whose operations on ordered queues, its acks, and its forgetting, a test watches or lets
+ * fail.
+ */
 final class WatchedBuckets {
   private WatchedBuckets() {}
 
@@ -25,13 +28,13 @@ final class WatchedBuckets {
     PostgresStore real = PostgresOutbox.on(pool, table).store();
     BucketStore buckets = real.buckets().orElseThrow();
     BucketStore watched = proxy(BucketStore.class, watching(buckets, around));
-    Call forget = watching(real, around);
+    Call watchedReal = watching(real, around);
     return proxy(
         PostgresStore.class,
         (method, args) ->
             switch (method.getName()) {
               case "buckets" -> Optional.of(watched);
-              case "forget" -> forget.on(method, args);
+              case "ack", "forget" -> watchedReal.on(method, args);
               default -> invoke(real, method, args);
             });
   }

@@ -124,10 +124,10 @@ public final class FencedSql {
         select o.ctid as place, a.*
         from asked a cross join {outbox} o
         where {held}
-        for {lock} of o skip locked),
+        for {lock} of o skip locked),{passed_by}
       done as (
         {effect} unlocked a
-        where o.queue = :queue and o.ctid = a.place and (o.id = a.id) is true
+        where o.queue = :queue and o.ctid = a.place and (o.id = a.id) is true{in_turn}
         returning {returning}){more}
       select done.id, false from done
       where {checked}
@@ -135,6 +135,24 @@ public final class FencedSql {
       select o.id, true
       from asked a cross join {outbox} o
       where {named} and o.id not in (select done.id from done)
+      """;
+
+  /** The first of each key that is locked; what follows it is as if it were locked as well. */
+  private static final String PASSED_BY =
+      """
+
+      passed_by as materialized (
+        select o.ordering_key as key, min(o.id) as id
+        from asked a cross join {outbox} o
+        where {named} and o.ordering_key is not null and a.id not in (select id from unlocked)
+        group by o.ordering_key),\
+      """;
+
+  private static final String IN_TURN =
+      """
+
+          and not exists (
+            select from passed_by p where p.key = o.ordering_key and p.id < o.id)\
       """;
 
   private final Effect effect;
@@ -333,8 +351,11 @@ public final class FencedSql {
   }
 
   private String text(String form) {
+    boolean inTurn = ofBuckets && effect.equals(ACK);
     String text =
-        form.replace("{effect}", effect.statement())
+        form.replace("{passed_by}", inTurn ? PASSED_BY : "")
+            .replace("{in_turn}", inTurn ? IN_TURN : "")
+            .replace("{effect}", effect.statement())
             .replace("{lock}", writesKey() ? "update" : "no key update")
             .replace("{arrays}", arrays())
             .replace("{columns}", columns())

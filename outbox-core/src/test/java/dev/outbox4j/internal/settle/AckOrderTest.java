@@ -1,0 +1,199 @@
+package dev.outbox4j.internal.settle;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
+import dev.outbox4j.Payload;
+import dev.outbox4j.SubscriberEvents.Phase;
+import dev.outbox4j.internal.EngineThreads;
+import dev.outbox4j.internal.state.ClaimedBatch;
+import dev.outbox4j.internal.state.EngineHealth.Operation;
+import dev.outbox4j.internal.state.EngineParts;
+import dev.outbox4j.internal.state.Events;
+import dev.outbox4j.internal.state.HeldRow;
+import dev.outbox4j.internal.state.Settlement;
+import dev.outbox4j.internal.state.Shared;
+import dev.outbox4j.spi.BucketLease;
+import dev.outbox4j.spi.ClaimedRow;
+import dev.outbox4j.spi.History;
+import dev.outbox4j.spi.LeaseRef;
+import dev.outbox4j.spi.StoredMessage;
+import dev.outbox4j.spi.Written;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Acks of an ordered queue while some are refused, locked or not answered, as chance has it. */
+class AckOrderTest {
+  private static final Duration LEASE = Duration.ofMinutes(1);
+  private static final int ROWS = 120;
+  private static final int KEYS = 12;
+  private static final int MOST_FLUSHES = 5_000;
+  private static final int FLUSHES_WITH_TROUBLE = 60;
+
+  private final EngineThreads threads =
+      new EngineThreads("orders", AckOrderTest.class.getClassLoader());
+  private final Shared shared =
+      EngineParts.shared(threads, new Events("orders", threads, List.of()), LEASE);
+  private final Set<Long> refused = new HashSet<>();
+  private final Set<Long> locked = new HashSet<>();
+  private final Set<Long> written = new HashSet<>();
+  private final List<String> early = new ArrayList<>(); // the writer would keep what is thrown
+  private List<HeldRow> rows = List.of();
+  private int flushes;
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
+  void noAckIsWrittenBeforeAnEarlierOneOfItsKey(int seed) {
+    Random random = new Random(seed);
+    rows = rows(random);
+    GroupWriter writer = new GroupWriter(new Acks(random), "orders", shared, 30);
+    int added = 0;
+    while (written.size() < ROWS && early.isEmpty() && flushes++ < MOST_FLUSHES) {
+      for (int more = random.nextInt(8); more > 0 && added < ROWS; more--) {
+        writer.add(rows.get(added++));
+      }
+      if (flushes < FLUSHES_WITH_TROUBLE) {
+        turn(random, refused, added);
+        turn(random, locked, added);
+      } else {
+        refused.clear();
+        locked.clear();
+      }
+      long wait = writer.flush(false);
+      LockSupport.parkNanos(Math.min(wait, TimeUnit.MILLISECONDS.toNanos(5)));
+    }
+    assertThat(early).as("with seed %d", seed).isEmpty();
+    assertThat(written).as("with seed %d, after %d flushes", seed, flushes).hasSize(ROWS);
+  }
+
+  private static void turn(Random random, Set<Long> some, int added) {
+    if (random.nextInt(3) == 0 && added > 0) {
+      some.add((long) random.nextInt(added));
+    }
+    if (random.nextInt(4) == 0) {
+      some.removeIf(id -> random.nextBoolean());
+    }
+  }
+
+  private List<HeldRow> rows(Random random) {
+    List<ClaimedRow> claimed = new ArrayList<>();
+    for (long id = 0; id < ROWS; id++) {
+      int key = random.nextInt(KEYS);
+      claimed.add(
+          new ClaimedRow(
+              new LeaseRef("orders", id, 0, new BucketLease(1, 1, false)),
+              new StoredMessage(
+                  "t",
+                  key == 0 ? null : "k" + key,
+                  null,
+                  Payload.of(new byte[1]),
+                  Map.of(),
+                  Instant.EPOCH,
+                  Instant.EPOCH,
+                  null),
+              new History(1, 0, Duration.ZERO, Duration.ZERO)));
+    }
+    ClaimedBatch batch = new ClaimedBatch("orders", claimed, System.nanoTime(), LEASE.toNanos());
+    shared.registry().add(batch);
+    List<HeldRow> all = new ArrayList<>();
+    for (int i = 0; i < ROWS; i++) {
+      HeldRow row = batch.at(i);
+      row.take();
+      row.decide(Settlement.Ack.INSTANCE);
+      all.add(row);
+    }
+    return all;
+  }
+
+  /** A server that deletes rows, all of a statement or none, but for those that are locked. */
+  private final class Acks implements GroupWriter.Kind {
+    private final Random random;
+
+    Acks(Random random) {
+      this.random = random;
+    }
+
+    @Override
+    public Operation operation() {
+      return Operation.ACK;
+    }
+
+    @Override
+    public Phase phase() {
+      return Phase.ACK;
+    }
+
+    @Override
+    public int maxGroup() {
+      return 10;
+    }
+
+    @Override
+    public Written write(List<HeldRow> group) {
+      if (flushes < FLUSHES_WITH_TROUBLE && random.nextInt(15) == 0) {
+        Fault fault = random.nextBoolean() ? Fault.CONNECTION : Fault.TIMEOUT;
+        throw new OutboxStoreException("of a test", fault, random.nextBoolean(), null);
+      }
+      if (group.stream().anyMatch(row -> refused.contains(row.id()))) {
+        Fault fault = random.nextInt(4) == 0 ? Fault.SETUP : Fault.ROW;
+        throw new OutboxStoreException("refused", fault, false, null);
+      }
+      Map<String, Long> firstLocked = new HashMap<>();
+      Set<Long> busy = new HashSet<>();
+      Set<Long> done = new HashSet<>();
+      group.stream()
+          .sorted((one, other) -> Long.compare(one.id(), other.id()))
+          .forEach(
+              row -> {
+                String key = row.message().orderingKey();
+                boolean isBusy = locked.contains(row.id()) || firstLocked.containsKey(key);
+                (isBusy ? busy : done).add(row.id());
+                if (isBusy && key != null) {
+                  firstLocked.putIfAbsent(key, row.id());
+                }
+              });
+      written.addAll(done);
+      done.forEach(this::followsAllOfItsKey);
+      return new Written(done, busy);
+    }
+
+    private void followsAllOfItsKey(Long id) {
+      String key = rows.get(id.intValue()).message().orderingKey();
+      if (key != null) {
+        rows.subList(0, id.intValue()).stream()
+            .filter(row -> key.equals(row.message().orderingKey()))
+            .filter(row -> !written.contains(row.id()))
+            .forEach(row -> early.add(id + " before " + row.id()));
+      }
+    }
+
+    @Override
+    public void written(List<HeldRow> rows) {}
+
+    @Override
+    public void replaced(List<HeldRow> rows) {
+      throw new AssertionError(rows);
+    }
+
+    @Override
+    public void tooMany(RowQueue from) {
+      HeldRow row = from.removeFirst(); // left out, and so as good as written
+      if (row.message().orderingKey() != null) {
+        early.add(row.id() + " was left out");
+      }
+      written.add(row.id());
+    }
+  }
+}
