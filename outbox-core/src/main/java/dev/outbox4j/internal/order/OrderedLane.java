@@ -524,13 +524,14 @@ final class OrderedLane implements BucketLeases.Changes {
     if (!scans.anyIsForgotten()) {
       return taken;
     }
-    Map<Boolean, List<HeldRow>> byForgotten =
-        taken.stream()
-            .collect(
-                Collectors.partitioningBy(
-                    row -> scans.isForgotten(HeldOfQueue.bucketOf(row).bucket())));
-    withdrawn(byForgotten.get(true));
-    return byForgotten.get(false);
+    List<HeldRow> forgotten = new ArrayList<>();
+    List<HeldRow> others = new ArrayList<>(taken.size());
+    for (HeldRow row : taken) {
+      boolean isForgotten = scans.isForgotten(HeldOfQueue.bucketOf(row).bucket());
+      (isForgotten ? forgotten : others).add(row);
+    }
+    withdrawn(forgotten);
+    return others;
   }
 
   /** Not all ids up to the place of some bucket are settled. */

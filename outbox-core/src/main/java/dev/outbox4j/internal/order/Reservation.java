@@ -8,11 +8,13 @@ import java.util.function.LongSupplier;
 
 /**
  * Up to which id handlers may have begun, as the store knows it: whoever takes over from a killed
- * owner counts deliveries up to there. Confined to the fetcher.
+ * owner counts deliveries up to there, a few at a time. So it is no further than what is read in
+ * about a second. Confined to the fetcher.
  */
 final class Reservation {
-  private static final long FIRST_STEP = 20_000;
+  private static final long SHORTEST_STEP = 1_000;
   private static final long LONGEST_STEP = 2_000_000;
+  private static final int MOST_GROWTH = 4;
   private static final long SECOND = TimeUnit.SECONDS.toNanos(1);
 
   private final String queue;
@@ -22,7 +24,8 @@ final class Reservation {
   private final LongSupplier clock;
   private long upTo;
   private long extendedAt;
-  private long step = FIRST_STEP;
+  private long step = SHORTEST_STEP;
+  private boolean isKnown;
 
   Reservation(String queue, String owner, BucketStore store, Shared shared, LongSupplier clock) {
     this.queue = queue;
@@ -35,17 +38,17 @@ final class Reservation {
 
   /** The store may have forgotten it. */
   void forget() {
-    upTo = 0;
+    isKnown = false;
   }
 
   /** Makes sure of an id, before its row is handled. */
   void cover(long id) {
-    if (id <= upTo) {
+    if (id <= upTo && isKnown) {
       return;
     }
     long now = clock.getAsLong();
-    step = now - extendedAt < SECOND ? Math.min(LONGEST_STEP, 2 * step) : FIRST_STEP;
-    long extended = id + step;
+    long next = id > upTo ? nextStep(now) : step;
+    long extended = id + next;
     if (!shared.connections().spend(() -> store.reserve(queue, owner, extended))) {
       throw new OutboxStoreException(
           "The lease of queue '"
@@ -57,5 +60,14 @@ final class Reservation {
     }
     upTo = extended;
     extendedAt = now;
+    step = next;
+    isKnown = true;
+  }
+
+  /** The last step was used up since then; the next one is to last for a second. */
+  private long nextStep(long now) {
+    double perSecond = (double) step * SECOND / Math.max(1, now - extendedAt);
+    double most = Math.min(LONGEST_STEP, (double) MOST_GROWTH * step);
+    return (long) Math.max(SHORTEST_STEP, Math.min(most, perSecond));
   }
 }
