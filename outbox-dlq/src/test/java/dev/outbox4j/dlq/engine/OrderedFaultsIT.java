@@ -463,30 +463,11 @@ class OrderedFaultsIT {
   /** What is passed by is read much later, when the place is far from the late one. */
   @Test
   void aMessageThatCommitsLateIsNotOvertakenByOneThatWasPassedBy() throws SQLException {
-    startAndOwnAll(
-        subscriber("s")
-            .listen(PgjdbcListen.on(database.plain()))
-            .store(
-                store(
-                    (method, argument, real) -> {
-                      if (argument instanceof BucketStore.ReadRequest request
-                          && !request.sweep().isEmpty()
-                          && request.timeLimit() != null) { // a walk would find it, but later
-                        throw new OutboxStoreException(
-                            "slow", OutboxStoreException.Fault.TIMEOUT, false, null);
-                      }
-                      return real.call();
-                    })));
+    startWithoutWalks();
     for (int each = 0; each < 5; each++) {
       int round = each;
       String key = "w" + round;
-      String other =
-          database.one(
-              String.class,
-              """
-              select 'o' || n from generate_series(1, 10000) n
-              where (hashtextextended('o' || n, 0) & 63) = (hashtextextended(?, 0) & 63) limit 1""",
-              key);
+      String other = besides(key);
       CountDownLatch goOn = gate(key + ":0");
       publish(key, 0, 1);
       await().atMost(SOON).until(() -> begun.contains(key + ":0"));
@@ -512,6 +493,94 @@ class OrderedFaultsIT {
       all.add(1, key + ":late");
       assertThat(begunOf(key)).isEqualTo(all);
     }
+  }
+
+  /** What precedes it was committed late, and itself was too: only reads of its key meet it. */
+  @Test
+  void aMessageThatCommitsLateIsNotOvertakenByOneThatIsReadByItsKey() throws SQLException {
+    startWithoutWalks();
+    for (int round = 0; round < 3; round++) {
+      String key = "w" + round;
+      String other = besides(key);
+      CountDownLatch goOn = gate(key + ":0");
+      publish(key, 0, 1);
+      await().atMost(SOON).until(() -> begun.contains(key + ":0"));
+      try (Connection late = database.plain().getConnection();
+          Connection later = database.plain().getConnection()) {
+        late.setAutoCommit(false);
+        later.setAutoCommit(false);
+        publishOpen(late, key, "late");
+        publish(key, 1, 150); // more than is held of a key
+        passes(other, "one " + round);
+        late.commit();
+        publishOpen(later, key, "later");
+        passes(other, "two " + round);
+        later.commit();
+      }
+      goOn.countDown();
+      await().atMost(SOON).until(() -> begun.contains(key + ":later"));
+      assertThat(begunOf(key)).containsSubsequence(key + ":late", key + ":later");
+    }
+  }
+
+  /** It is passed by when it is published, as it is not due, and read by its id when it is. */
+  @Test
+  void aMessageThatCommitsLateIsNotOvertakenByOneThatFallsDue() throws SQLException {
+    startWithoutWalks();
+    for (int round = 0; round < 3; round++) {
+      String key = "w" + round;
+      try (Connection late = database.plain().getConnection()) {
+        late.setAutoCommit(false);
+        publishOpen(late, key, "late");
+        passes(besides(key), "place " + round);
+        late.commit();
+      }
+      engine.inTransaction(
+          List.of(
+              OutboxMessage.to(queue)
+                  .type("t")
+                  .orderingKey(key)
+                  .body("delayed")
+                  .deliverIn(Duration.ofMillis(1_500))
+                  .build()));
+      await().atMost(SOON).until(() -> begun.contains(key + ":delayed"));
+      assertThat(begunOf(key)).containsExactly(key + ":late", key + ":delayed");
+    }
+  }
+
+  /**
+   * Starts one that finds what was committed late by looking back alone: walks would, but later.
+   */
+  private void startWithoutWalks() {
+    startAndOwnAll(
+        subscriber("s")
+            .listen(PgjdbcListen.on(database.plain()))
+            .store(
+                store(
+                    (method, argument, real) -> {
+                      if (argument instanceof BucketStore.ReadRequest request
+                          && !request.sweep().isEmpty()
+                          && request.timeLimit() != null) {
+                        throw new OutboxStoreException(
+                            "slow", OutboxStoreException.Fault.TIMEOUT, false, null);
+                      }
+                      return real.call();
+                    })));
+  }
+
+  /** Another key of the same bucket. */
+  private String besides(String key) {
+    return database.one(
+        String.class,
+        """
+        select 'o' || n from generate_series(1, 10000) n
+        where (hashtextextended('o' || n, 0) & 63) = (hashtextextended(?, 0) & 63) limit 1""",
+        key);
+  }
+
+  private void publishOpen(Connection open, String key, String text) {
+    engine.publisher.publish(
+        open, OutboxMessage.to(queue).type("t").orderingKey(key).body(text).build());
   }
 
   /** The place of the key's bucket is above all that was published before. */
@@ -549,6 +618,48 @@ class OrderedFaultsIT {
 
     await().atMost(SOON).until(() -> begun.size() == 7 * most + 1);
     assertThat(counts).hasValueLessThan(20);
+  }
+
+  @Test
+  void whatMayHaveBegunIsKnownToAboutASecondWithoutAStatementForEachRead() {
+    AtomicInteger reservations = new AtomicInteger();
+    AtomicInteger reads = new AtomicInteger();
+    startAndOwnAll(
+        subscriber("s")
+            .store(
+                store(
+                    (method, argument, real) -> {
+                      if (method.equals("reserve")) {
+                        reservations.incrementAndGet();
+                      }
+                      Object result = real.call();
+                      if (result instanceof BucketStore.Read read
+                          && read.rows().stream().anyMatch(BucketStore.Row::loaded)) {
+                        reads.incrementAndGet();
+                      }
+                      return result;
+                    })));
+    for (int i = 0; i < 100; i++) {
+      publishTexts("none", IntStream.range(0, 200).mapToObj(String::valueOf).toList());
+    }
+    await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+    assertThat(reservations.get()).isLessThan(reads.get() / 2);
+    await()
+        .atMost(SOON)
+        .until(
+            () -> {
+              publish("k", 0, 1);
+              return reservedBeyond() <= 1_000;
+            });
+    await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+  }
+
+  private long reservedBeyond() {
+    return database.one(
+        Long.class,
+        "select max(read_up_to) - ? from outbox_bucket_owners where queue = ?",
+        lastId,
+        queue);
   }
 
   /** So many keys that share a bucket. */
