@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /** The buckets that are read, and how far. Confined to the fetcher, but for what is forgotten. */
@@ -17,14 +18,23 @@ final class BucketScans {
   /** Buckets whose keys were forgotten, by whoever keeps the leases: they are read anew. */
   private final Set<Integer> forgotten = ConcurrentHashMap.newKeySet();
 
+  /** How many threads are at it: until they are done, what they forget stays forgotten. */
+  private final AtomicInteger forgetting = new AtomicInteger();
+
   /** Leaves out what is not owned any more, or was forgotten; returns what is to be begun. */
   List<Owned> heed(Map<Integer, Owned> readable) {
     scans.values().removeIf(scan -> !scan.owned().isSameAs(readable.get(scan.bucket())));
-    for (Integer bucket : List.copyOf(forgotten)) {
-      forgotten.remove(bucket);
+    List<Integer> known = List.copyOf(forgotten);
+    boolean done = forgetting.get() == 0; // asked after what is known, which may grow
+    for (Integer bucket : known) {
       scans.remove(bucket);
+      if (done) {
+        forgotten.remove(bucket);
+      }
     }
-    return readable.values().stream().filter(each -> !scans.containsKey(each.bucket())).toList();
+    return readable.values().stream()
+        .filter(each -> !scans.containsKey(each.bucket()) && !isForgotten(each.bucket()))
+        .toList();
   }
 
   void begin(BucketScan scan) {
@@ -35,9 +45,15 @@ final class BucketScans {
     scans.clear();
   }
 
-  /** Their keys are not known any more. Thread-safe. */
-  void forget(Collection<Integer> buckets) {
-    forgotten.addAll(buckets);
+  /** Their keys are not known any more, once that was done; read anew after it. Thread-safe. */
+  void forget(Collection<Integer> buckets, Runnable forgetKeys) {
+    forgetting.incrementAndGet();
+    try {
+      forgotten.addAll(buckets);
+      forgetKeys.run();
+    } finally {
+      forgetting.decrementAndGet();
+    }
   }
 
   boolean anyIsForgotten() {

@@ -65,9 +65,9 @@ final class DeliveryCounts {
    * those beside it were counted in vain; then one more for each that has begun.
    */
   int most() {
-    int before = ahead.size();
-    ahead.removeIf(row -> row.state() != HeldRow.State.WAITING);
-    most = Math.min(MOST, most + before - ahead.size());
+    int begun = (int) ahead.stream().filter(row -> row.run() != null).count();
+    ahead.removeIf(row -> row.run() != null || row.state() == HeldRow.State.SETTLED);
+    most = Math.min(MOST, most + begun);
     return most;
   }
 
@@ -78,10 +78,14 @@ final class DeliveryCounts {
 
   /** Counts those that are to be counted; returns the rows that may be handled. */
   List<HeldRow> counted(List<HeldRow> taken) {
+    if (taken.isEmpty()) {
+      return taken;
+    }
     List<HeldRow> toCount =
         taken.stream().filter(row -> HeldOfQueue.bucketOf(row).counted()).toList();
     countedLast = !toCount.isEmpty();
     if (!countedLast) {
+      ahead.clear();
       return taken;
     }
     ahead.addAll(toCount);

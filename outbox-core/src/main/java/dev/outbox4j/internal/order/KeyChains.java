@@ -124,6 +124,11 @@ final class KeyChains implements RowFollower {
       return blockedBy != NONE;
     }
 
+    /** Tells whether its rows may begin, one after the other. */
+    boolean mayGoOn() {
+      return !isBlocked() && unwritten.isEmpty();
+    }
+
     boolean isOnHold() {
       return onHoldSince != NEVER;
     }
@@ -225,7 +230,7 @@ final class KeyChains implements RowFollower {
       if (chain.waitsFor(id)) {
         unblock(chain);
       }
-      if (!chain.isBlocked() && id < chain.moreFrom) {
+      if (chain.mayGoOn() && id < chain.moreFrom) {
         if (hasRoom(chain, bytes)) {
           chain.expect(bytes);
           return true;
@@ -276,7 +281,7 @@ final class KeyChains implements RowFollower {
     }
     chain.expected(row.bytes());
     boolean settled = row.state() == HeldRow.State.SETTLED; // withdrawn, and so forgotten
-    if (settled || chain.isBlocked() || row.id() >= chain.moreFrom) {
+    if (settled || !chain.mayGoOn() || row.id() >= chain.moreFrom) {
       withdrawn.add(row);
       chain.readAgainFrom(row.id(), withdrawn);
     } else {
@@ -307,7 +312,7 @@ final class KeyChains implements RowFollower {
    * written, and none whose own transaction would be committed before they are.
    */
   private @Nullable HeldRow next(Chain chain) {
-    if (chain.running != null || chain.isBlocked() || !chain.unwritten.isEmpty() || closed) {
+    if (chain.running != null || !chain.mayGoOn() || closed) {
       return null;
     }
     HeldRow first = chain.waiting.peekFirst();
@@ -320,7 +325,7 @@ final class KeyChains implements RowFollower {
 
   private void changed(Chain chain) {
     boolean wants =
-        !chain.isBlocked()
+        chain.mayGoOn()
             && chain.moreFrom != ALL_READ
             && (!chain.waitsUntilIdle || chain.isIdle())
             && chain.rows() <= limits.rows() / 2
@@ -331,7 +336,7 @@ final class KeyChains implements RowFollower {
     } else {
       hungry.remove(chain);
     }
-    if (chain.isBlocked() || chain.moreFrom != ALL_READ) {
+    if (!chain.mayGoOn() || chain.moreFrom != ALL_READ) {
       unwanted.add(chain.key);
     } else {
       unwanted.remove(chain.key);
@@ -492,7 +497,7 @@ final class KeyChains implements RowFollower {
    */
   synchronized boolean beginKey(KeyRange range) {
     Chain chain = chains.get(range.key());
-    if (chain == null || chain.isBlocked() || chain.moreFrom != range.above() + 1) {
+    if (chain == null || !chain.mayGoOn() || chain.moreFrom != range.above() + 1) {
       return false;
     }
     chain.moreFrom = ALL_READ;
@@ -615,7 +620,11 @@ final class KeyChains implements RowFollower {
   public void decided(HeldRow row) {
     String key = row.message().orderingKey();
     if (key != null && row.settlementOrNull() == Settlement.Ack.INSTANCE) {
-      guarded(() -> goOn(key, row, false));
+      try {
+        goOn(key, row, false);
+      } catch (RuntimeException | Error failure) { // what was decided is written even so
+        out.broken(failure);
+      }
     }
   }
 
@@ -623,24 +632,26 @@ final class KeyChains implements RowFollower {
   public void unwritten(HeldRow row) {
     String key = row.message().orderingKey();
     if (key != null) {
-      guarded(() -> await(key, row));
+      try {
+        await(key, row);
+      } catch (RuntimeException | Error failure) {
+        out.broken(failure);
+      }
     }
   }
 
-  private synchronized void await(String key, HeldRow row) {
-    Chain chain = chains.get(key);
-    if (chain != null) { // else it is of an earlier time
-      chain.unwritten(row);
+  /** What waits is let go of: it would take room from other keys for as long. */
+  private void await(String key, HeldRow row) {
+    List<HeldRow> withdrawn = new ArrayList<>(0);
+    synchronized (this) {
+      Chain chain = chains.get(key);
+      if (chain != null) { // else it is of an earlier time
+        chain.unwritten(row);
+        withdraw(chain, withdrawn);
+        changed(chain);
+      }
     }
-  }
-
-  /** Whatever becomes of its key, what was decided of a row must be written. */
-  private void guarded(Runnable change) {
-    try {
-      change.run();
-    } catch (RuntimeException | Error failure) {
-      out.broken(failure);
-    }
+    out.withdrawn(withdrawn);
   }
 
   private void goOn(String key, HeldRow row, boolean isWritten) {
@@ -651,7 +662,7 @@ final class KeyChains implements RowFollower {
       boolean isNext = chain != null && isWritten && chain.wrote(row);
       if (chain != null && chain.running == row) {
         chain.running = null;
-        chain.acked = isWritten ? null : row;
+        chain.acked = isWritten ? chain.acked : row; // one before it may be unwritten still
         isNext = true;
       }
       if (chain != null && isNext) {
@@ -670,7 +681,11 @@ final class KeyChains implements RowFollower {
 
   @Override
   public void settled(HeldRow row) {
-    guarded(() -> goOnAfter(row));
+    try {
+      goOnAfter(row);
+    } catch (RuntimeException | Error failure) {
+      out.broken(failure);
+    }
   }
 
   private void goOnAfter(HeldRow row) {
@@ -720,6 +735,7 @@ final class KeyChains implements RowFollower {
         if (chain.running == row) {
           chain.running = null;
         }
+        chain.wrote(row);
         hold(chain, row.id(), withdrawn);
       }
     }
@@ -745,6 +761,7 @@ final class KeyChains implements RowFollower {
       if (chain == null || closed) {
         return false;
       }
+      chain.wrote(row);
       blocks = chain.running == row;
       if (blocks && chain.isOnHold()) {
         chain.running = null;

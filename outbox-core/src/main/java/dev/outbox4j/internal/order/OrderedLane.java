@@ -642,9 +642,7 @@ final class OrderedLane implements BucketLeases.Changes {
 
   @Override
   public void withdraw(Set<Integer> buckets) {
-    scans.forget(buckets);
-    forget(buckets);
-    scans.forget(buckets); // what was read anew in between has been forgotten as well
+    scans.forget(buckets, () -> forget(buckets));
     signal.run();
   }
 

@@ -13,8 +13,10 @@ import dev.outbox4j.spi.Written;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
 import org.slf4j.Logger;
@@ -31,6 +33,9 @@ import org.slf4j.LoggerFactory;
  * under renewed leases; none of them counts against the room for claims; what exceeds the room for
  * waiting is given to {@link Kind#tooMany}.
  *
+ * <p>Acks of one key of an ordered queue are written in the order in which they came: those behind
+ * one that waits wait as well, and are never left out. They are few, as the key goes no further.
+ *
  * <p>A failure that seems to concern the server and not a row is taken for one of a row when the
  * same group has failed by it twice while others succeed.
  */
@@ -41,6 +46,9 @@ final class GroupWriter {
   static final long NOTHING = TimeUnit.HOURS.toNanos(1);
 
   private static final int MOST_HELD = 1_000;
+
+  /** With those that wait for an earlier one of their key: many may have been handled before. */
+  private static final int MOST_HELD_IN_ORDER = 10_000;
 
   /**
    * A lock of less is nothing to tell of, and nothing is given up for it: a claim of another
@@ -90,7 +98,7 @@ final class GroupWriter {
   private final RowQueue between = new RowQueue();
 
   /** Waiting for an earlier one of their key. */
-  private final KeyTurns turns = new KeyTurns();
+  private final KeyTurns turns = new KeyTurns(this::heldBack);
 
   private final Backoff blockedBackoff = new Backoff();
   private final Backoff lockedBackoff = new Backoff();
@@ -193,7 +201,7 @@ final class GroupWriter {
 
   /** Writes what there is and returns how long until it wants to try again. */
   long flush(boolean stopping) {
-    fresh.addAllFirst(between);
+    tryAgain(between, aside, locked);
     if (fresh.isEmpty() && held() == 0) {
       return NOTHING;
     }
@@ -263,8 +271,7 @@ final class GroupWriter {
     boolean untriedDue = lastTry || blocked || now - untriedDueAt >= 0;
     boolean searching = !untried.isEmpty();
     if (!locked.isEmpty() && (lastTry || now - lockedDueAt >= 0)) {
-      turns.letGo(fresh, untried, aside, between);
-      fresh.addAllFirst(locked);
+      tryAgain(locked, aside, between);
       lockedDueAt = now + lockedBackoff.nextNanos();
     }
     writeFresh(attempt);
@@ -292,7 +299,6 @@ final class GroupWriter {
   private void end(Attempt attempt) {
     long now = System.nanoTime();
     blocked = attempt.trouble;
-    turns.letGo(fresh, untried, locked, aside, between);
     if (attempt.succeeded) {
       failuresInRow = 0;
       if (untried.isEmpty()) { // else the search goes on by what is known
@@ -302,9 +308,10 @@ final class GroupWriter {
         hold(between, aside);
       }
     } else if (!between.isEmpty()) { // nothing succeeds, so it is not the rows
-      fresh.addAllFirst(between);
+      tryAgain(between, aside, locked);
       blocked = true;
     }
+    turns.letGo(fresh, untried, locked, aside);
     if (blocked) {
       blockedUntil = now + blockedBackoff.nextNanos();
     } else {
@@ -320,6 +327,12 @@ final class GroupWriter {
       asideBackoff.reset();
       asideSize = kind.maxGroup();
     }
+  }
+
+  /** Puts rows before those that are fresh, and what waits for them alone behind them. */
+  private void tryAgain(RowQueue rows, RowQueue other, RowQueue another) {
+    turns.letGo(fresh, untried, other, another);
+    fresh.addAllFirst(rows);
   }
 
   private void writeFresh(Attempt attempt) {
@@ -344,7 +357,7 @@ final class GroupWriter {
    * Tells whether a row may be written; those of keys that have an older one in trouble may not.
    */
   private boolean hasFresh() {
-    if (isInOrder(fresh)) {
+    if (isAnyWaiting() && isInOrder(fresh)) {
       turns.holdBack(fresh, untried, locked, aside, between);
     }
     return !fresh.isEmpty();
@@ -357,12 +370,13 @@ final class GroupWriter {
     return !untried.isEmpty();
   }
 
+  private boolean isAnyWaiting() {
+    return held() + between.size() > 0;
+  }
+
   private boolean isInOrder(RowQueue rows) {
     HeldRow first = rows.peekFirst();
-    return first != null
-        && kind.phase() == Phase.ACK
-        && first.lease().bucket() != null
-        && held() + between.size() > 0;
+    return first != null && kind.phase() == Phase.ACK && first.lease().bucket() != null;
   }
 
   /**
@@ -428,14 +442,22 @@ final class GroupWriter {
         unpark(row); // before it ends, so that it is counted once
       }
     }
+    if (settled.size() < group.size() && isInOrder(from)) { // before others of their key go on
+      group.stream().filter(isBusy).forEach(HeldRow::tellUnwritten);
+    }
     registry.settle(settled); // first what must be: to tell of it may fail
+    RowQueue behind = new RowQueue();
+    Set<String> lockedKeys = new HashSet<>(0);
     for (HeldRow row : group) {
-      if (isBusy.test(row)) {
-        busy(row, from);
-      } else {
+      if (!isBusy.test(row)) {
         from.removeFirst();
+      } else if (isInOrder(row) && !lockedKeys.add(Objects.requireNonNull(row.keyInOrder()))) {
+        behind.addLast(from.removeFirst());
+      } else {
+        busy(row, from);
       }
     }
+    turns.addOlder(behind);
     missing.forEach(row -> Fence.reportMissing(shared, row, kind.phase()));
     kind.written(done);
     if (!replaced.isEmpty()) {
@@ -447,7 +469,6 @@ final class GroupWriter {
 
   private void busy(HeldRow row, RowQueue from) {
     long now = System.nanoTime();
-    row.tellUnwritten();
     if (row.busySince == 0) {
       row.busySince = now;
       lockedBackoff.reset(); // a lock may be short
@@ -486,7 +507,9 @@ final class GroupWriter {
     attempt.refusals++;
     if (group.size() == 1 && from != aside) {
       HeldRow row = group.get(0);
-      row.tellUnwritten();
+      if (isInOrder(row)) {
+        row.tellUnwritten();
+      }
       if (failure.fault() == Fault.ROW) {
         refused(row, failure, hold(from, aside));
       } else {
@@ -565,12 +588,23 @@ final class GroupWriter {
       return false;
     }
     where.addLast(from.removeFirst());
+    park(row);
+    return true;
+  }
+
+  private void heldBack(HeldRow row) {
+    row.tellUnwritten();
+    if (!row.parked && fits(row)) { // else it counts against the room
+      park(row);
+    }
+  }
+
+  private void park(HeldRow row) {
     row.parked = true;
     parked++;
     heldBytes += row.bytes();
     registry.parked(row);
     shared.room().settled();
-    return true;
   }
 
   private boolean firstAsideIsParked() {
@@ -584,7 +618,8 @@ final class GroupWriter {
   }
 
   private boolean fits(HeldRow row) {
-    return parked < MOST_HELD && (parked == 0 || heldBytes + row.bytes() <= mostHeldBytes);
+    int most = isInOrder(row) ? MOST_HELD_IN_ORDER : MOST_HELD;
+    return parked < most && (parked == 0 || heldBytes + row.bytes() <= mostHeldBytes);
   }
 
   /** The row is no longer among those that wait, if it was. */

@@ -4,6 +4,7 @@ import dev.outbox4j.internal.state.HeldRow;
 import java.util.HashSet;
 import java.util.Objects;
 import java.util.Set;
+import java.util.function.Consumer;
 
 /**
  * Acks of an ordered queue that wait for an earlier one of their key to be written: what comes
@@ -11,6 +12,16 @@ import java.util.Set;
  */
 final class KeyTurns {
   private final RowQueue waiting = new RowQueue();
+  private final Consumer<HeldRow> heldBack;
+
+  /**
+   * Creates it.
+   *
+   * @param heldBack is told of each row that comes to wait
+   */
+  KeyTurns(Consumer<HeldRow> heldBack) {
+    this.heldBack = heldBack;
+  }
 
   int size() {
     return waiting.size();
@@ -20,20 +31,28 @@ final class KeyTurns {
   void holdBack(RowQueue from, RowQueue... before) {
     Set<String> keys = keys(before);
     waiting.forEach(row -> keys.add(Objects.requireNonNull(row.keyInOrder())));
-    if (!keys.isEmpty()) {
-      from.moveIf(row -> isOneOf(keys, row), waiting);
-      waiting.forEach(HeldRow::tellUnwritten);
-    }
+    RowQueue held = new RowQueue();
+    move(from, keys, held);
+    waiting.addAll(held);
   }
 
   /** The same of a queue of rows that are older than those that wait. */
   void holdBackOlder(RowQueue from, RowQueue... before) {
-    RowQueue newer = new RowQueue();
-    newer.addAll(waiting);
-    try {
-      holdBack(from, before);
-    } finally {
-      waiting.addAll(newer);
+    RowQueue held = new RowQueue();
+    move(from, keys(before), held);
+    waiting.addAllFirst(held);
+  }
+
+  /** Adds rows that are older than those that wait. */
+  void addOlder(RowQueue held) {
+    held.forEach(heldBack);
+    waiting.addAllFirst(held);
+  }
+
+  private void move(RowQueue from, Set<String> keys, RowQueue held) {
+    if (!keys.isEmpty()) {
+      from.moveIf(row -> isOneOf(keys, row), held);
+      held.forEach(heldBack);
     }
   }
 

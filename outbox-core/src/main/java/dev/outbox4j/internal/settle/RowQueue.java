@@ -48,8 +48,10 @@ final class RowQueue {
 
   /** Moves all rows of another queue before those of this one. */
   void addAllFirst(RowQueue other) {
-    other.addAll(this);
-    addAll(other);
+    if (!other.isEmpty()) {
+      other.addAll(this);
+      addAll(other);
+    }
   }
 
   /** Moves the rows that meet a condition behind those of another queue. */

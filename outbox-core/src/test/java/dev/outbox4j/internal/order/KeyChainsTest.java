@@ -201,13 +201,19 @@ class KeyChainsTest {
     decide(first, Settlement.Ack.INSTANCE);
     assertThat(readyIds()).containsExactly(1L, 4L, 2L);
     first.tellUnwritten();
+    assertThat(withdrawn).as("it takes no room meanwhile").containsExactly(3L);
+    assertThat(chains.unwanted(10)).containsExactly("a");
     HeldRow second = begin(2);
     end(second, Settlement.Ack.INSTANCE);
     assertThat(readyIds()).containsExactly(1L, 4L, 2L);
     decide(begin(1), Settlement.Ack.INSTANCE);
     assertThat(readyIds()).containsExactly(1L, 4L, 2L, 5L);
+    assertThat(more()).isEmpty();
 
     registry.settle(first);
+    assertThat(more()).containsExactly(new KeyRange("a", 2, FAR));
+    assertThat(chains.beginKey(more().get(0))).isTrue();
+    take("a", 3);
     assertThat(readyIds()).containsExactly(1L, 4L, 2L, 5L, 3L);
   }
 
@@ -217,11 +223,47 @@ class KeyChainsTest {
     HeldRow first = begin(0);
     decide(first, Settlement.Ack.INSTANCE);
     first.tellUnwritten();
-    take("a", 2);
-    assertThat(readyIds()).containsExactly(1L);
+    assertThat(take("a", 2)).isFalse();
 
     registry.settle(first);
+    assertThat(more()).containsExactly(new KeyRange("a", 1, FAR));
+  }
+
+  @Test
+  void whateverCouldNotBeWrittenAtOnceItsKeyGoesOnOnceItIs() {
+    chains = chains(true);
+    take("retried", 1);
+    take("dead", 2);
+    for (HeldRow row : List.of(begin(0), begin(1))) {
+      decide(
+          row,
+          row.id() == 1
+              ? new Settlement.Retry(Duration.ZERO, "failed")
+              : new Settlement.DeadLetter(FailureReason.REJECTED, 1, null, "why"));
+      row.tellUnwritten();
+      registry.settle(row);
+    }
+    chains.release("dead", chains.nextOnHold(1).get("dead"));
+
+    assertThat(take("retried", 1)).isTrue();
+    assertThat(chains.beginKey(more().get(0))).isTrue();
+    assertThat(take("dead", 3)).isTrue();
+    assertThat(readyIds()).containsExactly(1L, 2L, 1L, 3L);
+  }
+
+  @Test
+  void aDeadLetterInBetweenDoesNotLetATransactionPassTheAckBefore() {
+    transactional.add(3L);
+    take("a", 1);
+    take("a", 2);
+    take("a", 3);
+    HeldRow first = begin(0);
+    decide(first, Settlement.Ack.INSTANCE);
+    end(begin(1), new Settlement.DeadLetter(FailureReason.REJECTED, 1, null, "why"));
     assertThat(readyIds()).containsExactly(1L, 2L);
+
+    registry.settle(first);
+    assertThat(readyIds()).containsExactly(1L, 2L, 3L);
   }
 
   @Test

@@ -23,7 +23,7 @@ import dev.outbox4j.spi.Written;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
-import java.util.HashMap;
+import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -31,6 +31,7 @@ import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.LongStream;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -38,7 +39,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 class AckOrderTest {
   private static final Duration LEASE = Duration.ofMinutes(1);
   private static final int ROWS = 120;
-  private static final int KEYS = 12;
   private static final int MOST_FLUSHES = 5_000;
   private static final int FLUSHES_WITH_TROUBLE = 60;
 
@@ -48,16 +48,17 @@ class AckOrderTest {
       EngineParts.shared(threads, new Events("orders", threads, List.of()), LEASE);
   private final Set<Long> refused = new HashSet<>();
   private final Set<Long> locked = new HashSet<>();
+  private final Set<Long> timingOut = new HashSet<>();
   private final Set<Long> written = new HashSet<>();
   private final List<String> early = new ArrayList<>(); // the writer would keep what is thrown
   private List<HeldRow> rows = List.of();
   private int flushes;
 
   @ParameterizedTest
-  @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
+  @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})
   void noAckIsWrittenBeforeAnEarlierOneOfItsKey(int seed) {
     Random random = new Random(seed);
-    rows = rows(random);
+    rows = rows(random, 1 + seed % 12);
     GroupWriter writer = new GroupWriter(new Acks(random), "orders", shared, 30);
     int added = 0;
     while (written.size() < ROWS && early.isEmpty() && flushes++ < MOST_FLUSHES) {
@@ -67,9 +68,13 @@ class AckOrderTest {
       if (flushes < FLUSHES_WITH_TROUBLE) {
         turn(random, refused, added);
         turn(random, locked, added);
+        if (seed % 2 == 0) {
+          turn(random, timingOut, added);
+        }
       } else {
         refused.clear();
         locked.clear();
+        timingOut.clear();
       }
       long wait = writer.flush(false);
       LockSupport.parkNanos(Math.min(wait, TimeUnit.MILLISECONDS.toNanos(5)));
@@ -78,19 +83,24 @@ class AckOrderTest {
     assertThat(written).as("with seed %d, after %d flushes", seed, flushes).hasSize(ROWS);
   }
 
-  private static void turn(Random random, Set<Long> some, int added) {
+  private void turn(Random random, Set<Long> some, int added) {
     if (random.nextInt(3) == 0 && added > 0) {
-      some.add((long) random.nextInt(added));
+      some.add(rows.get(random.nextInt(added)).id());
     }
     if (random.nextInt(4) == 0) {
       some.removeIf(id -> random.nextBoolean());
     }
   }
 
-  private List<HeldRow> rows(Random random) {
+  /** In the order in which they are handled, which is not always that of their ids. */
+  private List<HeldRow> rows(Random random, int keys) {
+    List<Long> ids = new ArrayList<>(LongStream.range(0, ROWS).boxed().toList());
+    for (int i = 0; i < ROWS / 4; i++) {
+      Collections.swap(ids, random.nextInt(ROWS), random.nextInt(ROWS));
+    }
     List<ClaimedRow> claimed = new ArrayList<>();
-    for (long id = 0; id < ROWS; id++) {
-      int key = random.nextInt(KEYS);
+    for (Long id : ids) {
+      int key = random.nextInt(keys + 1);
       claimed.add(
           new ClaimedRow(
               new LeaseRef("orders", id, 0, new BucketLease(1, 1, false)),
@@ -146,36 +156,39 @@ class AckOrderTest {
         Fault fault = random.nextBoolean() ? Fault.CONNECTION : Fault.TIMEOUT;
         throw new OutboxStoreException("of a test", fault, random.nextBoolean(), null);
       }
+      if (group.stream().anyMatch(row -> timingOut.contains(row.id()))) {
+        throw new OutboxStoreException("slow", Fault.TIMEOUT, true, null);
+      }
       if (group.stream().anyMatch(row -> refused.contains(row.id()))) {
         Fault fault = random.nextInt(4) == 0 ? Fault.SETUP : Fault.ROW;
         throw new OutboxStoreException("refused", fault, false, null);
       }
-      Map<String, Long> firstLocked = new HashMap<>();
+      Set<String> lockedKeys = new HashSet<>();
+      for (HeldRow row : group) {
+        String key = row.message().orderingKey();
+        if (locked.contains(row.id()) && key != null) {
+          lockedKeys.add(key);
+        }
+      }
       Set<Long> busy = new HashSet<>();
       Set<Long> done = new HashSet<>();
-      group.stream()
-          .sorted((one, other) -> Long.compare(one.id(), other.id()))
-          .forEach(
-              row -> {
-                String key = row.message().orderingKey();
-                boolean isBusy = locked.contains(row.id()) || firstLocked.containsKey(key);
-                (isBusy ? busy : done).add(row.id());
-                if (isBusy && key != null) {
-                  firstLocked.putIfAbsent(key, row.id());
-                }
-              });
+      for (HeldRow row : group) {
+        String key = row.message().orderingKey();
+        boolean isBusy = locked.contains(row.id()) || (key != null && lockedKeys.contains(key));
+        (isBusy ? busy : done).add(row.id());
+      }
       written.addAll(done);
-      done.forEach(this::followsAllOfItsKey);
+      group.stream().filter(row -> done.contains(row.id())).forEach(this::followsAllOfItsKey);
       return new Written(done, busy);
     }
 
-    private void followsAllOfItsKey(Long id) {
-      String key = rows.get(id.intValue()).message().orderingKey();
+    private void followsAllOfItsKey(HeldRow written) {
+      String key = written.message().orderingKey();
       if (key != null) {
-        rows.subList(0, id.intValue()).stream()
+        rows.subList(0, rows.indexOf(written)).stream()
             .filter(row -> key.equals(row.message().orderingKey()))
-            .filter(row -> !written.contains(row.id()))
-            .forEach(row -> early.add(id + " before " + row.id()));
+            .filter(row -> !AckOrderTest.this.written.contains(row.id()))
+            .forEach(row -> early.add(written.id() + " before " + row.id()));
       }
     }
 

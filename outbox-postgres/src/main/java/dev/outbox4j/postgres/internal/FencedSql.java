@@ -137,22 +137,21 @@ public final class FencedSql {
       where {named} and o.id not in (select done.id from done)
       """;
 
-  /** The first of each key that is locked; what follows it is as if it were locked as well. */
+  /** Keys of which a row is locked: the others are as if they were locked as well. */
   private static final String PASSED_BY =
       """
 
       passed_by as materialized (
-        select o.ordering_key as key, min(o.id) as id
+        select distinct o.ordering_key as key
         from asked a cross join {outbox} o
-        where {named} and o.ordering_key is not null and a.id not in (select id from unlocked)
-        group by o.ordering_key),\
+        where {named} and o.ordering_key is not null
+          and not exists (select from unlocked u where u.id = a.id and u.place = o.ctid)),\
       """;
 
   private static final String IN_TURN =
       """
 
-          and not exists (
-            select from passed_by p where p.key = o.ordering_key and p.id < o.id)\
+          and not exists (select from passed_by p where p.key = o.ordering_key)\
       """;
 
   private final Effect effect;
