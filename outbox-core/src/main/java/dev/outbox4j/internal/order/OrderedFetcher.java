@@ -225,6 +225,9 @@ public final class OrderedFetcher implements RowSource {
           .health()
           .claimed(lanes.stream().noneMatch(lane -> !lane.isPaused() && lane.isFailing()));
     }
+    if (read) {
+      rows.prefetch().takes(clock.getAsLong() - begunAt);
+    }
     takenTotal += taken;
     shared.room().mayBeFree();
     rows.prefetch().learn(clock.getAsLong(), takenTotal - shared.registry().rows(), more && ranDry);

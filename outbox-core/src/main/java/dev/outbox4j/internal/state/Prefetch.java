@@ -3,14 +3,16 @@ package dev.outbox4j.internal.state;
 import java.util.concurrent.TimeUnit;
 
 /**
- * How many rows to hold ready beyond the free workers: as many as they handle within {@link
- * #AHEAD}, by the rate just seen, so that rows never wait long under a lease while other processes
- * are idle, and fast handlers never wait for a claim. None while handlers are slow, or no worker
- * takes any. Learns on the fetcher's thread, may be read on any.
+ * How many rows to hold ready beyond the free workers: as many as they handle within 50 ms, by the
+ * rate just seen, so that rows never wait long under a lease while other processes are idle, and
+ * fast handlers never wait for a claim. None while handlers are slow, or no worker takes any.
+ * Learns on the fetcher's thread, may be read on any.
  */
 public final class Prefetch {
   /** Well below any lease, and a few dozen times what a claim takes. */
   private static final long AHEAD = TimeUnit.MILLISECONDS.toNanos(50);
+
+  private static final long LONGEST_AHEAD = TimeUnit.SECONDS.toNanos(1);
 
   private static final long MIN_SAMPLE = TimeUnit.MILLISECONDS.toNanos(1);
   private static final double SMOOTHING = 0.5;
@@ -32,6 +34,7 @@ public final class Prefetch {
   private double rowsPerNano;
   private long sampledAt;
   private long handledThen;
+  private long ahead = AHEAD;
 
   public Prefetch(int workers, int batchSize) {
     this(workers, batchSize, 1);
@@ -46,6 +49,17 @@ public final class Prefetch {
     this.floor = (int) Math.min(2L * batchSize, together);
     this.least = Math.max(1, workers / 4);
     this.most = Math.max(least, 2 * batchSize);
+  }
+
+  /**
+   * Learns how long it takes to get more rows. Where rows are not leased one by one, none is kept
+   * from others by being held ready, so enough are to go on with meanwhile, however long that is.
+   *
+   * @param nanos what it took the last time
+   */
+  public void takes(long nanos) {
+    long smoothed = ahead + (long) (SMOOTHING * (2 * nanos - ahead));
+    ahead = Math.max(AHEAD, Math.min(LONGEST_AHEAD, smoothed));
   }
 
   /**
@@ -66,10 +80,10 @@ public final class Prefetch {
       rowsPerNano += SMOOTHING * (sample - rowsPerNano);
       sampledAt = now;
       handledThen = handled;
-      double byRate = rowsPerNano * AHEAD;
+      double byRate = rowsPerNano * ahead;
       target = starving ? Math.max(byRate, target) : byRate;
     }
-    if (starving && rowsPerNano * AHEAD >= SLOW) { // else a claim is short beside a handler
+    if (starving && rowsPerNano * ahead >= SLOW) { // else a claim is short beside a handler
       target = 4 * Math.max(1, target);
     }
     target = target < SLOW ? 0 : Math.min(most, Math.max(least, target));
