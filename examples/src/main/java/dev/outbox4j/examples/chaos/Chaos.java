@@ -339,6 +339,7 @@ public final class Chaos {
       report.breach("no message of the ordered queue was handled");
     }
     report.mustBeZero("overtaken", ledger.overtaken());
+    report.mustBeZero("acks_out_of_turn", ledger.acksOutOfTurn());
     report.mustBeZero("beside_one_of_their_key", ledger.besideOneOfTheirKey());
     report.figure("repeated_in_order", ledger.repeatedInOrder());
     report.mustBeZero("unexplained_repeats_in_order", ledger.repeatedInOrderUnexplained());

@@ -57,6 +57,7 @@ public final class Gate {
           new Engine("releases-what-runs", "calm", 40, "unexplained_duplicates"),
           new Engine("two-of-a-key-at-once", "calm", 40, "beside_one_of_their_key"),
           new Engine("lets-others-overtake", "calm", 40, "overtaken"),
+          new Engine("acks-out-of-turn", "calm", 40, "acks_out_of_turn"),
           new Engine(
               "commits-without-ack",
               "freeze-subscriber,black-hole-network",
@@ -71,7 +72,9 @@ public final class Gate {
   /** Engines that the proof of order must refuse as well, and by which figure. */
   private static final Map<String, String> OUT_OF_ORDER =
       Map.of(
-          "lets-others-overtake", "out_of_turn", "two-of-a-key-at-once", "beside_one_of_their_key");
+          "lets-others-overtake", "out_of_turn",
+          "two-of-a-key-at-once", "beside_one_of_their_key",
+          "acks-out-of-turn", "acks_out_of_turn");
 
   private static final Map<String, String> SMALL =
       Map.of("processes", "3", "keys", "100", "messages", "10000", "ends", "3");

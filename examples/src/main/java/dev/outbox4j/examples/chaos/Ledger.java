@@ -386,6 +386,23 @@ final class Ledger {
             + " as overtaken from firsts) x where overtaken");
   }
 
+  /**
+   * Messages that were acked by an earlier transaction than one that had its effect before them, of
+   * the same key: had all been killed in between, that one would have come again, and they not.
+   */
+  long acksOutOfTurn() throws SQLException {
+    return Database.number(
+        direct,
+        FIRST_EFFECTS
+            + """
+            , acked as (select outbox_id, min(nth) over (partition by act) as nth from deleted)
+            select count(*) from (
+              select a.nth < max(a.nth) over (partition by f.key order by f.nth
+                rows between unbounded preceding and 1 preceding) as early
+              from firsts f join acked a using (outbox_id)) x
+            where early""");
+  }
+
   /** Pairs of messages of a key that were handled at the same time, though no fault was done. */
   long besideOneOfTheirKey() throws SQLException {
     return Database.number(

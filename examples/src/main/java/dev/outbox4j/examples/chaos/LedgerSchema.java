@@ -56,7 +56,8 @@ final class LedgerSchema {
           "create index on handled (no)",
           "create index on handled (at)",
           "create table deleted (outbox_id bigint not null, token bigint not null,"
-              + " stale boolean not null, at timestamptz not null default true_now())",
+              + " stale boolean not null, at timestamptz not null default true_now(),"
+              + " act xid8 not null default pg_current_xact_id(), nth bigserial)",
           "create index on deleted (at)",
           "create table retried (outbox_id bigint not null, token bigint not null,"
               + " delay interval not null, put_off boolean not null)",

@@ -295,6 +295,7 @@ public final class OrderProof {
     report.mustBeZero("handled_after_rollback", ledger.handledAfterRollback());
     report.mustBeZero("stale_acks", ledger.staleAcks());
     report.mustBeZero("overtaken", ledger.overtaken());
+    report.mustBeZero("acks_out_of_turn", ledger.acksOutOfTurn());
     report.mustBeZero("out_of_turn", order.outOfTurn());
     report.mustBeZero("beside_one_of_their_key", order.besideAnother());
     report.figure("repeated_after_a_kill", order.repeated());

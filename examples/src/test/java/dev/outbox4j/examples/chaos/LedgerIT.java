@@ -1,5 +1,6 @@
 package dev.outbox4j.examples.chaos;
 
+import static java.util.stream.Collectors.joining;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.outbox4j.examples.chaos.Duplicates.Bounded;
@@ -18,6 +19,7 @@ import java.time.Instant;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -440,6 +442,37 @@ class LedgerIT {
     effectInOrder(15, 25, 60, 70);
     effectInOrder(14, 24, 80, 90);
     assertThat(ledger.overtaken()).isOne();
+  }
+
+  @Test
+  void findsAnAckThatCameBeforeThatOfAnEarlierMessageOfItsKey() throws SQLException {
+    for (long no = 11; no <= 15; no++) {
+      inOrder(no, no + 10, no == 15 ? "other" : "k");
+      effectInOrder(no, no + 10, no, no);
+    }
+    deletedTogether(25);
+    deletedTogether(21);
+    deletedTogether(23, 22); // whichever comes first in a statement
+    assertThat(ledger.acksOutOfTurn()).isZero();
+
+    deletedTogether(24);
+    inOrder(16, 26, "k");
+    inOrder(17, 27, "k");
+    effectInOrder(16, 26, 20, 20);
+    effectInOrder(17, 27, 21, 21);
+    deletedTogether(27);
+    assertThat(ledger.acksOutOfTurn()).as("the other is there still").isZero();
+    deletedTogether(26);
+    assertThat(ledger.acksOutOfTurn()).isOne();
+  }
+
+  private void deletedTogether(long... rows) {
+    for (long row : rows) {
+      insertRow(row);
+    }
+    database.update(
+        "delete from outbox where id in (%s)"
+            .formatted(LongStream.of(rows).mapToObj(String::valueOf).collect(joining(","))));
   }
 
   @Test
