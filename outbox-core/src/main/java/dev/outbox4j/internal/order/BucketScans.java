@@ -31,6 +31,9 @@ final class BucketScans {
       if (done) {
         forgotten.remove(bucket);
       }
+      if (forgetting.get() != 0) { // who has just come to it may have found it marked
+        forgotten.add(bucket);
+      }
     }
     return readable.values().stream()
         .filter(each -> !scans.containsKey(each.bucket()) && !isForgotten(each.bucket()))

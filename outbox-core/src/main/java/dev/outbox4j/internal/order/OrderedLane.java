@@ -588,7 +588,9 @@ final class OrderedLane implements BucketLeases.Changes {
         greatest = Math.max(greatest, row.row().lease().id());
       }
     }
-    reservation.cover(greatest);
+    if (greatest > 0) {
+      reservation.cover(greatest);
+    }
   }
 
   /** Returns how long until there is something to do, unless a signal comes. */
@@ -642,8 +644,11 @@ final class OrderedLane implements BucketLeases.Changes {
 
   @Override
   public void withdraw(Set<Integer> buckets) {
-    scans.forget(buckets, () -> forget(buckets));
-    signal.run();
+    try {
+      scans.forget(buckets, () -> forget(buckets));
+    } finally {
+      signal.run();
+    }
   }
 
   private void forget(Set<Integer> buckets) {

@@ -47,7 +47,7 @@ final class Reservation {
       return;
     }
     long now = clock.getAsLong();
-    long next = id > upTo ? nextStep(now) : step;
+    long next = nextStep(now);
     long extended = id + next;
     if (!shared.connections().spend(() -> store.reserve(queue, owner, extended))) {
       throw new OutboxStoreException(
@@ -64,10 +64,10 @@ final class Reservation {
     isKnown = true;
   }
 
-  /** The last step was used up since then; the next one is to last for a second. */
+  /** The last step was used up since then, if it is known; the next one is to last for a second. */
   private long nextStep(long now) {
     double perSecond = (double) step * SECOND / Math.max(1, now - extendedAt);
-    double most = Math.min(LONGEST_STEP, (double) MOST_GROWTH * step);
+    double most = Math.min(LONGEST_STEP, (double) step * (isKnown ? MOST_GROWTH : 1));
     return (long) Math.max(SHORTEST_STEP, Math.min(most, perSecond));
   }
 }

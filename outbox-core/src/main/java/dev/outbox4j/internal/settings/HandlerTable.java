@@ -233,7 +233,7 @@ public final class HandlerTable {
 
   /** Tells whether messages of a type are settled by the transaction of their handler. */
   public boolean isTransactional(@Nullable String type) {
-    Route<?> route = route(type);
+    Route<?> route = batch(type) == null ? route(type) : null;
     return route != null && route.transactional();
   }
 

@@ -34,7 +34,8 @@ import org.slf4j.LoggerFactory;
  * waiting is given to {@link Kind#tooMany}.
  *
  * <p>Acks of one key of an ordered queue are written in the order in which they came: those behind
- * one that waits wait as well, and are never left out. They are few, as the key goes no further.
+ * one that waits wait as well. The key goes no further, so they are few; none of an ordered queue
+ * is left out, since whatever has no room to wait counts against the room for claims.
  *
  * <p>A failure that seems to concern the server and not a row is taken for one of a row when the
  * same group has failed by it twice while others succeed.
@@ -47,7 +48,7 @@ final class GroupWriter {
 
   private static final int MOST_HELD = 1_000;
 
-  /** With those that wait for an earlier one of their key: many may have been handled before. */
+  /** Of an ordered queue, with those that were handled before it was known that they must wait. */
   private static final int MOST_HELD_IN_ORDER = 10_000;
 
   /**
@@ -201,7 +202,7 @@ final class GroupWriter {
 
   /** Writes what there is and returns how long until it wants to try again. */
   long flush(boolean stopping) {
-    tryAgain(between, aside, locked);
+    tryAgain(between);
     if (fresh.isEmpty() && held() == 0) {
       return NOTHING;
     }
@@ -271,7 +272,7 @@ final class GroupWriter {
     boolean untriedDue = lastTry || blocked || now - untriedDueAt >= 0;
     boolean searching = !untried.isEmpty();
     if (!locked.isEmpty() && (lastTry || now - lockedDueAt >= 0)) {
-      tryAgain(locked, aside, between);
+      fresh.addAllFirst(locked);
       lockedDueAt = now + lockedBackoff.nextNanos();
     }
     writeFresh(attempt);
@@ -308,7 +309,7 @@ final class GroupWriter {
         hold(between, aside);
       }
     } else if (!between.isEmpty()) { // nothing succeeds, so it is not the rows
-      tryAgain(between, aside, locked);
+      tryAgain(between);
       blocked = true;
     }
     turns.letGo(fresh, untried, locked, aside);
@@ -330,8 +331,8 @@ final class GroupWriter {
   }
 
   /** Puts rows before those that are fresh, and what waits for them alone behind them. */
-  private void tryAgain(RowQueue rows, RowQueue other, RowQueue another) {
-    turns.letGo(fresh, untried, other, another);
+  private void tryAgain(RowQueue rows) {
+    turns.letGo(fresh, untried, locked, aside);
     fresh.addAllFirst(rows);
   }
 
@@ -376,14 +377,18 @@ final class GroupWriter {
 
   private boolean isInOrder(RowQueue rows) {
     HeldRow first = rows.peekFirst();
-    return first != null && kind.phase() == Phase.ACK && first.lease().bucket() != null;
+    return first != null && isOfBucket(first);
   }
 
   /**
    * Acks of a key of an ordered queue are written in their order; all else leaves its row there.
    */
   private boolean isInOrder(HeldRow row) {
-    return kind.phase() == Phase.ACK && row.keyInOrder() != null;
+    return isOfBucket(row) && row.keyInOrder() != null;
+  }
+
+  private boolean isOfBucket(HeldRow row) {
+    return kind.phase() == Phase.ACK && row.lease().bucket() != null;
   }
 
   /** Halves what was refused as a group until what is refused stands alone. */
@@ -448,16 +453,22 @@ final class GroupWriter {
     registry.settle(settled); // first what must be: to tell of it may fail
     RowQueue behind = new RowQueue();
     Set<String> lockedKeys = new HashSet<>(0);
-    for (HeldRow row : group) {
-      if (!isBusy.test(row)) {
-        from.removeFirst();
-      } else if (isInOrder(row) && !lockedKeys.add(Objects.requireNonNull(row.keyInOrder()))) {
-        behind.addLast(from.removeFirst());
-      } else {
-        busy(row, from);
+    try {
+      for (HeldRow row : group) {
+        if (!isBusy.test(row)) {
+          from.removeFirst();
+        } else if (isInOrder(row) && !lockedKeys.add(Objects.requireNonNull(row.keyInOrder()))) {
+          behind.addLast(from.removeFirst());
+        } else {
+          busy(row, from);
+        }
       }
+      if (from == untried && !lockedKeys.isEmpty()) { // what follows is older than what waits
+        from.moveIf(row -> isInOrder(row) && lockedKeys.contains(row.keyInOrder()), behind);
+      }
+    } finally {
+      turns.addOlder(behind);
     }
-    turns.addOlder(behind);
     missing.forEach(row -> Fence.reportMissing(shared, row, kind.phase()));
     kind.written(done);
     if (!replaced.isEmpty()) {
@@ -576,7 +587,7 @@ final class GroupWriter {
       where.addLast(from.removeFirst());
       return true;
     }
-    if (!fits(row) && isInOrder(row)) {
+    if (!fits(row) && isOfBucket(row)) {
       where.addLast(from.removeFirst()); // it counts against the room, and is never left out
       return true;
     }
@@ -609,7 +620,7 @@ final class GroupWriter {
 
   private boolean firstAsideIsParked() {
     HeldRow first = aside.peekFirst();
-    return first != null && first.parked && !isInOrder(first);
+    return first != null && first.parked && !isOfBucket(first);
   }
 
   private void giveUp(RowQueue from) {
@@ -618,7 +629,7 @@ final class GroupWriter {
   }
 
   private boolean fits(HeldRow row) {
-    int most = isInOrder(row) ? MOST_HELD_IN_ORDER : MOST_HELD;
+    int most = isOfBucket(row) ? MOST_HELD_IN_ORDER : MOST_HELD;
     return parked < most && (parked == 0 || heldBytes + row.bytes() <= mostHeldBytes);
   }
 

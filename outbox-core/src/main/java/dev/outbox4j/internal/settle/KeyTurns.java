@@ -2,9 +2,9 @@ package dev.outbox4j.internal.settle;
 
 import dev.outbox4j.internal.state.HeldRow;
 import java.util.HashSet;
-import java.util.Objects;
 import java.util.Set;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
 
 /**
  * Acks of an ordered queue that wait for an earlier one of their key to be written: what comes
@@ -27,33 +27,45 @@ final class KeyTurns {
     return waiting.size();
   }
 
-  /** Takes those rows out of a queue whose key has a row that waits, or is in one of the others. */
+  /**
+   * Takes those rows out of a queue whose key has a row in one of the others, or one that waits.
+   * For a row that was locked itself the others wait, however, and not the other way round.
+   */
   void holdBack(RowQueue from, RowQueue... before) {
     Set<String> keys = keys(before);
-    waiting.forEach(row -> keys.add(Objects.requireNonNull(row.keyInOrder())));
-    RowQueue held = new RowQueue();
-    move(from, keys, held);
-    waiting.addAll(held);
+    Set<String> behind = keys(waiting);
+    move(
+        from,
+        row -> isOneOf(keys, row) || (row.busySince == 0 && isOneOf(behind, row)),
+        keys.isEmpty() && behind.isEmpty(),
+        false);
   }
 
   /** The same of a queue of rows that are older than those that wait. */
   void holdBackOlder(RowQueue from, RowQueue... before) {
+    Set<String> keys = keys(before);
+    move(from, row -> isOneOf(keys, row), keys.isEmpty(), true);
+  }
+
+  private void move(
+      RowQueue from, Predicate<HeldRow> condition, boolean isOfNone, boolean isOlder) {
+    if (isOfNone) {
+      return;
+    }
     RowQueue held = new RowQueue();
-    move(from, keys(before), held);
-    waiting.addAllFirst(held);
+    from.moveIf(condition, held);
+    held.forEach(heldBack);
+    if (isOlder) {
+      waiting.addAllFirst(held);
+    } else {
+      waiting.addAll(held);
+    }
   }
 
   /** Adds rows that are older than those that wait. */
   void addOlder(RowQueue held) {
     held.forEach(heldBack);
     waiting.addAllFirst(held);
-  }
-
-  private void move(RowQueue from, Set<String> keys, RowQueue held) {
-    if (!keys.isEmpty()) {
-      from.moveIf(row -> isOneOf(keys, row), held);
-      held.forEach(heldBack);
-    }
   }
 
   /** Puts those rows before those of a queue whose key has no row in one of the others. */

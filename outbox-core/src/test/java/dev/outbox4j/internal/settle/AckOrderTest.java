@@ -1,6 +1,7 @@
 package dev.outbox4j.internal.settle;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.OutboxStoreException.Fault;
@@ -32,6 +33,7 @@ import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.LongStream;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -83,6 +85,31 @@ class AckOrderTest {
     assertThat(written).as("with seed %d, after %d flushes", seed, flushes).hasSize(ROWS);
   }
 
+  @Test
+  void whatFollowsALockedAckInASearchStaysBehindIt() {
+    rows = rowsOf("k", "k", "other", "k");
+    locked.add(rows.get(0).id());
+    refused.add(rows.get(2).id());
+    flushes = FLUSHES_WITH_TROUBLE;
+    GroupWriter writer = new GroupWriter(new Acks(new Random(1)), "orders", shared, 30);
+    rows.forEach(writer::add);
+    await().until(() -> flushed(writer).waiting() == 4);
+
+    locked.clear();
+    refused.add(rows.get(1).id());
+    await().until(() -> flushed(writer).waiting() == 3);
+    assertThat(written).containsExactly(rows.get(0).id());
+    refused.clear();
+    await().until(() -> flushed(writer).waiting() == 0);
+    assertThat(written).hasSize(4);
+    assertThat(early).isEmpty();
+  }
+
+  private static GroupWriter flushed(GroupWriter writer) {
+    writer.flush(false);
+    return writer;
+  }
+
   private void turn(Random random, Set<Long> some, int added) {
     if (random.nextInt(3) == 0 && added > 0) {
       some.add(rows.get(random.nextInt(added)).id());
@@ -98,15 +125,28 @@ class AckOrderTest {
     for (int i = 0; i < ROWS / 4; i++) {
       Collections.swap(ids, random.nextInt(ROWS), random.nextInt(ROWS));
     }
-    List<ClaimedRow> claimed = new ArrayList<>();
-    for (Long id : ids) {
+    List<String> keysOfRows = new ArrayList<>();
+    for (int i = 0; i < ROWS; i++) {
       int key = random.nextInt(keys + 1);
+      keysOfRows.add(key == 0 ? null : "k" + key);
+    }
+    return rows(ids, keysOfRows);
+  }
+
+  private List<HeldRow> rowsOf(String... keys) {
+    return rows(LongStream.range(0, keys.length).boxed().toList(), List.of(keys));
+  }
+
+  private List<HeldRow> rows(List<Long> ids, List<String> keys) {
+    List<ClaimedRow> claimed = new ArrayList<>();
+    for (int i = 0; i < ids.size(); i++) {
+      long id = ids.get(i);
       claimed.add(
           new ClaimedRow(
               new LeaseRef("orders", id, 0, new BucketLease(1, 1, false)),
               new StoredMessage(
                   "t",
-                  key == 0 ? null : "k" + key,
+                  keys.get(i),
                   null,
                   Payload.of(new byte[1]),
                   Map.of(),
@@ -118,7 +158,7 @@ class AckOrderTest {
     ClaimedBatch batch = new ClaimedBatch("orders", claimed, System.nanoTime(), LEASE.toNanos());
     shared.registry().add(batch);
     List<HeldRow> all = new ArrayList<>();
-    for (int i = 0; i < ROWS; i++) {
+    for (int i = 0; i < ids.size(); i++) {
       HeldRow row = batch.at(i);
       row.take();
       row.decide(Settlement.Ack.INSTANCE);
