@@ -101,6 +101,9 @@ final class GroupWriter {
   /** Waiting for an earlier one of their key. */
   private final KeyTurns turns = new KeyTurns(this::heldBack);
 
+  /** What is fresh may not be in the order in which it came. */
+  private boolean mixed;
+
   private final Backoff blockedBackoff = new Backoff();
   private final Backoff lockedBackoff = new Backoff();
   private final Backoff asideBackoff = new Backoff();
@@ -154,6 +157,9 @@ final class GroupWriter {
   }
 
   void add(HeldRow row) {
+    if (isInOrder(row)) {
+      turns.came(row);
+    }
     fresh.addLast(row);
   }
 
@@ -202,7 +208,7 @@ final class GroupWriter {
 
   /** Writes what there is and returns how long until it wants to try again. */
   long flush(boolean stopping) {
-    tryAgain(between);
+    tryAgain();
     if (fresh.isEmpty() && held() == 0) {
       return NOTHING;
     }
@@ -272,6 +278,7 @@ final class GroupWriter {
     boolean untriedDue = lastTry || blocked || now - untriedDueAt >= 0;
     boolean searching = !untried.isEmpty();
     if (!locked.isEmpty() && (lastTry || now - lockedDueAt >= 0)) {
+      mixed = true;
       fresh.addAllFirst(locked);
       lockedDueAt = now + lockedBackoff.nextNanos();
     }
@@ -309,10 +316,10 @@ final class GroupWriter {
         hold(between, aside);
       }
     } else if (!between.isEmpty()) { // nothing succeeds, so it is not the rows
-      tryAgain(between);
+      tryAgain();
       blocked = true;
     }
-    turns.letGo(fresh, untried, locked, aside);
+    tryAgain();
     if (blocked) {
       blockedUntil = now + blockedBackoff.nextNanos();
     } else {
@@ -330,10 +337,10 @@ final class GroupWriter {
     }
   }
 
-  /** Puts rows before those that are fresh, and what waits for them alone behind them. */
-  private void tryAgain(RowQueue rows) {
-    turns.letGo(fresh, untried, locked, aside);
-    fresh.addAllFirst(rows);
+  /** Puts before those that are fresh what is to be tried again, and what waits for none. */
+  private void tryAgain() {
+    mixed |= turns.letGo(fresh, untried, locked, aside, between) || !between.isEmpty();
+    fresh.addAllFirst(between);
   }
 
   private void writeFresh(Attempt attempt) {
@@ -358,7 +365,8 @@ final class GroupWriter {
    * Tells whether a row may be written; those of keys that have an older one in trouble may not.
    */
   private boolean hasFresh() {
-    if (isAnyWaiting() && isInOrder(fresh)) {
+    mixed &= !fresh.isEmpty();
+    if ((mixed || held() + between.size() > 0) && isInOrder(fresh)) {
       turns.holdBack(fresh, untried, locked, aside, between);
     }
     return !fresh.isEmpty();
@@ -366,13 +374,9 @@ final class GroupWriter {
 
   private boolean hasUntried() {
     if (isInOrder(untried)) {
-      turns.holdBackOlder(untried, locked, aside, between);
+      turns.holdBack(untried, fresh, locked, aside, between);
     }
     return !untried.isEmpty();
-  }
-
-  private boolean isAnyWaiting() {
-    return held() + between.size() > 0;
   }
 
   private boolean isInOrder(RowQueue rows) {
@@ -463,11 +467,8 @@ final class GroupWriter {
           busy(row, from);
         }
       }
-      if (from == untried && !lockedKeys.isEmpty()) { // what follows is older than what waits
-        from.moveIf(row -> isInOrder(row) && lockedKeys.contains(row.keyInOrder()), behind);
-      }
     } finally {
-      turns.addOlder(behind);
+      turns.add(behind);
     }
     missing.forEach(row -> Fence.reportMissing(shared, row, kind.phase()));
     kind.written(done);

@@ -1,18 +1,24 @@
 package dev.outbox4j.internal.settle;
 
 import dev.outbox4j.internal.state.HeldRow;
+import java.util.Comparator;
+import java.util.HashMap;
 import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.function.Consumer;
-import java.util.function.Predicate;
 
 /**
- * Acks of an ordered queue that wait for an earlier one of their key to be written: what comes
- * again after a kill must not be older than what does not. Confined to the completer's thread.
+ * Lets acks of a key of an ordered queue be written in the order in which they came: what comes
+ * again after a kill must not be older than what does not. Each row has a turn, and none is in a
+ * statement without all of its key that came before it, wherever these wait. Confined to the
+ * completer's thread.
  */
 final class KeyTurns {
   private final RowQueue waiting = new RowQueue();
   private final Consumer<HeldRow> heldBack;
+  private long turns;
 
   /**
    * Creates it.
@@ -23,78 +29,77 @@ final class KeyTurns {
     this.heldBack = heldBack;
   }
 
+  /** A row has come. */
+  void came(HeldRow row) {
+    row.turn = ++turns;
+  }
+
   int size() {
     return waiting.size();
   }
 
+  /** Takes those rows out of a queue before which one of their key waits here, or comes in it. */
+  void holdBack(RowQueue from, RowQueue... others) {
+    Map<String, Long> least = leastTurns(others);
+    waiting.forEach(row -> note(row, least));
+    List<HeldRow> rows = from.first(from.size());
+    Set<HeldRow> early = new HashSet<>();
+    for (int i = rows.size() - 1; i >= 0; i--) {
+      HeldRow row = rows.get(i);
+      if (follows(row, least)) {
+        early.add(row);
+      }
+      note(row, least);
+    }
+    if (!early.isEmpty()) {
+      RowQueue held = new RowQueue();
+      from.moveIf(early::contains, held);
+      add(held);
+    }
+  }
+
+  /** Adds rows that are to wait. */
+  void add(RowQueue held) {
+    held.forEach(heldBack);
+    waiting.addAll(held);
+  }
+
   /**
-   * Takes those rows out of a queue whose key has a row in one of the others, or one that waits.
-   * For a row that was locked itself the others wait, however, and not the other way round.
+   * Puts those rows before those of a queue that follow none in the others.
+   *
+   * @return whether there were some
    */
-  void holdBack(RowQueue from, RowQueue... before) {
-    Set<String> keys = keys(before);
-    Set<String> behind = keys(waiting);
-    move(
-        from,
-        row -> isOneOf(keys, row) || (row.busySince == 0 && isOneOf(behind, row)),
-        keys.isEmpty() && behind.isEmpty(),
-        false);
-  }
-
-  /** The same of a queue of rows that are older than those that wait. */
-  void holdBackOlder(RowQueue from, RowQueue... before) {
-    Set<String> keys = keys(before);
-    move(from, row -> isOneOf(keys, row), keys.isEmpty(), true);
-  }
-
-  private void move(
-      RowQueue from, Predicate<HeldRow> condition, boolean isOfNone, boolean isOlder) {
-    if (isOfNone) {
-      return;
-    }
-    RowQueue held = new RowQueue();
-    from.moveIf(condition, held);
-    held.forEach(heldBack);
-    if (isOlder) {
-      waiting.addAllFirst(held);
-    } else {
-      waiting.addAll(held);
-    }
-  }
-
-  /** Adds rows that are older than those that wait. */
-  void addOlder(RowQueue held) {
-    held.forEach(heldBack);
-    waiting.addAllFirst(held);
-  }
-
-  /** Puts those rows before those of a queue whose key has no row in one of the others. */
-  void letGo(RowQueue to, RowQueue... before) {
+  boolean letGo(RowQueue to, RowQueue... others) {
     if (waiting.isEmpty()) {
-      return;
+      return false;
     }
-    Set<String> keys = keys(before);
+    Map<String, Long> least = leastTurns(others);
+    waiting.sort(Comparator.comparingLong(row -> row.turn));
     RowQueue free = new RowQueue();
-    waiting.moveIf(row -> !isOneOf(keys, row), free);
+    waiting.moveIf(row -> !follows(row, least), free);
+    boolean some = !free.isEmpty();
     to.addAllFirst(free);
+    return some;
   }
 
-  private static Set<String> keys(RowQueue... queues) {
-    Set<String> keys = new HashSet<>();
+  private static Map<String, Long> leastTurns(RowQueue... queues) {
+    Map<String, Long> least = new HashMap<>();
     for (RowQueue queue : queues) {
-      queue.forEach(
-          row -> {
-            String key = row.keyInOrder();
-            if (key != null) {
-              keys.add(key);
-            }
-          });
+      queue.forEach(row -> note(row, least));
     }
-    return keys;
+    return least;
   }
 
-  private static boolean isOneOf(Set<String> keys, HeldRow row) {
+  private static void note(HeldRow row, Map<String, Long> least) {
     String key = row.keyInOrder();
-    return key != null && keys.contains(key);
+    if (key != null) {
+      least.merge(key, row.turn, Math::min);
+    }
+  }
+
+  private static boolean follows(HeldRow row, Map<String, Long> least) {
+    String key = row.keyInOrder();
+    Long first = key == null ? null : least.get(key);
+    return first != null && first < row.turn;
   }
 }

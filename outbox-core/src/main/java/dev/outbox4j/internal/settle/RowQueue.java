@@ -2,6 +2,7 @@ package dev.outbox4j.internal.settle;
 
 import dev.outbox4j.internal.state.HeldRow;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.Consumer;
@@ -59,6 +60,17 @@ final class RowQueue {
     for (int left = size; left > 0; left--) {
       HeldRow row = removeFirst();
       (condition.test(row) ? other : this).addLast(row);
+    }
+  }
+
+  void sort(Comparator<HeldRow> order) {
+    List<HeldRow> rows = first(size);
+    rows.sort(order);
+    while (!isEmpty()) {
+      removeFirst();
+    }
+    for (int i = 0; i < rows.size(); i++) { // from here on without need of memory
+      addLast(rows.get(i));
     }
   }
 

@@ -74,6 +74,9 @@ public final class HeldRow {
   /** Since when another session's lock has kept this row from being written; 0 if none does. */
   public long busySince;
 
+  /** When it came to be written, among those of its key; for the completer. */
+  public long turn;
+
   HeldRow(ClaimedRow row, ClaimedBatch batch, int index) {
     this.row = row;
     this.lease = row.lease();

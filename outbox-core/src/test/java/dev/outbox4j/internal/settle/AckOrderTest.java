@@ -55,9 +55,12 @@ class AckOrderTest {
   private final List<String> early = new ArrayList<>(); // the writer would keep what is thrown
   private List<HeldRow> rows = List.of();
   private int flushes;
+  private boolean outage;
+  private int statements;
+  private int statementsInTheOutage;
 
   @ParameterizedTest
-  @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})
+  @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20})
   void noAckIsWrittenBeforeAnEarlierOneOfItsKey(int seed) {
     Random random = new Random(seed);
     rows = rows(random, 1 + seed % 12);
@@ -100,8 +103,29 @@ class AckOrderTest {
     await().until(() -> flushed(writer).waiting() == 3);
     assertThat(written).containsExactly(rows.get(0).id());
     refused.clear();
-    await().until(() -> flushed(writer).waiting() == 0);
+    await().until(() -> flushed(writer).idle(false));
     assertThat(written).hasSize(4);
+    assertThat(early).isEmpty();
+  }
+
+  @Test
+  void whatFollowsALockedAckStaysBehindItThroughAnOutage() {
+    rows = rowsOf("k", "k");
+    locked.add(rows.get(0).id());
+    flushes = FLUSHES_WITH_TROUBLE;
+    GroupWriter writer = new GroupWriter(new Acks(new Random(1)), "orders", shared, 30);
+    rows.forEach(writer::add);
+    await().until(() -> flushed(writer).waiting() == 2);
+    outage = true;
+    await().until(() -> flushed(writer).troubled() && statementsInTheOutage > 2);
+    outage = false;
+    int before = statements;
+    await().until(() -> flushed(writer).waiting() == 2 && statements > before + 4);
+    assertThat(written).isEmpty();
+
+    locked.clear();
+    await().until(() -> flushed(writer).idle(false));
+    assertThat(written).hasSize(2);
     assertThat(early).isEmpty();
   }
 
@@ -192,6 +216,11 @@ class AckOrderTest {
 
     @Override
     public Written write(List<HeldRow> group) {
+      statements++;
+      if (outage) {
+        statementsInTheOutage++;
+        throw new OutboxStoreException("of a test", Fault.CONNECTION, false, null);
+      }
       if (flushes < FLUSHES_WITH_TROUBLE && random.nextInt(15) == 0) {
         Fault fault = random.nextBoolean() ? Fault.CONNECTION : Fault.TIMEOUT;
         throw new OutboxStoreException("of a test", fault, random.nextBoolean(), null);
