@@ -448,7 +448,7 @@ class LedgerIT {
   void findsAnAckThatCameBeforeThatOfAnEarlierMessageOfItsKey() throws SQLException {
     for (long no = 11; no <= 15; no++) {
       inOrder(no, no + 10, no == 15 ? "other" : "k");
-      effectInOrder(no, no + 10, no, no);
+      effectInOrder(no, no + 10, (int) no, (int) no);
     }
     deletedTogether(25);
     deletedTogether(21);

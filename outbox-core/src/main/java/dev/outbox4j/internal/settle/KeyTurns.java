@@ -3,10 +3,7 @@ package dev.outbox4j.internal.settle;
 import dev.outbox4j.internal.state.HeldRow;
 import java.util.Comparator;
 import java.util.HashMap;
-import java.util.HashSet;
-import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.function.Consumer;
 
 /**
@@ -16,6 +13,9 @@ import java.util.function.Consumer;
  * completer's thread.
  */
 final class KeyTurns {
+  /** Those without a key have none, and come first. */
+  private static final Comparator<HeldRow> BY_TURN = Comparator.comparingLong(row -> row.turn);
+
   private final RowQueue waiting = new RowQueue();
   private final Consumer<HeldRow> heldBack;
   private long turns;
@@ -38,24 +38,14 @@ final class KeyTurns {
     return waiting.size();
   }
 
-  /** Takes those rows out of a queue before which one of their key waits here, or comes in it. */
+  /** Sorts a queue, and takes those rows out of it that follow one here, or in the others. */
   void holdBack(RowQueue from, RowQueue... others) {
     Map<String, Long> least = leastTurns(others);
     waiting.forEach(row -> note(row, least));
-    List<HeldRow> rows = from.first(from.size());
-    Set<HeldRow> early = new HashSet<>();
-    for (int i = rows.size() - 1; i >= 0; i--) {
-      HeldRow row = rows.get(i);
-      if (follows(row, least)) {
-        early.add(row);
-      }
-      note(row, least);
-    }
-    if (!early.isEmpty()) {
-      RowQueue held = new RowQueue();
-      from.moveIf(early::contains, held);
-      add(held);
-    }
+    from.sort(BY_TURN);
+    RowQueue held = new RowQueue();
+    from.moveIf(row -> follows(row, least), held);
+    add(held);
   }
 
   /** Adds rows that are to wait. */
@@ -74,7 +64,7 @@ final class KeyTurns {
       return false;
     }
     Map<String, Long> least = leastTurns(others);
-    waiting.sort(Comparator.comparingLong(row -> row.turn));
+    waiting.sort(BY_TURN);
     RowQueue free = new RowQueue();
     waiting.moveIf(row -> !follows(row, least), free);
     boolean some = !free.isEmpty();
