@@ -27,7 +27,9 @@ public interface OutboxStore {
   ClaimResult claim(ClaimRequest request);
 
   /**
-   * Deletes rows that are done.
+   * Deletes rows that are done. Of rows that are leased by their {@linkplain LeaseRef#bucket()
+   * bucket}, all that have one ordering key are deleted, or none: if one of them is locked, the
+   * others are busy as well.
    *
    * @param leases the rows, at least one, all of one queue
    * @return which rows were deleted

@@ -645,7 +645,8 @@ final class KeyChains implements RowFollower {
     List<HeldRow> withdrawn = new ArrayList<>(0);
     synchronized (this) {
       Chain chain = chains.get(key);
-      if (chain != null) { // else it is of an earlier time
+      // else it is of an earlier time, or has just been written
+      if (chain != null && row.state() != HeldRow.State.SETTLED) {
         chain.unwritten(row);
         withdraw(chain, withdrawn);
         changed(chain);

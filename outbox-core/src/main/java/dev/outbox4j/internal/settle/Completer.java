@@ -223,7 +223,12 @@ public final class Completer {
   private long lastPass() {
     Thread.interrupted(); // it would make every connection fail
     collect();
-    all.forEach(writer -> writer.flush(true));
+    for (GroupWriter writer : all) {
+      writer.flush(true);
+      if (writer.fresh() > 0) { // such as acks that waited for one before them
+        writer.flush(true);
+      }
+    }
     return Loop.END;
   }
 

@@ -157,7 +157,7 @@ final class GroupWriter {
   }
 
   void add(HeldRow row) {
-    if (isInOrder(row)) {
+    if (isOfBucket(row)) {
       turns.came(row);
     }
     fresh.addLast(row);
@@ -279,10 +279,13 @@ final class GroupWriter {
     boolean searching = !untried.isEmpty();
     if (!locked.isEmpty() && (lastTry || now - lockedDueAt >= 0)) {
       mixed = true;
-      fresh.addAllFirst(locked);
+      fresh.addAll(locked);
       lockedDueAt = now + lockedBackoff.nextNanos();
     }
     writeFresh(attempt);
+    if (!between.isEmpty() && !attempt.trouble && !attempt.succeeded) {
+      attempt.next(); // else what stands alone would keep all others from being tried
+    }
     if (untriedDue || !searching) {
       long searchBegunAt = System.nanoTime();
       search(attempt);
@@ -337,10 +340,10 @@ final class GroupWriter {
     }
   }
 
-  /** Puts before those that are fresh what is to be tried again, and what waits for none. */
+  /** Adds to those that are fresh what is to be tried again, and what waits for none. */
   private void tryAgain() {
     mixed |= turns.letGo(fresh, untried, locked, aside, between) || !between.isEmpty();
-    fresh.addAllFirst(between);
+    fresh.addAll(between);
   }
 
   private void writeFresh(Attempt attempt) {
@@ -418,7 +421,11 @@ final class GroupWriter {
         left -= group.size();
         asideSize = Math.min(2 * asideSize, kind.maxGroup());
       } else if (group.size() == 1) {
-        aside.addLast(aside.removeFirst());
+        HeldRow row = aside.removeFirst();
+        aside.addLast(row);
+        if (!row.parked && fits(row)) { // there was no room before
+          park(row);
+        }
         left--;
       } else {
         asideSize = 1;

@@ -13,7 +13,6 @@ import java.util.function.Consumer;
  * completer's thread.
  */
 final class KeyTurns {
-  /** Those without a key have none, and come first. */
   private static final Comparator<HeldRow> BY_TURN = Comparator.comparingLong(row -> row.turn);
 
   private final RowQueue waiting = new RowQueue();
@@ -50,12 +49,15 @@ final class KeyTurns {
 
   /** Adds rows that are to wait. */
   void add(RowQueue held) {
-    held.forEach(heldBack);
-    waiting.addAll(held);
+    try {
+      held.forEach(heldBack);
+    } finally {
+      waiting.addAll(held);
+    }
   }
 
   /**
-   * Puts those rows before those of a queue that follow none in the others.
+   * Adds those rows to a queue that follow none in the others.
    *
    * @return whether there were some
    */
@@ -68,7 +70,7 @@ final class KeyTurns {
     RowQueue free = new RowQueue();
     waiting.moveIf(row -> !follows(row, least), free);
     boolean some = !free.isEmpty();
-    to.addAllFirst(free);
+    to.addAll(free);
     return some;
   }
 

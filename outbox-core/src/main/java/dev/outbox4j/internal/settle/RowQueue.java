@@ -47,14 +47,6 @@ final class RowQueue {
     }
   }
 
-  /** Moves all rows of another queue before those of this one. */
-  void addAllFirst(RowQueue other) {
-    if (!other.isEmpty()) {
-      other.addAll(this);
-      addAll(other);
-    }
-  }
-
   /** Moves the rows that meet a condition behind those of another queue. */
   void moveIf(Predicate<HeldRow> condition, RowQueue other) {
     for (int left = size; left > 0; left--) {

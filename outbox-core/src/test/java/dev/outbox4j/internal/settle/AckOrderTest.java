@@ -41,6 +41,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class AckOrderTest {
   private static final Duration LEASE = Duration.ofMinutes(1);
   private static final int ROWS = 120;
+  private static final Duration LONGER_THAN_A_SEARCH = Duration.ofMillis(60);
   private static final int MOST_FLUSHES = 5_000;
   private static final int FLUSHES_WITH_TROUBLE = 60;
 
@@ -56,6 +57,7 @@ class AckOrderTest {
   private List<HeldRow> rows = List.of();
   private int flushes;
   private boolean outage;
+  private boolean slow;
   private int statements;
   private int statementsInTheOutage;
 
@@ -127,6 +129,18 @@ class AckOrderTest {
     await().until(() -> flushed(writer).idle(false));
     assertThat(written).hasSize(2);
     assertThat(early).isEmpty();
+  }
+
+  @Test
+  void anAckThatTimesOutSlowlyKeepsNoOtherFromBeingTried() {
+    rows = rowsOf("a", "b", "slow", "c");
+    timingOut.add(rows.get(2).id());
+    slow = true;
+    flushes = FLUSHES_WITH_TROUBLE;
+    GroupWriter writer = new GroupWriter(new Acks(new Random(1)), "orders", shared, 30);
+    rows.forEach(writer::add);
+    await().until(() -> flushed(writer).waiting() == 1 && written.size() == 3);
+    assertThat(written).doesNotContain(rows.get(2).id());
   }
 
   private static GroupWriter flushed(GroupWriter writer) {
@@ -226,6 +240,10 @@ class AckOrderTest {
         throw new OutboxStoreException("of a test", fault, random.nextBoolean(), null);
       }
       if (group.stream().anyMatch(row -> timingOut.contains(row.id()))) {
+        long until = System.nanoTime() + (slow ? LONGER_THAN_A_SEARCH.toNanos() : 0);
+        while (System.nanoTime() < until) {
+          Thread.onSpinWait();
+        }
         throw new OutboxStoreException("slow", Fault.TIMEOUT, true, null);
       }
       if (group.stream().anyMatch(row -> refused.contains(row.id()))) {
