@@ -61,7 +61,8 @@ public record SubscriberHealth(
    * The share of a subscriber in its ordered queues.
    *
    * @param buckets how many buckets it owns
-   * @param blockedKeys how many ordering keys wait for a message that is to be handled again
+   * @param blockedKeys how many ordering keys wait for a message that is to be handled again, or
+   *     for an ack that cannot be written
    * @param keysOnHold how many ordering keys wait for a dead letter to be resolved
    */
   public record Order(int buckets, int blockedKeys, int keysOnHold) {}

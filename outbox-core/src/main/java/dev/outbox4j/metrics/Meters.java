@@ -118,7 +118,7 @@ enum Meters {
       Kind.GAUGE,
       "outbox.order.blocked.keys",
       Tag.SUBSCRIBER_ONLY,
-      "Ordering keys that wait for a message which is to be handled again"),
+      "Ordering keys that wait for a message to be handled again, or for an ack to be written"),
   ORDER_KEYS_ON_HOLD(
       Kind.GAUGE,
       "outbox.order.keys.on.hold",

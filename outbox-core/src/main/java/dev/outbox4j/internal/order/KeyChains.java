@@ -129,6 +129,10 @@ final class KeyChains implements RowFollower {
       return !isBlocked() && unwritten.isEmpty();
     }
 
+    boolean waitsForAnAckOnly() {
+      return !isBlocked() && !unwritten.isEmpty();
+    }
+
     boolean isOnHold() {
       return onHoldSince != NEVER;
     }
@@ -542,9 +546,10 @@ final class KeyChains implements RowFollower {
     return blocked.size() >= limits.blocked();
   }
 
-  /** Returns how many keys wait for a row that is to be handled again. */
+  /** Returns how many keys wait for a row that is to be handled again, or for an ack. */
   synchronized int blocked() {
-    return blocked.size() - onHold.size();
+    long unwritten = chains.values().stream().filter(Chain::waitsForAnAckOnly).count();
+    return blocked.size() - onHold.size() + (int) unwritten;
   }
 
   /** Returns how many keys are on hold. */
@@ -663,7 +668,9 @@ final class KeyChains implements RowFollower {
       boolean isNext = chain != null && isWritten && chain.wrote(row);
       if (chain != null && chain.running == row) {
         chain.running = null;
-        chain.acked = isWritten ? chain.acked : row; // one before it may be unwritten still
+        if (!isWritten) {
+          chain.acked = row;
+        }
         isNext = true;
       }
       if (chain != null && isNext) {

@@ -319,7 +319,6 @@ final class GroupWriter {
         hold(between, aside);
       }
     } else if (!between.isEmpty()) { // nothing succeeds, so it is not the rows
-      tryAgain();
       blocked = true;
     }
     tryAgain();

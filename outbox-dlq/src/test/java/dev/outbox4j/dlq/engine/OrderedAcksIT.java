@@ -158,12 +158,37 @@ class OrderedAcksIT {
 
       assertThat(rowsOf("k")).isEqualTo(20);
       assertThat(begunOf("k")).as("none begins meanwhile").doesNotContain("k:10");
+      assertThat(subscriber.health().order().orElseThrow().blockedKeys()).isOne();
       assertThat(subscriber.health().toString())
           .contains("row " + ids.get(0) + " of queue '" + queue + "' has been locked");
       other.rollback();
     }
     await().atMost(SOON).until(() -> engine.rows(queue) == 0);
     assertThat(begunOf("k")).isEqualTo(names("k", 20));
+  }
+
+  @Test
+  void whatPrecedesALockedAckIsWrittenAndHealthNamesTheLockedOne() throws SQLException {
+    List<Long> ids = publish("t", "k", 0, 10);
+    try (Connection other = database.plain().getConnection();
+        Statement lock = other.createStatement()) {
+      other.setAutoCommit(false);
+      lock.execute("select from outbox where id = " + ids.get(4) + " for update");
+      OutboxSubscriber subscriber = engine.start(subscriber());
+      await().atMost(SOON).until(() -> rowsOf("k") == 6);
+      await()
+          .atMost(SOON)
+          .until(
+              () ->
+                  subscriber
+                      .health()
+                      .toString()
+                      .contains("row " + ids.get(4) + " of queue '" + queue + "' has been locked"));
+      assertThat(rowsOf("k")).isEqualTo(6);
+      other.rollback();
+    }
+    await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+    assertThat(begunOf("k")).isEqualTo(names("k", 10));
   }
 
   @Test
