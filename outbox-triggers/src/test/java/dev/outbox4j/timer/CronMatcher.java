@@ -1,0 +1,53 @@
+package dev.outbox4j.timer;
+
+import java.time.LocalDateTime;
+import java.util.BitSet;
+import java.util.List;
+
+/** Tells by itself which times an expression of numbers matches, to compare with. */
+final class CronMatcher {
+  private static final int[] LOWEST = {0, 0, 0, 1, 1, 0};
+  private static final int[] HIGHEST = {59, 59, 23, 31, 12, 6};
+  private static final int WEEKDAY = 5;
+
+  private final BitSet[] fields = new BitSet[LOWEST.length];
+
+  CronMatcher(String expression) {
+    String[] texts = expression.split(" ");
+    for (int field = 0; field < fields.length; field++) {
+      fields[field] = new BitSet();
+      for (String part : texts[field].split(",")) {
+        add(field, part);
+      }
+    }
+  }
+
+  private void add(int field, String part) {
+    String[] stepped = part.split("/");
+    String[] range = stepped[0].split("-");
+    boolean all = stepped[0].equals("*");
+    int first = all ? LOWEST[field] : Integer.parseInt(range[0]);
+    int last = all ? HIGHEST[field] : Integer.parseInt(range[range.length - 1]);
+    int step = stepped.length == 1 ? 1 : Integer.parseInt(stepped[1]);
+    for (int value = first; value <= last; value += step) {
+      fields[field].set(field == WEEKDAY ? value % 7 : value);
+    }
+  }
+
+  boolean matches(LocalDateTime time) {
+    List<Integer> values =
+        List.of(
+            time.getSecond(),
+            time.getMinute(),
+            time.getHour(),
+            time.getDayOfMonth(),
+            time.getMonthValue(),
+            time.getDayOfWeek().getValue() % 7);
+    for (int field = 0; field < fields.length; field++) {
+      if (!fields[field].get(values.get(field))) {
+        return false;
+      }
+    }
+    return true;
+  }
+}
