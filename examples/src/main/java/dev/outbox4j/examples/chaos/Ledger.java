@@ -74,9 +74,10 @@ final class Ledger {
   private static final String FIRST_EFFECTS =
       """
       with firsts as (
-        select c.key, c.outbox_id, min(h.nth) as nth
+        select c.key, c.outbox_id, c.due_at, min(h.nth) as nth
         from committed c join handled h using (no)
-        where h.in_order and c.ordered and c.key is not null group by c.key, c.outbox_id)
+        where h.in_order and c.ordered and c.key is not null
+        group by c.key, c.outbox_id, c.due_at)
       """;
 
   private static final String NOT_BY_ANOTHER_CLOCK =
@@ -376,14 +377,17 @@ final class Ledger {
 
   /**
    * Messages that a later one of their key has overtaken: whose first effect came before theirs.
-   * Each key is one publisher's, which writes one transaction after the other to it.
+   * Each key is one publisher's, which writes one transaction after the other to it. What was
+   * published while the server's clock was ahead looks delayed when it is set back.
    */
   long overtaken() throws SQLException {
     return Database.number(
         direct,
         FIRST_EFFECTS
             + "select count(*) from (select nth < max(nth) over (partition by key order by outbox_id)"
-            + " as overtaken from firsts) x where overtaken");
+            + " as overtaken from firsts f where not exists (select from episodes e where e.fault = ?"
+            + " and f.due_at between e.began and e.ended)) x where overtaken",
+        Fault.JUMP_CLOCK.label());
   }
 
   /**

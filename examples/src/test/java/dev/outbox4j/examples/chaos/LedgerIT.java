@@ -444,6 +444,23 @@ class LedgerIT {
     assertThat(ledger.overtaken()).isOne();
   }
 
+  @ParameterizedTest
+  @CsvSource({"jump-clock, 14, 0", "jump-clock, 15, 1", "move-server, 14, 1"})
+  void aMessagePublishedDuringAJumpLooksDelayedWhenTheClockIsSetBack(
+      String episode, long publishedMeanwhile, long expected) throws SQLException {
+    inOrder(14, 24, "k");
+    inOrder(15, 25, "k");
+    effectInOrder(15, 25, 60, 70);
+    effectInOrder(14, 24, 80, 90);
+    database.update(
+        "update committed set due_at = timestamptz '2028-01-01' where no = ?", publishedMeanwhile);
+    database.update(
+        "insert into episodes values (?, timestamptz '2027-12-31', timestamptz '2028-01-02')",
+        episode);
+
+    assertThat(ledger.overtaken()).isEqualTo(expected);
+  }
+
   @Test
   void findsAnAckThatCameBeforeThatOfAnEarlierMessageOfItsKey() throws SQLException {
     for (long no = 11; no <= 15; no++) {
