@@ -79,6 +79,12 @@ final class Grants {
     return this;
   }
 
+  /** Beyond what a publisher and a subscriber need. */
+  Grants timers(String role) {
+    write("runs timers, and controls them", Grant.ofTimers(), to("role", role));
+    return this;
+  }
+
   /** Beyond what an operator needs. */
   Grants pausingOperator(String role) {
     write("pauses and resumes queues", Grant.ofPausingOperator(), to("operator role", role));
@@ -113,17 +119,9 @@ final class Grants {
   }
 
   private String name(Place place) {
-    return switch (place) {
-      case OUTBOX -> qualified(schema, table);
-      case SLEEPERS -> qualified(schema, Names.sleepers(table));
-      case DEAD_LETTERS -> qualified(deadLetters.schema(), deadLetters.table());
-      case BUCKETS -> qualified(schema, Names.buckets(table));
-      case PAUSES -> qualified(schema, Names.pauses(table));
-      case DEDUP -> qualified(schema, Names.dedup(table));
-      case SLOTS -> qualified(schema, Names.slots(table));
-      case BUCKET_OWNERS -> qualified(schema, Names.bucketOwners(table));
-      case INBOX -> throw new IllegalArgumentException("An inbox belongs to no outbox");
-    };
+    return place == Place.DEAD_LETTERS
+        ? qualified(deadLetters.schema(), deadLetters.table())
+        : qualified(schema, Names.of(place, table));
   }
 
   private String function() {

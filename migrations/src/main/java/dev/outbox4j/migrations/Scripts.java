@@ -37,6 +37,8 @@ record Scripts(String folder, List<String> files) {
 
   static final Scripts SLOTS = new Scripts("slots", List.of("V1__slots.sql"));
 
+  static final Scripts TIMERS = new Scripts("timers", List.of("V1__timers.sql"));
+
   private static final Pattern PLACEHOLDER = Pattern.compile("\\$\\{([^}]*)}");
 
   int latest() {

@@ -3,7 +3,9 @@ package dev.outbox4j.dlq;
 import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.internal.FencedSql;
 import dev.outbox4j.postgres.internal.FencedStatement;
+import dev.outbox4j.postgres.internal.Following;
 import dev.outbox4j.postgres.internal.Jdbc;
+import dev.outbox4j.postgres.internal.JdbcStore;
 import dev.outbox4j.postgres.internal.Refusal;
 import dev.outbox4j.spi.DeadLetterEntry;
 import dev.outbox4j.spi.DeadLetterWriter;
@@ -74,19 +76,26 @@ final class JdbcDeadLetterWriter implements DeadLetterWriter {
     Jdbc jdbc = new Jdbc(store.dataSource(), store.table(), store.networkTimeout());
     this.name = name;
     String operation = "dead-letter to " + name;
-    move = new FencedStatement<>(operation, jdbc, sql(quoted), DeadLetterEntry::lease);
+    move =
+        new FencedStatement<>(
+            operation, jdbc, sql(quoted, following(store)), DeadLetterEntry::lease);
     open = new JdbcOpenDeadLetters(jdbc, name, quoted);
   }
 
-  static FencedSql sql(String deadLetters) {
+  private static Following following(PostgresStore store) {
+    return store instanceof JdbcStore own ? own.following().deadLetter() : Following.NOTHING;
+  }
+
+  static FencedSql sql(String deadLetters, Following following) {
     return new FencedSql(
         new FencedSql.Effect(
-            "delete from {outbox} o using",
-            ", :reasons::text[], :attempts::int[], :exceptions::text[]",
-            ", reason, attempts, exception",
-            DELETED,
-            INSERT.replace("{dead_letters}", deadLetters),
-            ALL_ARRIVED));
+                "delete from {outbox} o using",
+                ", :reasons::text[], :attempts::int[], :exceptions::text[]",
+                ", reason, attempts, exception",
+                DELETED,
+                INSERT.replace("{dead_letters}", deadLetters),
+                ALL_ARRIVED)
+            .followedBy(following));
   }
 
   @Override

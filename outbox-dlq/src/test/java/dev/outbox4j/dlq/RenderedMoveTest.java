@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.internal.FencedSql;
+import dev.outbox4j.postgres.internal.Following;
 import dev.outbox4j.postgres.testing.GoldenFile;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -12,7 +13,7 @@ class RenderedMoveTest {
   @Test
   void isThatOfTheFile() {
     OutboxTable table = OutboxTable.named("out box").inSchema("Sales");
-    FencedSql sql = JdbcDeadLetterWriter.sql("\"Archive\".\"dead letters\"");
+    FencedSql sql = JdbcDeadLetterWriter.sql("\"Archive\".\"dead letters\"", Following.NOTHING);
     Map<String, String> statements =
         Map.of(
             "move", sql.waiting(table).text(),

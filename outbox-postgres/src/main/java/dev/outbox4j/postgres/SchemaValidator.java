@@ -125,6 +125,16 @@ public final class SchemaValidator {
   }
 
   /**
+   * Includes the tables of timers and of their runs. With {@link #checkGrants} for subscribing, the
+   * grants on them are included, too.
+   *
+   * @return the validator
+   */
+  public SchemaValidator timers() {
+    return new SchemaValidator(dataSource, question.with(Place.TIMERS).with(Place.TIMER_RUNS));
+  }
+
+  /**
    * Includes an inbox in the outbox's database.
    *
    * @param inbox the inbox

@@ -18,6 +18,7 @@ import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.migrations.PauseMigrations;
 import dev.outbox4j.migrations.SlotMigrations;
+import dev.outbox4j.migrations.TimerMigrations;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.io.IOException;
@@ -79,6 +80,7 @@ class MigrationsIT {
     PauseMigrations.of("public", "outbox").migrate(database.plain());
     DedupMigrations.of("public", "outbox").migrate(database.plain());
     SlotMigrations.of("public", "outbox").migrate(database.plain());
+    TimerMigrations.of("public", "outbox").migrate(database.plain());
     InboxMigrations.of("public", "inbox").migrate(database.plain());
     for (Place place : Place.values()) {
       String table =
@@ -91,6 +93,8 @@ class MigrationsIT {
             case PAUSES -> "outbox_pauses";
             case DEDUP -> "outbox_dedup";
             case SLOTS -> "outbox_slots";
+            case TIMERS -> "outbox_timer";
+            case TIMER_RUNS -> "outbox_timer_run";
             case INBOX -> "inbox";
           };
       assertThat(

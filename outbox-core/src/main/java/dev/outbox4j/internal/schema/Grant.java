@@ -2,6 +2,7 @@ package dev.outbox4j.internal.schema;
 
 import dev.outbox4j.internal.schema.Column.Use;
 import java.util.List;
+import java.util.stream.Stream;
 
 /**
  * A right that a role needs.
@@ -110,6 +111,16 @@ public record Grant(Place place, String privilege, List<String> columns) {
         whole(Place.SLOTS, "select"),
         whole(Place.SLOTS, "insert"),
         on(Place.SLOTS, "update", Use.SLOT_UPDATES));
+  }
+
+  /** Returns what a node that runs timers needs beyond publishing and subscribing. */
+  public static List<Grant> ofTimers() {
+    return Stream.of(Place.TIMERS, Place.TIMER_RUNS)
+        .flatMap(
+            place ->
+                Stream.of("select", "insert", "update", "delete")
+                    .map(privilege -> whole(place, privilege)))
+        .toList();
   }
 
   /** Returns what a service needs in the database of an inbox. */

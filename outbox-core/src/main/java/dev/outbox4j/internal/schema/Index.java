@@ -27,6 +27,10 @@ public record Index(
     return new Index(List.of(keys), false, false, null);
   }
 
+  static Index unique(String... keys) {
+    return new Index(List.of(keys), true, false, null);
+  }
+
   Index where(String rows) {
     return new Index(keys, unique, primary, rows);
   }

@@ -258,6 +258,74 @@ public record Layout(
               new Setting("autovacuum_vacuum_scale_factor", "0"),
               new Setting("autovacuum_vacuum_threshold", "1000")));
 
+  private static final Layout TIMERS =
+      new Layout(
+          "table of timers",
+          1,
+          List.of(
+              Column.required("application", "text").inByteOrder(),
+              Column.required("name", "text").inByteOrder(),
+              Column.required("schedule", "text"),
+              Column.required("registered_at", TIMESTAMP).defaulting(NOW),
+              Column.required("decided_up_to", TIMESTAMP),
+              Column.optional("due_at", TIMESTAMP),
+              Column.optional("missed_first", TIMESTAMP),
+              Column.optional("missed_latest", TIMESTAMP),
+              Column.required("missed_count", "bigint").defaulting("0"),
+              Column.required("not_run_count", "bigint").defaulting("0"),
+              Column.optional("runs_limit", "bigint"),
+              Column.required("runs_left", "bigint").defaulting("0"),
+              Column.optional("deployment", "text"),
+              Column.optional("startup_at", TIMESTAMP),
+              Column.optional("paused_at", TIMESTAMP),
+              Column.optional("paused_by", "text"),
+              Column.optional("pause_reason", "text"),
+              Column.optional("resumed_at", TIMESTAMP)),
+          List.of(
+              Index.primaryKey("application", "name"),
+              Index.plain("application", "due_at").where("(due_at IS NOT NULL)")),
+          "",
+          true,
+          List.of(
+              new Setting("fillfactor", "50"),
+              new Setting("autovacuum_vacuum_scale_factor", "0"),
+              new Setting("autovacuum_vacuum_threshold", "1000")));
+
+  private static final Layout TIMER_RUNS =
+      new Layout(
+          "table of the runs of timers",
+          1,
+          List.of(
+              Column.required("id", "bigint").defaulting(Column.IDENTITY),
+              Column.required("application", "text").inByteOrder(),
+              Column.required("name", "text").inByteOrder(),
+              Column.required("instant", TIMESTAMP),
+              Column.required("cause", "text").inByteOrder(),
+              Column.required("request", "text").inByteOrder().defaulting("''::text"),
+              Column.optional("missed_first", TIMESTAMP),
+              Column.required("missed_count", "bigint").defaulting("0"),
+              Column.required("status", "text").inByteOrder(),
+              Column.optional("message_id", "bigint"),
+              Column.required("lease_token", "bigint").defaulting("0"),
+              Column.required("attempts_count", "integer").defaulting("0"),
+              Column.required("created_at", TIMESTAMP).defaulting(NOW),
+              Column.optional("started_at", TIMESTAMP),
+              Column.optional("ended_at", TIMESTAMP),
+              Column.optional("cancelled_at", TIMESTAMP),
+              Column.optional("last_error", "text")),
+          List.of(
+              Index.primaryKey("id"),
+              Index.unique("application", "name", "instant", "cause", "request"),
+              Index.plain("application", "name", "request").uniqueWhere("(cause = 'manual'::text)"),
+              Index.plain("application", "name", "instant").where("(ended_at IS NULL)"),
+              Index.plain("message_id").where("(ended_at IS NULL)")),
+          "",
+          true,
+          List.of(
+              new Setting("fillfactor", "70"),
+              new Setting("autovacuum_vacuum_scale_factor", "0"),
+              new Setting("autovacuum_vacuum_threshold", "1000")));
+
   private static final Layout INBOX =
       new Layout(
           "inbox table",
@@ -292,6 +360,8 @@ public record Layout(
       case PAUSES -> PAUSES;
       case DEDUP -> DEDUP;
       case SLOTS -> SLOTS;
+      case TIMERS -> TIMERS;
+      case TIMER_RUNS -> TIMER_RUNS;
       case INBOX -> INBOX;
     };
   }

@@ -156,6 +156,42 @@ public final class Names {
     return outbox + "_slots_history";
   }
 
+  /** The table of timers. */
+  public static String timers(String outbox) {
+    return outbox + "_timer";
+  }
+
+  /** The table of the runs of timers. */
+  public static String timerRuns(String outbox) {
+    return outbox + "_timer_run";
+  }
+
+  /** The history of the migrations of timers. */
+  public static String timersHistory(String outbox) {
+    return outbox + "_timer_history";
+  }
+
+  /** The channel on which is told that a timer is to be looked at. */
+  public static String timersChannel(String outbox) {
+    return channel(timers(outbox));
+  }
+
+  /** The table of an outbox that is at a place of its own; not that of dead letters or an inbox. */
+  public static String of(Place place, String outbox) {
+    return switch (place) {
+      case OUTBOX -> outbox;
+      case SLEEPERS -> sleepers(outbox);
+      case BUCKETS -> buckets(outbox);
+      case BUCKET_OWNERS -> bucketOwners(outbox);
+      case PAUSES -> pauses(outbox);
+      case DEDUP -> dedup(outbox);
+      case SLOTS -> slots(outbox);
+      case TIMERS -> timers(outbox);
+      case TIMER_RUNS -> timerRuns(outbox);
+      case DEAD_LETTERS, INBOX -> throw new IllegalArgumentException(place + " has its own name");
+    };
+  }
+
   /** The index by which buckets of an ordered queue are read. */
   public static String bucketIndex(String outbox, String queue) {
     return outbox + "_b_" + shortHash(queue);
@@ -243,6 +279,19 @@ public final class Names {
         slotsHistory(outbox),
         slotsHistory(outbox) + "_pk",
         slotsHistory(outbox) + "_s_idx",
+        timers(outbox),
+        timers(outbox) + "_pkey",
+        timers(outbox) + "_due_idx",
+        timerRuns(outbox),
+        timerRuns(outbox) + "_pkey",
+        timerRuns(outbox) + "_id_seq",
+        timerRuns(outbox) + "_instant_uq",
+        timerRuns(outbox) + "_request_uq",
+        timerRuns(outbox) + "_open_idx",
+        timerRuns(outbox) + "_message_idx",
+        timersHistory(outbox),
+        timersHistory(outbox) + "_pk",
+        timersHistory(outbox) + "_s_idx",
         history(outbox),
         // what Flyway derives for its history
         history(outbox) + "_pk",

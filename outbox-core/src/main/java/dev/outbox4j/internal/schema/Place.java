@@ -18,6 +18,10 @@ public enum Place {
   DEDUP,
   /** The slots of queues whose concurrency is limited. */
   SLOTS,
+  /** The timers. */
+  TIMERS,
+  /** The runs of timers. */
+  TIMER_RUNS,
   /** What was handled, of handlers that write to this database. */
   INBOX
 }

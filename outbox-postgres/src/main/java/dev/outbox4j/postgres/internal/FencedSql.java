@@ -180,6 +180,26 @@ public final class FencedSql {
       return new Effect(statement, "", "", "o.id", "", "");
     }
 
+    /**
+     * Returns the same, and what is written with it.
+     *
+     * @param following the writes
+     * @return the effect
+     */
+    public Effect followedBy(Following following) {
+      return new Effect(
+          statement,
+          arrays,
+          columns,
+          returning,
+          more + following.tables(),
+          conditions + following.conditions());
+    }
+
+    private boolean acks() {
+      return statement.equals(ACK.statement) && arrays.isEmpty();
+    }
+
     static Effect notifying(String statement, String arrays, String columns) {
       return new Effect(statement, arrays, columns, "o.id, o.available_at", "", NOTIFY);
     }
@@ -350,7 +370,7 @@ public final class FencedSql {
   }
 
   private String text(String form) {
-    boolean inTurn = ofBuckets && effect.equals(ACK);
+    boolean inTurn = ofBuckets && effect.acks();
     String text =
         form.replace("{passed_by}", inTurn ? PASSED_BY : "")
             .replace("{in_turn}", inTurn ? IN_TURN : "")

@@ -110,6 +110,34 @@ public final class Jdbc {
     }
   }
 
+  /**
+   * Runs statements in one transaction, at the connection's isolation level.
+   *
+   * @param operation what they are for, by its verb, for error texts
+   * @param work the statements
+   * @param <T> what they return
+   * @return what the work returned, once it is committed
+   * @throws OutboxStoreException if no connection could be had, or a statement or the commit failed
+   */
+  public <T> T transaction(String operation, Work<T> work) {
+    return run(operation, connection -> inTransaction(connection, work));
+  }
+
+  private static <T> T inTransaction(Connection connection, Work<T> work) throws SQLException {
+    connection.setAutoCommit(false);
+    T result;
+    try {
+      result = work.on(connection);
+    } catch (SQLException | RuntimeException | Error e) {
+      closing(e, connection::rollback);
+      closing(e, () -> connection.setAutoCommit(true));
+      throw e;
+    }
+    connection.commit();
+    connection.setAutoCommit(true);
+    return result;
+  }
+
   private Connection borrow(String operation) {
     try {
       return dataSource.getConnection();

@@ -27,6 +27,7 @@ public final class JdbcStore implements PostgresStore {
   /** For pauses: a renewal may wait for its connection. */
   private static final Duration LONGEST_LOOK = Duration.ofSeconds(2);
 
+  private final Following.Ends following;
   private final Jdbc jdbc;
   private final OutboxTable table;
   private final Claims claims;
@@ -50,16 +51,40 @@ public final class JdbcStore implements PostgresStore {
    * @param networkTimeout how long to wait for an answer before the connection is given up
    */
   public JdbcStore(DataSource dataSource, OutboxTable table, Duration networkTimeout) {
-    this(dataSource, table, networkTimeout, System::nanoTime);
+    this(dataSource, table, networkTimeout, Following.Ends.NOTHING);
+  }
+
+  /**
+   * Creates a store with which more is written than the end of a message.
+   *
+   * @param dataSource where to borrow connections
+   * @param table the outbox
+   * @param networkTimeout how long to wait for an answer before the connection is given up
+   * @param following what is written when a message ends
+   */
+  public JdbcStore(
+      DataSource dataSource, OutboxTable table, Duration networkTimeout, Following.Ends following) {
+    this(dataSource, table, networkTimeout, following, System::nanoTime);
   }
 
   JdbcStore(
       DataSource dataSource, OutboxTable table, Duration networkTimeout, LongSupplier nanoTime) {
+    this(dataSource, table, networkTimeout, Following.Ends.NOTHING, nanoTime);
+  }
+
+  private JdbcStore(
+      DataSource dataSource,
+      OutboxTable table,
+      Duration networkTimeout,
+      Following.Ends following,
+      LongSupplier nanoTime) {
+    this.following = following;
     this.jdbc = new Jdbc(dataSource, table, networkTimeout);
     this.table = table;
     this.claims = new Claims(jdbc, table, nanoTime);
     LockedRows locked = new LockedRows(nanoTime);
-    this.ack = fenced("ack", FencedSql.ACK, Function.identity(), locked);
+    this.ack =
+        fenced("ack", FencedSql.ACK.followedBy(following.ack()), Function.identity(), locked);
     this.retry = fenced("retry", FencedSql.RETRY, RetryUpdate::lease, locked);
     this.reschedule = fenced("reschedule", FencedSql.RESCHEDULE, RescheduleUpdate::lease, locked);
     this.renew =
@@ -177,6 +202,11 @@ public final class JdbcStore implements PostgresStore {
   @Override
   public Object connectionSource() {
     return jdbc.dataSource();
+  }
+
+  /** {@return what is written when a message ends} */
+  public Following.Ends following() {
+    return following;
   }
 
   @Override

@@ -12,6 +12,8 @@ public final class Remedies {
       Map.of(
           "_slots", "SlotMigrations",
           "_pauses", "PauseMigrations",
+          "_timer", "TimerMigrations",
+          "_timer_run", "TimerMigrations",
           "_dedup", "DedupMigrations",
           "_dedup_take", "DedupMigrations",
           "_buckets", "OrderedMigrations",
@@ -31,10 +33,12 @@ public final class Remedies {
    * Returns which property of Spring Boot has migrations run.
    *
    * @param migrations the simple name of the class
-   * @return the property, with its value where it has but one
+   * @return the property in parentheses, with its value where it has but one; nothing if there is
+   *     none
    */
-  static String property(String migrations) {
-    return String.valueOf(PROPERTIES.get(migrations));
+  static String withSpringBoot(String migrations) {
+    String property = PROPERTIES.get(migrations);
+    return property == null ? "" : " (with Spring Boot: " + property + ")";
   }
 
   /**

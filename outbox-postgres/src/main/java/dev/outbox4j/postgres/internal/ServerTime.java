@@ -8,7 +8,7 @@ import java.time.OffsetDateTime;
 import org.jspecify.annotations.Nullable;
 
 /** Instants and durations between Java and the server, infinite ones included. */
-final class ServerTime {
+public final class ServerTime {
   /** A hundred years: longer ones are taken as this long, lest the server's calendar overflow. */
   private static final Duration LONGEST = Duration.ofDays(36_525);
 
@@ -18,11 +18,27 @@ final class ServerTime {
 
   private ServerTime() {}
 
-  static Instant read(ResultSet row, int column) throws SQLException {
+  /**
+   * Reads an instant.
+   *
+   * @param row the row
+   * @param column the column's number
+   * @return the instant
+   * @throws SQLException if it cannot be read
+   */
+  public static Instant read(ResultSet row, int column) throws SQLException {
     return row.getObject(column, OffsetDateTime.class).toInstant();
   }
 
-  static @Nullable Instant readNullable(ResultSet row, int column) throws SQLException {
+  /**
+   * Reads an instant.
+   *
+   * @param row the row
+   * @param column the column's number
+   * @return the instant; null if there is none
+   * @throws SQLException if it cannot be read
+   */
+  public static @Nullable Instant readNullable(ResultSet row, int column) throws SQLException {
     OffsetDateTime time = row.getObject(column, OffsetDateTime.class);
     return time == null ? null : time.toInstant();
   }

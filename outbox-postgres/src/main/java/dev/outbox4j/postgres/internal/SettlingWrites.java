@@ -47,13 +47,14 @@ public final class SettlingWrites {
    *
    * @param table the outbox
    * @param schema where it is; null if it is found on the search path
+   * @param following what is written with an ack
    */
-  public SettlingWrites(OutboxTable table, @Nullable String schema) {
+  public SettlingWrites(OutboxTable table, @Nullable String schema, Following following) {
     String name = table.name();
+    FencedSql acking = new FencedSql(FencedSql.ACK.followedBy(following));
     this.table = table;
-    this.ack = new FencedSql(FencedSql.ACK).alone("", schema, name);
-    this.ackOfBucket =
-        new FencedSql(FencedSql.ACK).ofBuckets().alone(LET_NOTHING_STAND + ";\n", schema, name);
+    this.ack = acking.alone("", schema, name);
+    this.ackOfBucket = acking.ofBuckets().alone(LET_NOTHING_STAND + ";\n", schema, name);
     this.reschedule = new FencedSql(FencedSql.RESCHEDULE).alone("", schema, name);
     this.handOver = new FencedSql(FencedSql.HAND_OVER).alone("", schema, name);
     this.rescheduleOfBucket =

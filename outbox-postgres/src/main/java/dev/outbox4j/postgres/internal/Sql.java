@@ -25,8 +25,8 @@ public record Sql(String text, List<String> parameters, int statements) {
    * Renders a template for a table.
    *
    * @param template with {@code :name} for parameters, {@code {outbox}}, {@code {sleepers}}, {@code
-   *     {buckets}}, {@code {owners}}, {@code {pauses}} {@code {dedup}} and {@code {slots}} for the
-   *     tables
+   *     {buckets}}, {@code {owners}}, {@code {pauses}}, {@code {dedup}}, {@code {slots}}, {@code
+   *     {timers}} and {@code {timer_runs}} for the tables
    * @param table the outbox
    * @return the text
    */
@@ -42,6 +42,9 @@ public record Sql(String text, List<String> parameters, int statements) {
             .replace("{buckets}", Names.qualified(schema, Names.buckets(outbox)))
             .replace("{pauses}", Names.qualified(schema, Names.pauses(outbox)))
             .replace("{slots}", Names.qualified(schema, Names.slots(outbox)))
+            .replace("{timers}", Names.qualified(schema, Names.timers(outbox)))
+            .replace("{timer_runs}", Names.qualified(schema, Names.timerRuns(outbox)))
+            .replace("{timers_channel}", Names.literal(Names.timersChannel(outbox)))
             .replace("{dedup}", Names.qualified(schema, Names.dedup(outbox)))
             .replace("{owners}", Names.qualified(schema, Names.bucketOwners(outbox))));
   }
@@ -83,7 +86,14 @@ public record Sql(String text, List<String> parameters, int statements) {
     return parameters.stream().distinct().toList();
   }
 
-  void bind(PreparedStatement statement, Map<String, Object> values) throws SQLException {
+  /**
+   * Sets the parameters.
+   *
+   * @param statement of this text
+   * @param values the parameters' values, by their names
+   * @throws SQLException if the driver refuses one
+   */
+  public void bind(PreparedStatement statement, Map<String, Object> values) throws SQLException {
     boolean pgjdbc = TypedText.isKnownTo(statement);
     for (int i = 0; i < parameters.size(); i++) {
       Object value = values.get(parameters.get(i));

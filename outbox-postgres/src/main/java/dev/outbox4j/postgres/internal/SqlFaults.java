@@ -229,9 +229,8 @@ public final class SqlFaults {
       return "a table or function that it needs does not exist or is not on the search path;"
           + " run the migrations of "
           + migrations
-          + " (with Spring Boot: "
-          + Remedies.property(migrations)
-          + "), or correct its name or schema";
+          + Remedies.withSpringBoot(migrations)
+          + ", or correct its name or schema";
     }
     if (state != null && MISSING_COLUMN.contains(state)) {
       return "table "

@@ -93,12 +93,11 @@ public final class SchemaInspection {
       names.put(Place.DEAD_LETTERS, deadLetters);
     }
     if (!question.orderedQueues().isEmpty()) {
-      String outbox = question.table().name();
-      names.put(Place.BUCKETS, question.beside(Names.buckets(outbox)));
-      names.put(Place.BUCKET_OWNERS, question.beside(Names.bucketOwners(outbox)));
+      names.put(Place.BUCKETS, question.beside(Place.BUCKETS));
+      names.put(Place.BUCKET_OWNERS, question.beside(Place.BUCKET_OWNERS));
     }
     for (Place place : question.optional()) {
-      names.put(place, question.beside(optional(place, question.table().name())));
+      names.put(place, question.beside(place));
     }
     Relations relations = relations(names);
     Live.Session session = relations.session();
@@ -156,15 +155,6 @@ public final class SchemaInspection {
     return tables;
   }
 
-  private static String optional(Place place, String outbox) {
-    return switch (place) {
-      case PAUSES -> Names.pauses(outbox);
-      case DEDUP -> Names.dedup(outbox);
-      case SLOTS -> Names.slots(outbox);
-      default -> throw new IllegalArgumentException(place + " is asked for otherwise");
-    };
-  }
-
   private List<Grant> grants() {
     return question.roles().stream().sorted().flatMap(this::grantsOf).distinct().toList();
   }
@@ -182,7 +172,8 @@ public final class SchemaInspection {
                   Grant.of(Grant.Role.SUBSCRIBER), // on tables that were found
                   Grant.ofOrderedSubscriber(),
                   Grant.ofPausableSubscriber(),
-                  Grant.ofLimitedSubscriber())
+                  Grant.ofLimitedSubscriber(),
+                  Grant.ofTimers())
               .flatMap(List::stream);
       case OPERATOR ->
           Stream.concat(Grant.of(Grant.Role.OPERATOR).stream(), Grant.ofPausingOperator().stream());

@@ -1,5 +1,6 @@
 package dev.outbox4j.postgres.internal.schema;
 
+import dev.outbox4j.internal.schema.Names;
 import dev.outbox4j.internal.schema.Place;
 import dev.outbox4j.postgres.OutboxRole;
 import dev.outbox4j.postgres.OutboxTable;
@@ -178,10 +179,10 @@ public record SchemaQuestion(
   }
 
   TableName sleepers() {
-    return beside(table.sleepersTable());
+    return beside(Place.SLEEPERS);
   }
 
-  TableName beside(String name) {
-    return new TableName(table.schema().orElse(null), name);
+  TableName beside(Place place) {
+    return new TableName(table.schema().orElse(null), Names.of(place, table.name()));
   }
 }

@@ -5,6 +5,7 @@ import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.postgres.ManagedTransactions;
 import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.internal.Following;
 import dev.outbox4j.postgres.internal.Redaction;
 import dev.outbox4j.postgres.internal.SettlingWrites;
 import dev.outbox4j.postgres.internal.SqlFaults;
@@ -33,7 +34,7 @@ public final class FrameworkTransactions extends Settling {
       DataSource dataSource,
       OutboxTable table,
       Duration networkTimeout) {
-    super(dataSource, table, networkTimeout);
+    super(dataSource, table, networkTimeout, Following.NOTHING);
     this.managed = Objects.requireNonNull(managed, "managed");
   }
 

@@ -1,6 +1,7 @@
 package dev.outbox4j.postgres.internal.transactions;
 
 import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.internal.Following;
 import dev.outbox4j.postgres.internal.SettlingWrites;
 import dev.outbox4j.postgres.internal.SqlFaults;
 import dev.outbox4j.spi.LeaseRef;
@@ -20,7 +21,20 @@ public final class JdbcTransactions extends Settling {
    * @param networkTimeout how long each statement may take that is not the handler's
    */
   public JdbcTransactions(DataSource dataSource, OutboxTable table, Duration networkTimeout) {
-    super(dataSource, table, networkTimeout);
+    this(dataSource, table, networkTimeout, Following.NOTHING);
+  }
+
+  /**
+   * Creates them with more to write than the end of a message; does no I/O.
+   *
+   * @param dataSource where to borrow connections
+   * @param table the outbox
+   * @param networkTimeout how long each statement may take that is not the handler's
+   * @param following what is written with an ack
+   */
+  public JdbcTransactions(
+      DataSource dataSource, OutboxTable table, Duration networkTimeout, Following following) {
+    super(dataSource, table, networkTimeout, following);
   }
 
   @Override

@@ -4,6 +4,7 @@ import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresStore;
+import dev.outbox4j.postgres.internal.Following;
 import dev.outbox4j.postgres.internal.PoolRenewal;
 import dev.outbox4j.postgres.internal.PoolSize;
 import dev.outbox4j.postgres.internal.SettlingWrites;
@@ -35,12 +36,14 @@ abstract class Settling implements HandlerTransactions<Connection> {
   final DataSource dataSource;
   final OutboxTable table;
   final int timeoutMillis;
+  private final Following following;
   private final PoolRenewal renewal;
 
   /** Null until a connection was asked. */
   private volatile @Nullable Found found;
 
-  Settling(DataSource dataSource, OutboxTable table, Duration networkTimeout) {
+  Settling(DataSource dataSource, OutboxTable table, Duration networkTimeout, Following following) {
+    this.following = following;
     this.dataSource = Objects.requireNonNull(dataSource, "dataSource");
     this.table = Objects.requireNonNull(table, "table");
     this.timeoutMillis = (int) networkTimeout.toMillis();
@@ -67,7 +70,7 @@ abstract class Settling implements HandlerTransactions<Connection> {
   /** Asks a connection; its next statement begins a transaction again. */
   final Found find(Connection connection) throws SQLException {
     PoolFacts facts = PoolFacts.ask(connection, table);
-    Found now = new Found(facts, new SettlingWrites(table, facts.schema()));
+    Found now = new Found(facts, new SettlingWrites(table, facts.schema(), following));
     if (facts.schema() != null) { // else it may be made yet
       found = now;
     }

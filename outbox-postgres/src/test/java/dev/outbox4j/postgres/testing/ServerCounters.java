@@ -1,10 +1,9 @@
-package dev.outbox4j.dlq;
+package dev.outbox4j.postgres.testing;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
-import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.Connection;
 import java.sql.ResultSet;
 import java.sql.SQLException;
@@ -12,13 +11,13 @@ import java.sql.Statement;
 import java.time.Duration;
 
 /** What the server has counted of a table, in a session that does everything that is counted. */
-final class ServerCounters implements AutoCloseable {
+public final class ServerCounters implements AutoCloseable {
   private final HikariDataSource session;
   private final String table;
   private int marks;
 
   /** Counts from now on; vacuum would count as well, so it is off. */
-  ServerCounters(TestDatabase database, String table) {
+  public ServerCounters(TestDatabase database, String table) {
     database.update("alter table " + table + " set (autovacuum_enabled = off)");
     database.update("create table mark (n int)");
     this.session = database.pool(1);
@@ -26,13 +25,15 @@ final class ServerCounters implements AutoCloseable {
   }
 
   /** Pages that were read, of the table and of its indexes, and scans of the table. */
-  record Reads(long pages, long sequentialScans) {}
+  public record Reads(long pages, long sequentialScans) {}
 
-  HikariDataSource session() {
+  /** Returns the session that is counted. */
+  public HikariDataSource session() {
     return session;
   }
 
-  void run(String sql) throws SQLException {
+  /** Runs a statement in it. */
+  public void run(String sql) throws SQLException {
     try (Connection connection = session.getConnection();
         Statement statement = connection.createStatement()) {
       statement.execute(sql);
@@ -40,7 +41,7 @@ final class ServerCounters implements AutoCloseable {
   }
 
   /** Reads the counters once the session has reported all it did: what it did last included. */
-  Reads reads() throws SQLException {
+  public Reads reads() throws SQLException {
     run("insert into mark values (1)");
     marks++;
     await()
@@ -56,7 +57,12 @@ final class ServerCounters implements AutoCloseable {
                 + " from pg_statio_user_tables where relname = '"
                 + table
                 + "'"),
-        counter("select seq_scan from pg_stat_user_tables where relname = '" + table + "'"));
+        sequentialScansOf(table));
+  }
+
+  /** Scans of any table, as known when the counters were read last. */
+  public long sequentialScansOf(String other) throws SQLException {
+    return counter("select seq_scan from pg_stat_user_tables where relname = '" + other + "'");
   }
 
   private long counter(String sql) throws SQLException {
