@@ -84,7 +84,7 @@ final class CronTimes implements CivilTimes {
   }
 
   private static List<String> fields(String expression) {
-    List<String> fields = List.of(expression.strip().toUpperCase(Locale.ROOT).split("\\s+"));
+    List<String> fields = List.of(expression.strip().toUpperCase(Locale.ROOT).split("\\s+", -1));
     if (fields.size() == FIELDS - 1) {
       return Stream.concat(Stream.of("0"), fields.stream()).toList();
     }

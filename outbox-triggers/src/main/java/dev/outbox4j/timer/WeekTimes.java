@@ -4,6 +4,7 @@ import java.time.DayOfWeek;
 import java.time.LocalDate;
 import java.time.LocalDateTime;
 import java.time.LocalTime;
+import java.time.temporal.ChronoUnit;
 import java.util.Collections;
 import java.util.EnumMap;
 import java.util.List;
@@ -38,7 +39,7 @@ final class WeekTimes implements CivilTimes {
   }
 
   private static void requireWholeSeconds(LocalTime time) {
-    if (time.getNano() != 0) {
+    if (!time.truncatedTo(ChronoUnit.SECONDS).equals(time)) {
       throw new IllegalArgumentException(
           "time of day is " + time + "; it must be in whole seconds, so drop the fraction");
     }

@@ -66,7 +66,7 @@ class CivilScheduleTest {
   void theInstantsOfADayOnWhichClocksChange(
       ZoneId zone, String expression, String day, String expected) {
     assertThat(instantsOf(day, zone, Schedule.cron(expression).in(zone)))
-        .isEqualTo(List.of(expected.split(" ")));
+        .isEqualTo(List.of(expected.split(" ", -1)));
   }
 
   @ParameterizedTest
@@ -87,7 +87,7 @@ class CivilScheduleTest {
     Schedule schedule = Schedule.cron(expression).in(BERLIN).gap(gap).overlap(overlap);
 
     assertThat(instantsOf(day, BERLIN, schedule))
-        .isEqualTo(expected.isEmpty() ? List.of() : List.of(expected.split(" ")));
+        .isEqualTo(expected.isEmpty() ? List.of() : List.of(expected.split(" ", -1)));
   }
 
   @Test

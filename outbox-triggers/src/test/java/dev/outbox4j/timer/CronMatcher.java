@@ -13,18 +13,18 @@ final class CronMatcher {
   private final BitSet[] fields = new BitSet[LOWEST.length];
 
   CronMatcher(String expression) {
-    String[] texts = expression.split(" ");
+    String[] texts = expression.split(" ", -1);
     for (int field = 0; field < fields.length; field++) {
       fields[field] = new BitSet();
-      for (String part : texts[field].split(",")) {
+      for (String part : texts[field].split(",", -1)) {
         add(field, part);
       }
     }
   }
 
   private void add(int field, String part) {
-    String[] stepped = part.split("/");
-    String[] range = stepped[0].split("-");
+    String[] stepped = part.split("/", -1);
+    String[] range = stepped[0].split("-", -1);
     boolean all = stepped[0].equals("*");
     int first = all ? LOWEST[field] : Integer.parseInt(range[0]);
     int last = all ? HIGHEST[field] : Integer.parseInt(range[range.length - 1]);

@@ -103,11 +103,7 @@ public final class TickPlanner {
   }
 
   private Optional<Instant> next(Instant after) {
-    Instant from = timer.start().map(start -> start.minusNanos(1)).orElse(after);
-    return timer
-        .schedule()
-        .next(from.isAfter(after) ? from : after)
-        .filter(instant -> timer.end().map(end -> !instant.isAfter(end)).orElse(true));
+    return Instants.next(timer, after);
   }
 
   private boolean isUsedUp() {

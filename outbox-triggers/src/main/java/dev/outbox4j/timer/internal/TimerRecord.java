@@ -5,6 +5,7 @@ import dev.outbox4j.timer.Timer;
 import java.time.Instant;
 import java.util.List;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
@@ -84,7 +85,21 @@ public record TimerRecord(
     return new TimerRecord(schedule, cursor, missed, paused, limit, runsLeft, by, now, open);
   }
 
-  boolean isUsedUp() {
-    return limit.isPresent() && runsLeft == 0;
+  /**
+   * Returns when to look at the timer next, unless the end of a run, or somebody, changes
+   * something.
+   *
+   * @param timer its definition
+   * @return the instant; empty if there is none
+   */
+  public Optional<Instant> due(Timer timer) {
+    if (paused) {
+      return Optional.empty();
+    }
+    if (startup != null) {
+      return Optional.of(startup);
+    }
+    boolean usedUp = limit.isPresent() && runsLeft == 0;
+    return usedUp ? Optional.empty() : Instants.next(timer, cursor);
   }
 }

@@ -143,7 +143,7 @@ class CatchUpTest {
             at(now));
 
     assertThat(TestPlans.runs(plan))
-        .isEqualTo(runs.isEmpty() ? List.of() : List.of(runs.split(", ")));
+        .isEqualTo(runs.isEmpty() ? List.of() : List.of(runs.split(", ", -1)));
     assertThat(plan.notRun()).isEqualTo(notRun);
     assertThat(plan.missed()).isNull();
     assertThat(plan.startup()).isNull();

@@ -1,0 +1,45 @@
+package dev.outbox4j.timer;
+
+import java.time.Duration;
+import java.time.Instant;
+import java.util.Optional;
+
+/**
+ * A timer as it is on record.
+ *
+ * @param name its name
+ * @param schedule the description of its schedule
+ * @param registered when it was put on record
+ * @param due when it is looked at next; empty if it is paused, or has no instant any more
+ * @param overdue for how long it should have been looked at; zero if it is not due
+ * @param pause its pause, if it is paused
+ * @param notRun how many instants were missed and have no run
+ * @param waiting how many runs wait for others to end
+ * @param begun how many runs have a message
+ * @param oldestStarted of the runs that have not ended, when the first one was started
+ * @param lastSuccess when a run last succeeded
+ * @param sinceSuccess how long ago that was; since it was put on record if none has
+ */
+public record TimerStatus(
+    String name,
+    String schedule,
+    Instant registered,
+    Optional<Instant> due,
+    Duration overdue,
+    Optional<Pause> pause,
+    long notRun,
+    long waiting,
+    long begun,
+    Optional<Instant> oldestStarted,
+    Optional<Instant> lastSuccess,
+    Duration sinceSuccess) {
+
+  /**
+   * A pause.
+   *
+   * @param since since when
+   * @param by who paused it
+   * @param reason why
+   */
+  public record Pause(Instant since, String by, String reason) {}
+}

@@ -1,0 +1,257 @@
+package dev.outbox4j.timer;
+
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.RetryPolicy;
+import dev.outbox4j.SubscriberHealth;
+import dev.outbox4j.dlq.DeadLetterQueue;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.spi.NotificationSource;
+import dev.outbox4j.timer.internal.RunHandlers;
+import dev.outbox4j.timer.internal.TickLoop;
+import java.sql.Connection;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The timers of an application, on this node. Any number of nodes may have the same ones: each
+ * instant is run once over all of them, on a node that is free. There is no leader.
+ *
+ * <p>A run is a message of a queue of the application's timers, {@code timers.<application>}: it
+ * has the leases, retries and dead letters that messages have. It ends in the statement that ends
+ * its message. Thread-safe.
+ */
+public final class Timers implements AutoCloseable {
+  private final OutboxSubscriber subscriber;
+  private final TickLoop loop;
+
+  private Timers(OutboxSubscriber subscriber, TickLoop loop) {
+    this.subscriber = subscriber;
+    this.loop = loop;
+  }
+
+  /**
+   * Begins to define the timers of an application.
+   *
+   * @param outbox where their record and their messages are; {@code TimerMigrations} sets it up
+   * @param application whose timers they are: those of two applications in one database have
+   *     nothing to do with each other. By the rules for names of queues, at most 200 bytes in UTF-8
+   * @return a builder; it does no I/O
+   * @throws IllegalArgumentException if the name is not allowed
+   */
+  public static Builder builder(PostgresOutbox outbox, String application) {
+    return new Builder(outbox, application);
+  }
+
+  /**
+   * Starts: puts the timers on record, and begins to look and to handle. Returns at once; while the
+   * database cannot be reached it is tried again.
+   *
+   * @throws IllegalStateException if it was started before
+   */
+  public void start() {
+    subscriber.start();
+    loop.start();
+  }
+
+  /**
+   * Stops: no instant is decided any more by this node, and runs in progress are waited for, as the
+   * subscriber's graceful timeout says. Idempotent.
+   */
+  public void stop() {
+    loop.stop();
+    subscriber.stop();
+  }
+
+  /** Stops. */
+  @Override
+  public void close() {
+    stop();
+  }
+
+  /** {@return what the subscriber that handles the runs knows of itself} */
+  public SubscriberHealth subscriberHealth() {
+    return subscriber.health();
+  }
+
+  /** Collects definitions and settings. Not thread-safe; does no I/O. */
+  public static final class Builder {
+    private static final int MAX_APPLICATION_BYTES = 200;
+
+    private final PostgresOutbox outbox;
+    private final String application;
+    private final Map<String, Timer> timers = new LinkedHashMap<>();
+    private final Map<String, RunHandlers.Entry> handlers = new LinkedHashMap<>();
+    private final List<Consumer<OutboxSubscriber.Builder>> settings = new ArrayList<>();
+    private String queue;
+    private @Nullable String deployment;
+    private @Nullable NotificationSource source;
+    private DeadLetterQueue deadLetters;
+
+    private Builder(PostgresOutbox outbox, String application) {
+      this.outbox = Objects.requireNonNull(outbox, "outbox");
+      OutboxMessage.to(application); // the rules for names
+      int bytes = application.getBytes(java.nio.charset.StandardCharsets.UTF_8).length;
+      if (bytes > MAX_APPLICATION_BYTES) {
+        throw new IllegalArgumentException(
+            "application '%s' has %d bytes; it may have %d, so shorten it"
+                .formatted(application, bytes, MAX_APPLICATION_BYTES));
+      }
+      this.application = application;
+      this.queue = "timers." + application;
+      String table = outbox.table().name() + "_dlq";
+      this.deadLetters =
+          outbox
+              .table()
+              .schema()
+              .map(schema -> DeadLetterQueue.in(schema, table))
+              .orElseGet(() -> DeadLetterQueue.in(table));
+    }
+
+    /**
+     * Adds a timer.
+     *
+     * @param timer its definition
+     * @param handler what it is for
+     * @return this builder
+     * @throws IllegalArgumentException if there is one of its name
+     */
+    public Builder on(Timer timer, TimerHandler handler) {
+      return add(timer, RunHandlers.plain(Objects.requireNonNull(handler, "handler")));
+    }
+
+    /**
+     * Adds a timer whose handler writes to the outbox's database, in the transaction that ends the
+     * run.
+     *
+     * @param timer its definition
+     * @param handler what it is for
+     * @return this builder
+     * @throws IllegalArgumentException if there is one of its name
+     */
+    public Builder on(Timer timer, TransactionalTimerHandler<Connection> handler) {
+      return add(timer, RunHandlers.transactional(Objects.requireNonNull(handler, "handler")));
+    }
+
+    private Builder add(Timer timer, RunHandlers.Entry handler) {
+      if (timers.putIfAbsent(timer.name(), timer) != null) {
+        throw new IllegalArgumentException(
+            "there are two timers of the name '%s'; name each by what it does"
+                .formatted(timer.name()));
+      }
+      handlers.put(timer.name(), handler);
+      return this;
+    }
+
+    /**
+     * Sets the queue of the runs' messages.
+     *
+     * @param queue the queue; default {@code timers.<application>}. All nodes need the same
+     * @return this builder
+     * @throws IllegalArgumentException if no queue can have the name
+     */
+    public Builder queue(String queue) {
+      OutboxMessage.to(queue);
+      this.queue = queue;
+      return this;
+    }
+
+    /**
+     * Names the deployment that this node belongs to, for timers that {@linkplain
+     * Timer#runOnStartup run on startup}.
+     *
+     * @param deployment the same on all nodes of a deployment, such as a version or a build number
+     * @return this builder
+     * @throws IllegalArgumentException if it is blank
+     */
+    public Builder deployment(String deployment) {
+      if (deployment.isBlank()) {
+        throw new IllegalArgumentException("deployment is blank; name a version or a build");
+      }
+      this.deployment = deployment;
+      return this;
+    }
+
+    /**
+     * Sets what wakes this node: for what others do to timers, and for messages of runs.
+     *
+     * @param source the source
+     * @return this builder
+     */
+    public Builder listen(NotificationSource source) {
+      this.source = Objects.requireNonNull(source, "source");
+      return this;
+    }
+
+    /**
+     * Sets where runs go that fail for good.
+     *
+     * @param deadLetters the dead letters; default {@code <outbox>_dlq} beside the outbox
+     * @return this builder
+     */
+    public Builder deadLetters(DeadLetterQueue deadLetters) {
+      this.deadLetters = Objects.requireNonNull(deadLetters, "deadLetters");
+      return this;
+    }
+
+    /**
+     * Changes settings of the subscriber that handles the runs, such as its workers, its lease or
+     * its retry policy.
+     *
+     * @param change told when this is built
+     * @return this builder
+     */
+    public Builder subscriber(Consumer<OutboxSubscriber.Builder> change) {
+      settings.add(Objects.requireNonNull(change, "change"));
+      return this;
+    }
+
+    /**
+     * Builds what is not started yet.
+     *
+     * @return the timers
+     * @throws IllegalStateException if there is no timer, one runs on startup without a {@link
+     *     #deployment}, or the subscriber's settings contradict each other
+     */
+    public Timers build() {
+      if (timers.isEmpty()) {
+        throw new IllegalStateException("there is no timer; add one by on(...)");
+      }
+      timers.values().stream()
+          .filter(timer -> timer.runsOnStartup() && deployment == null)
+          .findFirst()
+          .ifPresent(
+              timer -> {
+                throw new IllegalStateException(
+                    "timer '%s' runs on startup; name the deployment(...), or each node would"
+                            .formatted(timer.name())
+                        + " ask for a run whenever it starts");
+              });
+      RunHandlers runs = new RunHandlers(outbox, application);
+      OutboxSubscriber.Builder builder =
+          OutboxSubscriber.builder(queue).store(runs.store()).deadLetters(deadLetters);
+      if (source != null) {
+        builder.listen(source);
+      }
+      settings.forEach(change -> change.accept(builder));
+      timers
+          .values()
+          .forEach(
+              timer -> {
+                runs.add(builder, timer, Objects.requireNonNull(handlers.get(timer.name())));
+                if (!timer.retries()) {
+                  builder.retry(timer.name(), RetryPolicy.none());
+                }
+              });
+      runs.addOtherwise(builder, queue);
+      return new Timers(
+          builder.build(),
+          new TickLoop(outbox, application, queue, timers, deployment, source, runs));
+    }
+  }
+}

@@ -1,0 +1,203 @@
+package dev.outbox4j.timer.internal;
+
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.internal.Jdbc;
+import dev.outbox4j.postgres.internal.ServerTime;
+import dev.outbox4j.timer.RecordedRun;
+import dev.outbox4j.timer.RunStatus;
+import dev.outbox4j.timer.Timer;
+import dev.outbox4j.timer.TimerStatus;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/** The record of timers, for people. Thread-safe. */
+public final class ControlStore {
+  private final Jdbc jdbc;
+  private final TimerStatements statements;
+
+  /**
+   * Creates a store; does no I/O.
+   *
+   * @param outbox where the timers are
+   * @param application whose timers
+   */
+  public ControlStore(PostgresOutbox outbox, String application) {
+    this.jdbc =
+        new Jdbc(outbox.dataSource(), outbox.table(), PostgresOutbox.DEFAULT_NETWORK_TIMEOUT);
+    this.statements = new TimerStatements(outbox.table(), application);
+  }
+
+  /** {@return the timers on record, by their names} */
+  public List<TimerStatus> timers() {
+    return query("list timers", TimerSql.STATUS, Map.of(), ControlStore::status);
+  }
+
+  /** {@return the latest runs of a timer} */
+  public List<RecordedRun> history(String timer, int most) {
+    return query(
+        "list runs",
+        TimerSql.HISTORY,
+        Map.of("name", timer, "most", (long) most),
+        ControlStore::run);
+  }
+
+  /** {@return whether it was paused by this} */
+  public boolean pause(String timer, String by, String reason) {
+    return update(
+            "pause a timer",
+            TimerSql.PAUSE,
+            Map.of("names", new String[] {timer}, "by", by, "reason", reason))
+        > 0;
+  }
+
+  /** {@return whether it was resumed by this} */
+  public boolean resume(String timer) {
+    return !query("resume a timer", TimerSql.RESUME, Map.of("name", timer), row -> true).isEmpty();
+  }
+
+  /** {@return whether a run was made} */
+  public boolean trigger(String timer, String request) {
+    requireOnRecord(timer);
+    return !query(
+            "trigger a timer",
+            TimerSql.TRIGGER,
+            Map.of("name", timer, "request", request),
+            row -> true)
+        .isEmpty();
+  }
+
+  /** {@return how many runs were made} */
+  public int backfill(Timer timer, Instant from, Instant to, String request, int most) {
+    Instant now = requireOnRecord(timer.name());
+    if (!from.isBefore(to) || to.isAfter(now)) {
+      throw new IllegalArgumentException(
+          "the time from %s to %s has no length, or is not over; name a time that is over"
+              .formatted(from, to));
+    }
+    List<Instant> instants = new ArrayList<>();
+    Optional<Instant> next = Instants.next(timer, from.minusNanos(1));
+    while (next.isPresent() && !next.get().isAfter(to)) {
+      instants.add(next.get());
+      if (instants.size() > most) {
+        throw new IllegalArgumentException(
+            "the time from %s to %s has more than %d instants; ask for parts of it"
+                .formatted(from, to, most));
+      }
+      next = Instants.next(timer, next.get());
+    }
+    Map<String, Object> values =
+        Parameters.of(instants).instants("instants", instant -> instant).values();
+    values.put("name", timer.name());
+    values.put("request", request);
+    return query("backfill a timer", TimerSql.BACKFILL, values, row -> true).size();
+  }
+
+  private Instant requireOnRecord(String timer) {
+    return query(
+            "look for a timer",
+            TimerSql.EXISTS,
+            Map.of("name", timer),
+            row -> ServerTime.read(row, 1))
+        .stream()
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new IllegalArgumentException(
+                    "there is no timer '%s' on record; start a node that has it, or correct the name"
+                        .formatted(timer)));
+  }
+
+  /** {@return whether it was there} */
+  public boolean remove(String timer) {
+    Map<String, Object> name = Map.of("name", timer);
+    return jdbc.transaction(
+        "remove a timer",
+        connection -> {
+          statements.query(
+              connection,
+              TimerSql.LOCK,
+              Map.of("names", new String[] {timer}),
+              row -> row.getString(1));
+          statements.update(connection, TimerSql.REMOVE_MESSAGES, name);
+          statements.update(connection, TimerSql.REMOVE_RUNS, name);
+          return statements.update(connection, TimerSql.REMOVE_TIMER, name) > 0;
+        });
+  }
+
+  /** {@return how many runs were deleted} */
+  public int purge(Instant before, int most) {
+    return update(
+        "purge runs", TimerSql.PURGE, Map.of("before", before.toString(), "most", (long) most));
+  }
+
+  private <T> List<T> query(
+      String operation,
+      String template,
+      Map<String, Object> values,
+      TimerStatements.RowReader<T> reader) {
+    return jdbc.run(
+        operation, connection -> statements.query(connection, template, values, reader));
+  }
+
+  private int update(String operation, String template, Map<String, Object> values) {
+    return jdbc.run(operation, connection -> statements.update(connection, template, values));
+  }
+
+  private static RecordedRun run(ResultSet row) throws SQLException {
+    String request = row.getString(4);
+    return new RecordedRun(
+        row.getLong(1),
+        ServerTime.read(row, 2),
+        TimerRow.cause(row.getString(3)),
+        request.isEmpty() ? Optional.empty() : Optional.of(request),
+        RunStatus.valueOf(row.getString(5).toUpperCase(Locale.ROOT)),
+        instant(row, 6),
+        row.getLong(7),
+        row.getInt(8),
+        ServerTime.read(row, 9),
+        instant(row, 10),
+        instant(row, 11),
+        Optional.ofNullable(row.getString(12)));
+  }
+
+  private static TimerStatus status(ResultSet row) throws SQLException {
+    Instant registered = ServerTime.read(row, 3);
+    Optional<Instant> due = instant(row, 4);
+    Optional<Instant> lastSuccess = instant(row, 12);
+    Instant now = ServerTime.read(row, 13);
+    return new TimerStatus(
+        row.getString(1),
+        row.getString(2),
+        registered,
+        due,
+        due.map(instant -> since(instant, now)).orElse(Duration.ZERO),
+        Optional.ofNullable(pause(row)),
+        row.getLong(8),
+        row.getLong(9),
+        row.getLong(10),
+        instant(row, 11),
+        lastSuccess,
+        since(lastSuccess.orElse(registered), now));
+  }
+
+  private static TimerStatus.@Nullable Pause pause(ResultSet row) throws SQLException {
+    Instant since = ServerTime.readNullable(row, 5);
+    return since == null ? null : new TimerStatus.Pause(since, row.getString(6), row.getString(7));
+  }
+
+  private static Duration since(Instant then, Instant now) {
+    return then.isAfter(now) ? Duration.ZERO : Duration.between(then, now);
+  }
+
+  private static Optional<Instant> instant(ResultSet row, int column) throws SQLException {
+    return Optional.ofNullable(ServerTime.readNullable(row, column));
+  }
+}

@@ -1,0 +1,144 @@
+package dev.outbox4j.timer.internal;
+
+import dev.outbox4j.Delivery;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.Outcome;
+import dev.outbox4j.Payload;
+import dev.outbox4j.Transactional;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.PostgresStore;
+import dev.outbox4j.postgres.internal.JdbcStore;
+import dev.outbox4j.postgres.internal.transactions.JdbcTransactions;
+import dev.outbox4j.spi.HandlerTransactions;
+import dev.outbox4j.timer.Timer;
+import dev.outbox4j.timer.TimerHandler;
+import dev.outbox4j.timer.TimerRun;
+import dev.outbox4j.timer.TransactionalTimerHandler;
+import java.sql.Connection;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Calls the handlers of timers with runs, and knows which of them are in progress. Thread-safe. */
+public final class RunHandlers {
+  private static final Logger log = LoggerFactory.getLogger(RunHandlers.class);
+
+  private final PostgresStore store;
+  private final HandlerTransactions<Connection> transactions;
+  private final RunStarts starts;
+  private final LeftToOthers left = new LeftToOthers();
+  private final Map<Long, StartedRun> running = new ConcurrentHashMap<>();
+
+  /**
+   * Creates them; does no I/O.
+   *
+   * @param outbox where the messages are
+   * @param application whose timers
+   */
+  public RunHandlers(PostgresOutbox outbox, String application) {
+    this.store =
+        new JdbcStore(
+            outbox.dataSource(),
+            outbox.table(),
+            PostgresOutbox.DEFAULT_NETWORK_TIMEOUT,
+            RunEnds.OF_MESSAGES);
+    this.transactions =
+        new JdbcTransactions(
+            outbox.dataSource(),
+            outbox.table(),
+            PostgresOutbox.DEFAULT_NETWORK_TIMEOUT,
+            RunEnds.OF_MESSAGES.ack());
+    this.starts = new RunStarts(outbox, application);
+  }
+
+  /** A handler of either kind. */
+  public sealed interface Entry {}
+
+  private record Plain(TimerHandler handler) implements Entry {}
+
+  private record InTransaction(TransactionalTimerHandler<Connection> handler) implements Entry {}
+
+  /** Calls a run's handler. */
+  private interface Call {
+    void on(TimerRun run) throws Exception;
+  }
+
+  /** {@return a handler without a transaction} */
+  public static Entry plain(TimerHandler handler) {
+    return new Plain(handler);
+  }
+
+  /** {@return a handler that writes in the transaction that ends the run} */
+  public static Entry transactional(TransactionalTimerHandler<Connection> handler) {
+    return new InTransaction(handler);
+  }
+
+  /** {@return the store with which messages end, and their runs with them} */
+  public PostgresStore store() {
+    return store;
+  }
+
+  /** Has a timer's runs handled. */
+  public void add(OutboxSubscriber.Builder builder, Timer timer, Entry entry) {
+    if (entry instanceof InTransaction transactional) {
+      Transactional<Payload> handler =
+          Transactional.of(
+              transactions,
+              (payload, delivery, connection) -> {
+                handle(timer, delivery, run -> transactional.handler().handle(run, connection));
+              });
+      builder.on(timer.name(), Payload.class, handler);
+    } else if (entry instanceof Plain plain) {
+      builder.on(
+          timer.name(),
+          (payload, delivery) -> {
+            handle(timer, delivery, run -> plain.handler().handle(run));
+          });
+    }
+  }
+
+  /** A timer that only newer nodes know, or older ones, is left to them. */
+  public void addOtherwise(OutboxSubscriber.Builder builder, String queue) {
+    builder.rateLimit(queue, left);
+    builder.otherwise(
+        (payload, delivery) -> {
+          if (left.isNew(delivery.id())) {
+            log.info(
+                "timer {} is not one of this node's: its run is left to other nodes",
+                delivery.type().orElse(""));
+          }
+          delivery.decide(Outcome.reschedule(left.leave(delivery.id())));
+        });
+  }
+
+  private void handle(Timer timer, Delivery delivery, Call call) throws Exception {
+    long id = Long.parseLong(delivery.header(TimerStore.RUN_HEADER).orElseThrow());
+    StartedRun run = starts.start(timer, id, delivery);
+    if (run == null) {
+      log.info("timer {}: run {} is not to begin any more", timer.name(), id);
+      return;
+    }
+    running.put(id, run);
+    try {
+      call.on(run);
+    } finally {
+      running.remove(id, run);
+    }
+  }
+
+  /** {@return the keys of the runs that are handled now} */
+  Set<Long> running() {
+    return Set.copyOf(running.keySet());
+  }
+
+  /** Tells a run's handler to return. */
+  void cancel(long id) {
+    @Nullable StartedRun run = running.get(id);
+    if (run != null) {
+      run.cancel();
+    }
+  }
+}

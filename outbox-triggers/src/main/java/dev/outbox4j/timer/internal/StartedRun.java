@@ -1,0 +1,135 @@
+package dev.outbox4j.timer.internal;
+
+import dev.outbox4j.Delivery;
+import dev.outbox4j.timer.Cause;
+import dev.outbox4j.timer.PastRun;
+import dev.outbox4j.timer.Timer;
+import dev.outbox4j.timer.TimerRun;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
+import java.util.Optional;
+
+/** An attempt that has begun. */
+final class StartedRun implements TimerRun {
+  private static final int MOST_NEXT = 1_000;
+
+  private final Timer timer;
+  private final long id;
+  private final Instant instant;
+  private final Cause cause;
+  private final Instant firstMissed;
+  private final long missed;
+  private final Instant begun;
+  private final int attempt;
+  private final Optional<PastRun> previous;
+  private final Delivery delivery;
+  private volatile boolean cancelled;
+
+  StartedRun(
+      Timer timer,
+      long id,
+      Instant instant,
+      Cause cause,
+      Instant firstMissed,
+      long missed,
+      Instant begun,
+      int attempt,
+      Optional<PastRun> previous,
+      Delivery delivery,
+      boolean cancelled) {
+    this.timer = timer;
+    this.id = id;
+    this.instant = instant;
+    this.cause = cause;
+    this.firstMissed = firstMissed;
+    this.missed = missed;
+    this.begun = begun;
+    this.attempt = attempt;
+    this.previous = previous;
+    this.delivery = delivery;
+    this.cancelled = cancelled;
+  }
+
+  long id() {
+    return id;
+  }
+
+  void cancel() {
+    cancelled = true;
+  }
+
+  @Override
+  public Timer timer() {
+    return timer;
+  }
+
+  @Override
+  public Instant instant() {
+    return instant;
+  }
+
+  @Override
+  public Cause cause() {
+    return cause;
+  }
+
+  @Override
+  public Instant firstMissed() {
+    return firstMissed;
+  }
+
+  @Override
+  public long missed() {
+    return missed;
+  }
+
+  @Override
+  public Duration lateness() {
+    Duration late = Duration.between(instant, begun);
+    return late.isNegative() ? Duration.ZERO : late;
+  }
+
+  @Override
+  public boolean isPastDue() {
+    return lateness().compareTo(timer.onTime()) > 0;
+  }
+
+  @Override
+  public int attempt() {
+    return attempt;
+  }
+
+  @Override
+  public long token() {
+    return delivery.leaseToken();
+  }
+
+  @Override
+  public Optional<PastRun> previous() {
+    return previous;
+  }
+
+  @Override
+  public List<Instant> next(int most) {
+    if (most < 1 || most > MOST_NEXT) {
+      throw new IllegalArgumentException("most is " + most + "; it must be 1 to " + MOST_NEXT);
+    }
+    return Instants.next(timer, instant, most);
+  }
+
+  @Override
+  public boolean isCancelled() {
+    return cancelled || delivery.leaseLost() || delivery.stopping();
+  }
+
+  @Override
+  public Delivery delivery() {
+    return delivery;
+  }
+
+  @Override
+  public String toString() {
+    return "TimerRun[%s, %s, %s]".formatted(timer.name(), instant, cause);
+  }
+}

@@ -1,0 +1,69 @@
+package dev.outbox4j.timer.internal;
+
+import dev.outbox4j.postgres.internal.ServerTime;
+import dev.outbox4j.timer.Cause;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.time.Instant;
+import java.util.List;
+import java.util.Locale;
+import java.util.OptionalLong;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A timer as it is read, without its runs.
+ *
+ * @param name its name
+ * @param record what is on record
+ */
+record TimerRow(String name, TimerRecord record) {
+
+  static TimerRow read(ResultSet row) throws SQLException {
+    Instant first = ServerTime.readNullable(row, 4);
+    Instant latest = ServerTime.readNullable(row, 5);
+    long limit = row.getLong(8);
+    return new TimerRow(
+        row.getString(1),
+        new TimerRecord(
+            row.getString(2),
+            ServerTime.read(row, 3),
+            first == null || latest == null ? null : new Missed(first, latest, row.getLong(6)),
+            row.getBoolean(7),
+            limit == 0 ? OptionalLong.empty() : OptionalLong.of(limit),
+            row.getLong(9),
+            row.getString(10),
+            ServerTime.readNullable(row, 11),
+            List.of()));
+  }
+
+  /** Returns the record with its runs, and paused if it is to be. */
+  TimerRecord with(List<OpenRun> open, boolean pausing) {
+    return new TimerRecord(
+        record.schedule(),
+        record.cursor(),
+        record.missed(),
+        record.paused() || pausing,
+        record.limit(),
+        record.runsLeft(),
+        record.deployment(),
+        record.startup(),
+        open);
+  }
+
+  static OpenRun readRun(ResultSet row) throws SQLException {
+    return new OpenRun(
+        row.getLong(2), ServerTime.read(row, 3), cause(row.getString(4)), row.getBoolean(5));
+  }
+
+  static Cause cause(String stored) {
+    return Cause.valueOf(stored.toUpperCase(Locale.ROOT));
+  }
+
+  static String stored(Cause cause) {
+    return cause.name().toLowerCase(Locale.ROOT);
+  }
+
+  static @Nullable String text(@Nullable Instant instant) {
+    return instant == null ? null : instant.toString();
+  }
+}

@@ -1,0 +1,322 @@
+package dev.outbox4j.timer.internal;
+
+/**
+ * The texts of the statements on timers. Instants go to the server as text with an offset, which no
+ * setting of a session changes.
+ */
+final class TimerSql {
+  /**
+   * Of the transaction: whoever holds a row does so for a moment, and the tick comes again. The
+   * last setting keeps the planner from walking a table that it takes for small.
+   */
+  static final String BEGIN =
+      """
+      select now(), set_config('lock_timeout', '2s', true),
+        set_config('statement_timeout', '10s', true),
+        set_config('jit', 'off', true),
+        set_config('enable_seqscan', 'off', true)
+      """;
+
+  private static final String COLUMNS =
+      """
+      t.name, t.schedule, t.decided_up_to, t.missed_first, t.missed_latest, t.missed_count,
+        t.paused_at is not null, t.runs_limit, t.runs_left, t.deployment, t.startup_at\
+      """;
+
+  static final String INSERT_MISSING =
+      """
+      insert into {timers} (application, name, schedule, decided_up_to, runs_limit, runs_left,
+        deployment, startup_at, due_at)
+      select :application, a.name, a.schedule, a.decided_up_to, nullif(a.runs_limit, 0), a.runs_left,
+        a.deployment, a.startup_at, a.due_at
+      from unnest(:names::text[], :schedules::text[], :decided_up_to::text[]::timestamptz[],
+        :runs_limits::bigint[], :runs_left::bigint[], :deployments::text[],
+        :startup_at::text[]::timestamptz[], :due_at::text[]::timestamptz[])
+        as a (name, schedule, decided_up_to, runs_limit, runs_left, deployment, startup_at, due_at)
+      order by a.name
+      on conflict do nothing
+      """;
+
+  /** Of timers that a node knows, whether or not they are due. */
+  static final String LOCK =
+      "select "
+          + COLUMNS
+          + """
+
+          from {timers} t
+          where t.application = :application and t.name = any (:names::text[])
+          order by t.name
+          for update of t
+          """;
+
+  /**
+   * Those that are due, and those of which a run waits that may begin; others have the locked ones.
+   * Of timers whose runs are beside one another only the decision tells which may.
+   */
+  static final String TAKE =
+      "select "
+          + COLUMNS
+          + """
+
+          from {timers} t
+          where t.application = :application and t.name = any (array(
+            (select d.name
+              from {timers} d
+              where d.application = :application and d.due_at <= now()
+                and d.name <> all (:others::text[])
+              order by d.due_at
+              limit :most)
+            union
+            (select distinct w.name
+              from {timer_runs} w
+              join {timers} p on p.application = w.application and p.name = w.name
+              where w.application = :application and w.ended_at is null and w.status = 'waiting'
+                and w.name <> all (:others::text[])
+                and (p.paused_at is null or w.cause = 'manual')
+                and (w.name = any (:beside::text[]) or not exists (
+                  select from {timer_runs} b
+                  where b.application = w.application and b.name = w.name
+                    and b.ended_at is null and b.status <> 'waiting'))
+              limit :most)))
+          order by t.name
+          for update of t skip locked
+          """;
+
+  static final String OPEN_RUNS =
+      """
+      select r.name, r.id, r.instant, r.cause, r.status <> 'waiting'
+      from {timer_runs} r
+      where r.application = :application and r.name = any (:names::text[]) and r.ended_at is null
+      order by r.name, r.instant, r.id
+      """;
+
+  static final String INSERT_RUNS =
+      """
+      insert into {timer_runs} (application, name, instant, cause, missed_first, missed_count, status,
+        ended_at)
+      select :application, a.name, a.instant, a.cause, a.missed_first, a.missed_count, a.status,
+        case when a.status = 'skipped' then now() end
+      from unnest(:names::text[], :instants::text[]::timestamptz[], :causes::text[],
+        :missed_firsts::text[]::timestamptz[], :missed_counts::bigint[], :statuses::text[])
+        as a (name, instant, cause, missed_first, missed_count, status)
+      on conflict do nothing
+      returning id, name, instant, cause
+      """;
+
+  /** The runs whose messages are published, which {@link #BEGIN_RUNS} names. */
+  static final String BEGIN_RUNS =
+      """
+      update {timer_runs} r
+      set status = 'begun', message_id = a.message_id
+      from unnest(:ids::bigint[], :message_ids::bigint[]) as a (id, message_id)
+      where r.id = a.id
+      """;
+
+  static final String SKIP_RUNS =
+      """
+      update {timer_runs} r
+      set status = 'skipped', ended_at = now()
+      where r.id = any (:ids::bigint[]) and r.ended_at is null
+      """;
+
+  static final String CANCEL_RUNS =
+      """
+      update {timer_runs} r
+      set cancelled_at = coalesce(r.cancelled_at, now())
+      where r.id = any (:ids::bigint[]) and r.ended_at is null
+      """;
+
+  /** Whatever its handler does then, the message that it would settle is gone. */
+  static final String TERMINATE_RUNS =
+      """
+      with gone as (
+        delete from {outbox} o
+        using {timer_runs} r
+        where r.id = any (:ids::bigint[]) and r.ended_at is null
+          and o.queue = :queue and o.id = r.message_id
+        returning o.id)
+      update {timer_runs} r
+      set status = 'terminated', ended_at = now()
+      from gone
+      where r.id = any (:ids::bigint[]) and r.ended_at is null and r.message_id = gone.id
+      """;
+
+  /** No cursor moves back. */
+  static final String UPDATE_TIMERS =
+      """
+      update {timers} t
+      set schedule = a.schedule, decided_up_to = greatest(t.decided_up_to, a.decided_up_to),
+        missed_first = a.missed_first, missed_latest = a.missed_latest,
+        missed_count = a.missed_count, not_run_count = t.not_run_count + a.not_run,
+        runs_limit = nullif(a.runs_limit, 0), runs_left = a.runs_left, deployment = a.deployment,
+        startup_at = a.startup_at, due_at = a.due_at
+      from unnest(:names::text[], :schedules::text[], :decided_up_to::text[]::timestamptz[],
+        :missed_firsts::text[]::timestamptz[], :missed_latests::text[]::timestamptz[],
+        :missed_counts::bigint[], :not_run::bigint[], :runs_limits::bigint[], :runs_left::bigint[],
+        :deployments::text[], :startup_at::text[]::timestamptz[], :due_at::text[]::timestamptz[])
+        as a (name, schedule, decided_up_to, missed_first, missed_latest, missed_count, not_run,
+          runs_limit, runs_left, deployment, startup_at, due_at)
+      where t.application = :application and t.name = a.name
+      """;
+
+  /** How many seconds until the next timer is due; below zero if one was already. */
+  static final String UNTIL_NEXT =
+      """
+      select extract(epoch from min(t.due_at) - clock_timestamp())::float8
+      from {timers} t
+      where t.application = :application and t.due_at is not null and t.name <> all (:others::text[])
+      """;
+
+  /** Of timers that are to be paused after so many failures in a row, those that are. */
+  static final String FAILING =
+      """
+      select a.name
+      from unnest(:names::text[], :failures::bigint[]) as a (name, failures)
+      where a.failures = (
+        select count(*)
+        from (
+          select r.status
+          from {timer_runs} r
+          where r.application = :application and r.name = a.name
+            and r.status in ('succeeded', 'failed')
+            and r.ended_at > coalesce((
+              select t.resumed_at
+              from {timers} t
+              where t.application = :application and t.name = a.name), '-infinity')
+          order by r.instant desc
+          limit a.failures) l
+        where l.status = 'failed')
+      """;
+
+  static final String PAUSE =
+      """
+      update {timers} t
+      set paused_at = now(), paused_by = :by, pause_reason = :reason, due_at = null
+      where t.application = :application and t.name = any (:names::text[]) and t.paused_at is null
+      """;
+
+  /** Nothing counts as missed: the time of the pause is decided. */
+  static final String RESUME =
+      """
+      with resumed as (
+        update {timers} t
+        set paused_at = null, paused_by = null, pause_reason = null, resumed_at = now(),
+          decided_up_to = greatest(t.decided_up_to, now()), missed_first = null,
+          missed_latest = null, missed_count = 0, startup_at = null, due_at = now()
+        where t.application = :application and t.name = :name and t.paused_at is not null
+        returning t.application)
+      select pg_notify({timers_channel}, r.application)::text from resumed r
+      """;
+
+  static final String TRIGGER =
+      """
+      with asked as (
+        insert into {timer_runs} (application, name, instant, cause, request, status)
+        select t.application, t.name, now(), 'manual', :request, 'waiting'
+        from {timers} t
+        where t.application = :application and t.name = :name
+        on conflict do nothing
+        returning application)
+      select pg_notify({timers_channel}, a.application)::text from asked a
+      """;
+
+  static final String BACKFILL =
+      """
+      with asked as (
+        insert into {timer_runs} (application, name, instant, cause, request, status)
+        select t.application, t.name, a.instant, 'backfill', :request, 'waiting'
+        from {timers} t cross join unnest(:instants::text[]::timestamptz[]) as a (instant)
+        where t.application = :application and t.name = :name
+        order by a.instant
+        on conflict do nothing
+        returning application)
+      select pg_notify({timers_channel}, a.application)::text from asked a
+      """;
+
+  static final String EXISTS =
+      """
+      select clock_timestamp() from {timers} t where t.application = :application and t.name = :name
+      """;
+
+  static final String REMOVE_MESSAGES =
+      """
+      delete from {outbox} o
+      using {timer_runs} r
+      where r.application = :application and r.name = :name and r.ended_at is null
+        and o.id = r.message_id
+      """;
+
+  static final String REMOVE_RUNS =
+      """
+      delete from {timer_runs} r where r.application = :application and r.name = :name
+      """;
+
+  static final String REMOVE_TIMER =
+      """
+      delete from {timers} t where t.application = :application and t.name = :name
+      """;
+
+  static final String PURGE =
+      """
+      delete from {timer_runs} r
+      where r.id in (
+        select p.id
+        from {timer_runs} p
+        where p.application = :application and p.ended_at is not null
+          and p.instant < :before::timestamptz
+        order by p.name, p.instant
+        limit :most
+        for update skip locked)
+      """;
+
+  /** Of timers that keep no state: all that have ended, but for the last one. */
+  static final String FORGET_ENDED =
+      """
+      delete from {timer_runs} r
+      where r.application = :application and r.name = any (:names::text[])
+        and r.ended_at is not null and exists (
+          select from {timer_runs} later
+          where later.application = :application and later.name = r.name
+            and later.ended_at is not null and later.instant > r.instant)
+      """;
+
+  static final String HISTORY =
+      """
+      select r.id, r.instant, r.cause, r.request, r.status, r.missed_first, r.missed_count,
+        r.attempts_count, r.created_at, r.started_at, r.ended_at, r.last_error
+      from {timer_runs} r
+      where r.application = :application and r.name = :name
+      order by r.instant desc, r.id desc
+      limit :most
+      """;
+
+  static final String STATUS =
+      """
+      select t.name, t.schedule, t.registered_at, t.due_at, t.paused_at, t.paused_by,
+        t.pause_reason, t.not_run_count, o.waiting, o.begun, o.oldest, s.ended_at,
+        clock_timestamp()
+      from {timers} t
+      left join lateral (
+        select count(*) filter (where r.status = 'waiting') as waiting,
+          count(*) filter (where r.status <> 'waiting') as begun, min(r.started_at) as oldest
+        from {timer_runs} r
+        where r.application = t.application and r.name = t.name and r.ended_at is null) o on true
+      left join lateral (
+        select r.ended_at
+        from {timer_runs} r
+        where r.application = t.application and r.name = t.name and r.status = 'succeeded'
+        order by r.instant desc
+        limit 1) s on true
+      where t.application = :application
+      order by t.name
+      """;
+
+  static final String CANCELLED =
+      """
+      select r.id
+      from {timer_runs} r
+      where r.id = any (:ids::bigint[]) and (r.cancelled_at is not null or r.ended_at is not null)
+      """;
+
+  private TimerSql() {}
+}

@@ -1,0 +1,240 @@
+package dev.outbox4j.timer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.migrations.TimerMigrations;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.OffsetDateTime;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** What people do to timers. The server's clock is not waited for: what is stored is put back. */
+@ExtendWith(PostgresExtension.class)
+class TimerControlIT {
+  private static final Duration A_DAY = Duration.ofDays(1);
+  private static final Timer DAILY = Timer.of("daily", Schedule.every(A_DAY));
+
+  private final TestDatabase database;
+  private final PostgresOutbox outbox;
+  private final TimerControl control;
+  private final BlockingQueue<TimerRun> handled = new LinkedBlockingQueue<>();
+  private Timers timers;
+
+  TimerControlIT(TestDatabase database) {
+    this.database = database;
+    DataSource pool = database.pool(10);
+    this.outbox = PostgresOutbox.on(pool, database.table());
+    this.control = TimerControl.of(outbox, "shop");
+  }
+
+  @BeforeEach
+  void setUp() {
+    TimerMigrations.of("public", "outbox").migrate(database.plain());
+    database.update("truncate outbox, outbox_dlq, outbox_timer, outbox_timer_run");
+  }
+
+  @AfterEach
+  void stop() {
+    timers.stop();
+  }
+
+  private void start(Timer timer) {
+    timers =
+        Timers.builder(outbox, "shop")
+            .on(timer, handled::add)
+            .listen(PgjdbcListen.on(database.plain()))
+            .build();
+    timers.start();
+    await().until(() -> !control.timers().isEmpty());
+  }
+
+  private void goBy(int days) {
+    database.list(
+        String.class,
+        "with gone as (update outbox_timer set due_at = case when paused_at is null then now() end,"
+            + " decided_up_to = decided_up_to - make_interval(days => ?) returning 1)"
+            + " select pg_notify('outbox_outbox_timer', '')::text from gone",
+        days);
+  }
+
+  private Instant today() {
+    return database.one(OffsetDateTime.class, "select date_trunc('day', now(), 'UTC')").toInstant();
+  }
+
+  private List<String> runs() {
+    return control.history("daily", 100).stream()
+        .map(run -> run.cause() + " " + run.status())
+        .toList();
+  }
+
+  @Test
+  void whatIsAskedForIsRunOnceForEachRequest() {
+    start(DAILY);
+
+    assertThat(control.trigger("daily", "after the import")).isTrue();
+    assertThat(control.trigger("daily", "after the import")).isFalse();
+    assertThat(control.trigger("daily", "once more")).isTrue();
+
+    await()
+        .untilAsserted(
+            () -> assertThat(runs()).containsExactly("MANUAL SUCCEEDED", "MANUAL SUCCEEDED"));
+    assertThat(handled).extracting(TimerRun::cause).containsExactly(Cause.MANUAL, Cause.MANUAL);
+    assertThat(control.history("daily", 1)).hasSize(1);
+    assertThat(control.history("daily", 1).get(0).request()).contains("once more");
+  }
+
+  @Test
+  void whileATimerIsPausedNothingIsDueAndAfterwardsNothingWasMissed() {
+    start(DAILY);
+    assertThat(control.pause("daily", "ann", "the mail server is away")).isTrue();
+    assertThat(control.pause("daily", "bob", "no idea")).isFalse();
+    TimerStatus paused = control.timers().get(0);
+    assertThat(paused.pause())
+        .hasValueSatisfying(
+            pause -> {
+              assertThat(pause.by()).isEqualTo("ann");
+              assertThat(pause.reason()).isEqualTo("the mail server is away");
+            });
+    assertThat(paused.due()).isEmpty();
+
+    goBy(5);
+    assertThat(control.trigger("daily", "all the same")).isTrue();
+    await().untilAsserted(() -> assertThat(runs()).containsExactly("MANUAL SUCCEEDED"));
+
+    assertThat(control.resume("daily")).isTrue();
+    assertThat(control.resume("daily")).isFalse();
+    await()
+        .untilAsserted(
+            () -> assertThat(control.timers().get(0).due()).contains(today().plus(A_DAY)));
+    assertThat(runs()).containsExactly("MANUAL SUCCEEDED");
+    assertThat(control.timers().get(0).notRun()).isZero();
+  }
+
+  @Test
+  void theInstantsOfATimeThatIsOverAreRunInTheirOrderAndOnce() {
+    start(DAILY);
+    Instant from = today().minus(A_DAY.multipliedBy(5));
+    Instant to = today().minus(A_DAY.multipliedBy(3));
+
+    assertThat(control.backfill(DAILY, from, to, "after the outage")).isEqualTo(3);
+    assertThat(control.backfill(DAILY, from, to.plus(A_DAY), "after the outage")).isEqualTo(1);
+
+    await().untilAsserted(() -> assertThat(runs()).hasSize(4).containsOnly("BACKFILL SUCCEEDED"));
+    assertThat(handled)
+        .extracting(TimerRun::instant)
+        .containsExactly(from, from.plus(A_DAY), to, to.plus(A_DAY));
+  }
+
+  @Test
+  void whatCannotBeAskedForIsRefused() {
+    start(DAILY);
+    Instant now = Instant.now();
+
+    assertThatThrownBy(() -> control.trigger("dayly", "x"))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("there is no timer 'dayly' on record");
+    assertThatThrownBy(() -> control.trigger("daily", " "))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("request is blank");
+    assertThatThrownBy(() -> control.backfill(DAILY, now.minus(A_DAY), now.plus(A_DAY), "x"))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("is not over");
+    assertThatThrownBy(() -> control.backfill(DAILY, now, now.minus(A_DAY), "x"))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("has no length");
+    assertThatThrownBy(() -> control.history("daily", 0))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessage("most is 0; it must be 1 to 100,000");
+    assertThat(control.pause("dayly", "ann", "why")).isFalse();
+    assertThat(control.resume("dayly")).isFalse();
+    assertThat(control.remove("dayly")).isFalse();
+  }
+
+  @Test
+  void aTimerWhoseLatestRunsAllFailedIsPausedUntilItIsResumed() {
+    Timer timer = DAILY.pauseAfterFailures(2).withoutRetries();
+    timers =
+        Timers.builder(outbox, "shop")
+            .on(
+                timer,
+                run -> {
+                  handled.add(run);
+                  throw new IllegalStateException("no");
+                })
+            .listen(PgjdbcListen.on(database.plain()))
+            .build();
+    timers.start();
+    await().until(() -> !control.timers().isEmpty());
+    for (int failures = 1; failures <= 2; failures++) {
+      assertThat(control.trigger("daily", "request " + failures)).isTrue();
+      int expected = failures;
+      await().until(() -> runs().stream().filter("MANUAL FAILED"::equals).count() == expected);
+    }
+    goBy(1);
+
+    await().until(() -> control.timers().get(0).pause().isPresent());
+    assertThat(control.timers().get(0).pause().orElseThrow().reason())
+        .isEqualTo("its latest runs have all failed");
+    assertThat(handled).hasSize(2);
+    assertThat(control.resume("daily")).isTrue();
+    goBy(1);
+    await().until(() -> handled.size() == 3);
+    assertThat(control.timers().get(0).pause()).isEmpty();
+  }
+
+  @Test
+  void aTimerWithoutStateKeepsItsLastRunAlone() {
+    start(DAILY.keepState(false));
+    for (int i = 1; i <= 3; i++) {
+      control.trigger("daily", "request " + i);
+      int expected = i;
+      await().until(() -> handled.size() == expected);
+      await().until(() -> runs().stream().allMatch("MANUAL SUCCEEDED"::equals));
+    }
+
+    goBy(1);
+
+    await().untilAsserted(() -> assertThat(runs()).containsExactly("MANUAL SUCCEEDED"));
+    assertThat(control.history("daily", 10).get(0).request()).contains("request 3");
+    assertThat(control.timers().get(0).lastSuccess()).isPresent();
+  }
+
+  @Test
+  void runsThatHaveEndedCanBePurgedAndATimerRemoved() {
+    start(DAILY);
+    control.trigger("daily", "x");
+    await().untilAsserted(() -> assertThat(runs()).containsExactly("MANUAL SUCCEEDED"));
+    Instant tomorrow = Instant.now().plus(A_DAY);
+
+    assertThat(control.purge(Instant.now().minus(A_DAY), 10)).isZero();
+    assertThat(control.purge(tomorrow, 10)).isEqualTo(1);
+    assertThat(control.purge(tomorrow, 10)).isZero();
+    assertThat(control.remove("daily")).isTrue();
+    assertThat(control.timers()).isEmpty();
+  }
+
+  @Test
+  void anotherApplicationHasNothingToDoWithIt() {
+    start(DAILY);
+    TimerControl other = TimerControl.of(outbox, "bank");
+
+    assertThat(other.timers()).isEmpty();
+    assertThat(other.pause("daily", "ann", "why")).isFalse();
+    assertThatThrownBy(() -> other.trigger("daily", "x"))
+        .isInstanceOf(IllegalArgumentException.class);
+    assertThat(other.purge(Instant.now().plus(A_DAY), 10)).isZero();
+  }
+}

@@ -1,0 +1,260 @@
+package dev.outbox4j.timer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.RetryPolicy;
+import dev.outbox4j.migrations.TimerMigrations;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import java.sql.PreparedStatement;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.OffsetDateTime;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** Timers on a real server. Its clock is not waited for: what is stored is put into the past. */
+@ExtendWith(PostgresExtension.class)
+class TimersIT {
+  private static final Timer DAILY = Timer.of("daily", Schedule.every(Duration.ofDays(1)));
+
+  private final TestDatabase database;
+  private final DataSource pool;
+  private Timers timers;
+
+  TimersIT(TestDatabase database) {
+    this.database = database;
+    this.pool = database.pool(10);
+  }
+
+  @BeforeEach
+  void setUp() {
+    TimerMigrations.of("public", "outbox").migrate(database.plain());
+    database.update("truncate outbox, outbox_dlq, outbox_timer, outbox_timer_run");
+    database.update("create table if not exists effects (instant timestamptz)");
+    database.update("truncate effects");
+  }
+
+  @AfterEach
+  void stop() {
+    timers.stop();
+  }
+
+  private Timers.Builder builder() {
+    return Timers.builder(PostgresOutbox.on(pool, database.table()), "shop")
+        .listen(PgjdbcListen.on(database.plain()));
+  }
+
+  private void start(Timers.Builder builder) {
+    timers = builder.build();
+    timers.start();
+    await().until(() -> database.count("outbox_timer") > 0);
+  }
+
+  /** Days go by without a node that looks; then the nodes are told. */
+  private void goBy(int days) {
+    database.list(
+        String.class,
+        "with gone as (update outbox_timer set due_at = now(),"
+            + " decided_up_to = decided_up_to - make_interval(days => ?) returning 1)"
+            + " select pg_notify('outbox_outbox_timer', '')::text from gone",
+        days);
+  }
+
+  private List<String> runs() {
+    return database.list(
+        String.class, "select cause || ' ' || status from outbox_timer_run order by id");
+  }
+
+  @Test
+  void aRunIsHandledOnceAndEndsWithItsMessage() throws Exception {
+    BlockingQueue<TimerRun> handled = new LinkedBlockingQueue<>();
+    start(builder().on(DAILY, handled::add));
+
+    goBy(3);
+
+    TimerRun run = handled.poll(30, TimeUnit.SECONDS);
+    assertThat(run).isNotNull();
+    Instant today =
+        database.one(OffsetDateTime.class, "select date_trunc('day', now(), 'UTC')").toInstant();
+    assertThat(run.instant()).isEqualTo(today);
+    assertThat(run.cause()).isEqualTo(Cause.CATCH_UP);
+    assertThat(run.missed()).isEqualTo(3);
+    assertThat(run.firstMissed()).isEqualTo(today.minus(Duration.ofDays(2)));
+    assertThat(run.attempt()).isEqualTo(1);
+    assertThat(run.isPastDue()).isTrue();
+    assertThat(run.next(2))
+        .containsExactly(today.plus(Duration.ofDays(1)), today.plus(Duration.ofDays(2)));
+    await().untilAsserted(() -> assertThat(runs()).containsExactly("catch_up succeeded"));
+    assertThat(database.count("outbox")).isZero();
+    assertThat(handled).isEmpty();
+  }
+
+  @Test
+  void aRunThatFailsIsTriedAgainAndThenADeadLetter() {
+    AtomicInteger attempts = new AtomicInteger();
+    start(
+        builder()
+            .on(
+                DAILY,
+                run -> {
+                  attempts.accumulateAndGet(run.attempt(), Math::max);
+                  throw new IllegalStateException("no mail server");
+                })
+            .subscriber(
+                settings ->
+                    settings.retry(RetryPolicy.constant(Duration.ofMillis(1)).attempts(3))));
+
+    goBy(1);
+
+    await().untilAsserted(() -> assertThat(runs()).containsExactly("catch_up failed"));
+    assertThat(attempts).hasValue(3);
+    assertThat(database.count("outbox_dlq")).isEqualTo(1);
+    assertThat(database.count("outbox")).isZero();
+    assertThat(database.one(String.class, "select last_error from outbox_timer_run"))
+        .contains("no mail server");
+    assertThat(database.one(Integer.class, "select attempts_count from outbox_timer_run"))
+        .isEqualTo(3);
+  }
+
+  @Test
+  void withoutRetriesTheFirstFailureIsFinal() {
+    start(
+        builder()
+            .on(
+                DAILY.withoutRetries(),
+                run -> {
+                  throw new IllegalStateException("no");
+                }));
+
+    goBy(1);
+
+    await().untilAsserted(() -> assertThat(runs()).containsExactly("catch_up failed"));
+    assertThat(database.one(Integer.class, "select attempts_count from outbox_timer_run"))
+        .isEqualTo(1);
+  }
+
+  @Test
+  void whatAHandlerWritesInItsTransactionIsThereWithTheEndOfTheRun() {
+    AtomicInteger attempts = new AtomicInteger();
+    start(
+        builder()
+            .on(
+                DAILY,
+                (run, connection) -> {
+                  try (PreparedStatement insert =
+                      connection.prepareStatement("insert into effects values (?::timestamptz)")) {
+                    insert.setString(1, run.instant().toString());
+                    insert.executeUpdate();
+                  }
+                  if (attempts.incrementAndGet() == 1) {
+                    throw new IllegalStateException("once");
+                  }
+                })
+            .subscriber(
+                settings ->
+                    settings.retry(RetryPolicy.constant(Duration.ofMillis(1)).attempts(3))));
+
+    goBy(1);
+
+    await().untilAsserted(() -> assertThat(runs()).containsExactly("catch_up succeeded"));
+    assertThat(database.count("effects")).isEqualTo(1);
+    assertThat(attempts).hasValue(2);
+  }
+
+  @Test
+  void aRunThatWaitsBeginsWhenTheOneBeforeEnds() throws Exception {
+    CountDownLatch go = new CountDownLatch(1);
+    BlockingQueue<TimerRun> handled = new LinkedBlockingQueue<>();
+    start(
+        builder()
+            .on(
+                DAILY.catchUp(CatchUp.ALL),
+                run -> {
+                  handled.add(run);
+                  go.await();
+                }));
+
+    goBy(3);
+
+    await().untilAsserted(() -> assertThat(runs()).hasSize(3));
+    assertThat(runs()).containsExactly("catch_up begun", "catch_up waiting", "catch_up waiting");
+    assertThat(handled).hasSizeLessThanOrEqualTo(1);
+    go.countDown();
+    await()
+        .atMost(Duration.ofSeconds(20)) // before the look that comes anyway
+        .untilAsserted(
+            () ->
+                assertThat(runs())
+                    .containsExactly(
+                        "catch_up succeeded", "catch_up succeeded", "catch_up succeeded"));
+    assertThat(handled.stream().map(TimerRun::instant)).isSorted().hasSize(3);
+    assertThat(handled.stream().filter(run -> run.previous().isPresent())).hasSize(2);
+  }
+
+  @Test
+  void aRunThatIsTerminatedIsToldAndChangesNothingAnyMore() throws Exception {
+    CountDownLatch go = new CountDownLatch(1);
+    BlockingQueue<TimerRun> handled = new LinkedBlockingQueue<>();
+    start(
+        builder()
+            .on(
+                DAILY.overlap(OverlapPolicy.TERMINATE_OTHER),
+                run -> {
+                  handled.add(run);
+                  if (handled.size() == 1) {
+                    go.await();
+                  }
+                }));
+    goBy(1);
+    await().until(() -> handled.size() == 1);
+    database.update("update outbox_timer_run set instant = instant - interval '1 day'");
+
+    goBy(1);
+
+    await()
+        .untilAsserted(
+            () -> assertThat(runs()).containsExactly("catch_up terminated", "catch_up succeeded"));
+    TimerRun first = handled.poll();
+    await().until(first::isCancelled);
+    go.countDown();
+    await().until(() -> timers.subscriberHealth().running() == 0);
+    assertThat(runs()).containsExactly("catch_up terminated", "catch_up succeeded");
+  }
+
+  @Test
+  void aTimerThatOnlyOthersKnowIsLeftToThem() {
+    AtomicInteger handled = new AtomicInteger();
+    start(builder().on(DAILY, run -> handled.incrementAndGet()));
+    Timers newer =
+        builder()
+            .on(Timer.of("newer", Schedule.every(Duration.ofDays(1))), run -> handled.addAndGet(10))
+            .subscriber(settings -> settings.name("newer"))
+            .build();
+    newer.start();
+    try {
+      await().until(() -> database.count("outbox_timer") == 2);
+      goBy(1);
+
+      await().untilAsserted(() -> assertThat(handled).hasValue(11));
+      await()
+          .untilAsserted(
+              () -> assertThat(runs()).containsExactly("catch_up succeeded", "catch_up succeeded"));
+    } finally {
+      newer.stop();
+    }
+    assertThat(database.count("outbox_dlq")).isZero();
+  }
+}

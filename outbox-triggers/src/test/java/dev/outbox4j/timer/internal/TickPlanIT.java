@@ -1,0 +1,78 @@
+package dev.outbox4j.timer.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.outbox4j.migrations.TimerMigrations;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.testing.CountingDataSource;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.ServerCounters;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.timer.Schedule;
+import dev.outbox4j.timer.Timer;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** What a tick reads, counted by the server, beside 10,000 timers with a history. */
+@ExtendWith(PostgresExtension.class)
+@Tag("plans")
+class TickPlanIT {
+  private static final int TIMERS = 10_000;
+
+  private final TestDatabase database;
+
+  TickPlanIT(TestDatabase database) {
+    this.database = database;
+  }
+
+  @Test
+  void aTickWalksNoTableAndTakesTheSameStatementsForManyTimersAsForOne() throws SQLException {
+    TimerMigrations.of("public", "outbox").migrate(database.plain());
+    List<Timer> timers =
+        IntStream.rangeClosed(1, TIMERS)
+            .mapToObj(nth -> Timer.of("timer-" + nth, Schedule.every(Duration.ofDays(1))))
+            .toList();
+    Map<String, Timer> byName =
+        timers.stream().collect(Collectors.toMap(Timer::name, Function.identity()));
+    try (ServerCounters counters = new ServerCounters(database, "outbox_timer")) {
+      CountingDataSource counting = new CountingDataSource(counters.session());
+      TimerStore store =
+          new TimerStore(PostgresOutbox.on(counting, database.table()), "shop", "timers.shop");
+      store.register(timers, null);
+      counters.run(
+          "insert into outbox_timer_run (application, name, instant, cause, status, ended_at)"
+              + " select application, name, decided_up_to - make_interval(days => n), 'scheduled',"
+              + " 'succeeded', now() from outbox_timer, generate_series(1, 10) n");
+      counters.run(
+          "update outbox_timer set decided_up_to = decided_up_to - interval '1 day', due_at ="
+              + " case when name = 'timer-1' then now() when name < 'timer-15' then"
+              + " now() + interval '1 hour' else due_at end");
+      long scans = scans(counters);
+      long before = counting.executions();
+      assertThat(store.tick(byName, Set.of(), 500).timers()).isEqualTo(1);
+      long one = counting.executions() - before;
+      assertThat(scans(counters)).isEqualTo(scans);
+
+      counters.run(
+          "update outbox_timer set due_at = now() where due_at < now() + interval '2 hours'");
+      scans = scans(counters);
+      before = counting.executions();
+      assertThat(store.tick(byName, Set.of(), 500).timers()).isGreaterThan(400);
+      assertThat(counting.executions() - before).isEqualTo(one);
+      assertThat(scans(counters)).isEqualTo(scans);
+    }
+  }
+
+  private static long scans(ServerCounters counters) throws SQLException {
+    return counters.reads().sequentialScans() + counters.sequentialScansOf("outbox_timer_run");
+  }
+}

@@ -1,0 +1,241 @@
+package dev.outbox4j.timer.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.migrations.TimerMigrations;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.testing.CountingDataSource;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.timer.CatchUp;
+import dev.outbox4j.timer.OverlapPolicy;
+import dev.outbox4j.timer.Schedule;
+import dev.outbox4j.timer.Timer;
+import dev.outbox4j.timer.internal.TimerStore.Tick;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** Ticks on a real server. Its clock is not waited for: what is stored is put into the past. */
+@ExtendWith(PostgresExtension.class)
+class TimerStoreIT {
+  private static final String QUEUE = "timers";
+  private static final Duration A_DAY = Duration.ofDays(1);
+  private static final Schedule MINUTELY = Schedule.every(Duration.ofMinutes(1));
+  private static final Schedule DAILY = Schedule.every(A_DAY);
+
+  private final TestDatabase database;
+
+  TimerStoreIT(TestDatabase database) {
+    this.database = database;
+  }
+
+  @BeforeEach
+  void setUp() {
+    TimerMigrations.of("public", "outbox").migrate(database.plain());
+    database.update("truncate outbox, outbox_timer, outbox_timer_run");
+  }
+
+  private TimerStore store(DataSource source) {
+    return new TimerStore(PostgresOutbox.on(source, database.table()), "shop", QUEUE);
+  }
+
+  private static Map<String, Timer> byName(List<Timer> timers) {
+    return timers.stream().collect(Collectors.toMap(Timer::name, Function.identity()));
+  }
+
+  /** Puts back what is decided, so that the instants of so many days, hours or minutes are due. */
+  private void due(int number, String unit) {
+    database.update(
+        "update outbox_timer set due_at = now(), decided_up_to ="
+            + " date_trunc('%1$s', now(), 'UTC') - interval '%2$d %1$s'".formatted(unit, number));
+  }
+
+  @Test
+  void twelveSchedulersMakeEachRunOnceAndItsMessageOnce() throws Exception {
+    List<Timer> timers =
+        IntStream.rangeClosed(1, 5)
+            .mapToObj(
+                nth ->
+                    Timer.of("timer-" + nth, MINUTELY)
+                        .onTime(A_DAY)
+                        .overlap(OverlapPolicy.ALLOW_ALL))
+            .toList();
+    DataSource pool = database.pool(12);
+    store(pool).register(timers, null);
+    due(120, "minute");
+    ExecutorService threads = Executors.newFixedThreadPool(12);
+    try {
+      List<Future<?>> schedulers = new ArrayList<>();
+      for (int i = 0; i < 12; i++) {
+        TimerStore store = store(pool);
+        schedulers.add(
+            threads.submit(
+                () -> {
+                  Tick tick;
+                  do {
+                    tick = store.tick(byName(timers), Set.of(), 2);
+                  } while (isBehind(tick));
+                }));
+      }
+      for (Future<?> scheduler : schedulers) {
+        scheduler.get();
+      }
+    } finally {
+      threads.shutdownNow();
+    }
+
+    // a minute may have begun meanwhile
+    long runs = database.count("outbox_timer_run");
+    assertThat(runs).isBetween(600L, 605L);
+    assertThat(database.count("(select distinct name, instant from outbox_timer_run) r"))
+        .isEqualTo(runs);
+    assertThat(database.count("outbox")).isEqualTo(runs);
+    assertThat(
+            database.count(
+                "outbox o join outbox_timer_run r on r.message_id = o.id"
+                    + " and r.status = 'begun' and r.id::text = o.headers ->> 'timer-run'"
+                    + " and r.name = o.type"))
+        .isEqualTo(runs);
+  }
+
+  private static boolean isBehind(Tick tick) {
+    Duration untilNext = tick.untilNext();
+    return untilNext != null && untilNext.isNegative();
+  }
+
+  /** Before each of its statements in turn, until there is none more to die before. */
+  @Test
+  void aTickThatDiesAtAnyStatementLeavesNothingAndIsMadeUpFor() {
+    List<Timer> timers =
+        List.of(
+            Timer.of("all", DAILY).catchUp(CatchUp.ALL),
+            Timer.of("terminating", DAILY).overlap(OverlapPolicy.TERMINATE_OTHER),
+            Timer.of("cancelling", DAILY).overlap(OverlapPolicy.CANCEL_OTHER),
+            Timer.of("skipping", DAILY).overlap(OverlapPolicy.SKIP));
+    TimerStore store = store(database.plain());
+    store.register(timers, null);
+    due(5, "day");
+    store.tick(byName(timers), Set.of(), 10);
+    goBy(3);
+    List<String> before = state();
+    CountingDataSource counting = new CountingDataSource(database.plain());
+    TimerStore dying = store(counting);
+    AtomicInteger left = new AtomicInteger();
+    counting.beforeEach(
+        text -> {
+          if (left.getAndDecrement() == 0) {
+            database.list(
+                Boolean.class,
+                "select pg_terminate_backend(pid) from pg_stat_activity where datname ="
+                    + " current_database() and pid <> pg_backend_pid()");
+          }
+        });
+    int deaths = 0;
+    left.set(deaths);
+    while (dies(() -> dying.tick(byName(timers), Set.of(), 10))) {
+      assertThat(state()).as("after a death before statement %d", deaths + 1).isEqualTo(before);
+      left.set(++deaths);
+    }
+
+    assertThat(deaths).isGreaterThanOrEqualTo(9);
+    assertThat(state()).isNotEqualTo(before);
+    assertThat(
+            database.list(
+                String.class,
+                "select name || ' ' || status || ' ' || count(*) from outbox_timer_run"
+                    + " group by name, status order by name, status"))
+        .containsExactly(
+            "all begun 1",
+            "all waiting 7",
+            "cancelling begun 1",
+            "cancelling waiting 1",
+            "skipping begun 1",
+            "skipping skipped 1",
+            "terminating begun 1",
+            "terminating terminated 1");
+    assertEachBegunRunHasAMessageAndNoOtherHas();
+  }
+
+  /** However many others have runs that wait and cannot begin. */
+  @Test
+  void aRunThatMayBeginDoesAmongManyThatMayNot() {
+    List<Timer> timers =
+        IntStream.rangeClosed(1, 50)
+            .mapToObj(nth -> Timer.of("timer-%02d".formatted(nth), DAILY).catchUp(CatchUp.ALL))
+            .toList();
+    TimerStore store = store(database.plain());
+    store.register(timers, null);
+    due(3, "day");
+    store.tick(byName(timers), Set.of(), 50);
+    assertThat(database.count("outbox_timer_run where status = 'begun'")).isEqualTo(50);
+    assertThat(store.tick(byName(timers), Set.of(), 2).timers()).isZero();
+    database.update(
+        "update outbox_timer_run set status = 'succeeded', ended_at = now()"
+            + " where name = 'timer-50' and status = 'begun'");
+
+    assertThat(store.tick(byName(timers), Set.of(), 2).timers()).isEqualTo(1);
+
+    assertThat(
+            database.list(
+                String.class,
+                "select status from outbox_timer_run where name = 'timer-50' order by instant"))
+        .containsExactly("succeeded", "begun", "waiting");
+  }
+
+  private static boolean dies(Runnable tick) {
+    try {
+      tick.run();
+      return false;
+    } catch (OutboxStoreException died) {
+      return true;
+    }
+  }
+
+  private void assertEachBegunRunHasAMessageAndNoOtherHas() {
+    assertThat(
+            database.list(
+                String.class,
+                "select coalesce(r.name, o.type) || ' ' || coalesce(r.status, 'no run') from"
+                    + " outbox_timer_run r full join outbox o on o.id = r.message_id where"
+                    + " (r.status = 'begun') is distinct from (o.id is not null)"))
+        .isEmpty();
+  }
+
+  private List<String> state() {
+    return Stream.of("outbox_timer", "outbox_timer_run", "outbox")
+        .flatMap(
+            table ->
+                database
+                    .list(String.class, "select t::text from " + table + " t order by 1")
+                    .stream())
+        .toList();
+  }
+
+  /** Lets days go by: what is stored is so much older then. */
+  private void goBy(int days) {
+    database.update(
+        "update outbox_timer set due_at = now(),"
+            + " decided_up_to = decided_up_to - make_interval(days => ?)",
+        days);
+    // in two steps, as no two instants may be the same meanwhile
+    database.update("update outbox_timer_run set instant = instant - interval '1000 days'");
+    database.update(
+        "update outbox_timer_run set instant = instant + make_interval(days => ?)", 1000 - days);
+  }
+}
