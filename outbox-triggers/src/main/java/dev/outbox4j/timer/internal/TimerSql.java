@@ -82,6 +82,16 @@ final class TimerSql {
           for update of t skip locked
           """;
 
+  /** Somebody deleted the message, or emptied the outbox: nothing else would end the run. */
+  static final String END_WITHOUT_MESSAGE =
+      """
+      update {timer_runs} r
+      set status = 'failed', ended_at = now(), last_error = 'its message is gone'
+      where r.application = :application and r.name = any (:names::text[])
+        and r.ended_at is null and r.status = 'begun'
+        and not exists (select from {outbox} o where o.id = r.message_id)
+      """;
+
   static final String OPEN_RUNS =
       """
       select r.name, r.id, r.instant, r.cause, r.status <> 'waiting'

@@ -169,6 +169,10 @@ public final class TimerStore {
       throws SQLException {
     Map<String, List<OpenRun>> open = new HashMap<>();
     Map<String, Object> names = Parameters.of(rows).texts("names", TimerRow::name).values();
+    int lost = statements.update(connection, TimerSql.END_WITHOUT_MESSAGE, names);
+    if (lost > 0) {
+      log.error("{} runs of timers have ended as failed, since their messages are gone", lost);
+    }
     statements.query(
         connection,
         TimerSql.OPEN_RUNS,

@@ -198,6 +198,26 @@ class TimerStoreIT {
         .containsExactly("succeeded", "begun", "waiting");
   }
 
+  @Test
+  void aRunWhoseMessageSomebodyDeletedHoldsUpNoOther() {
+    Timer timer = Timer.of("t", DAILY).overlap(OverlapPolicy.SKIP);
+    TimerStore store = store(database.plain());
+    store.register(List.of(timer), null);
+    due(1, "day");
+    store.tick(Map.of("t", timer), Set.of(), 10);
+    database.update("delete from outbox");
+    goBy(1);
+
+    store.tick(Map.of("t", timer), Set.of(), 10);
+
+    assertThat(
+            database.list(
+                String.class,
+                "select status || coalesce(' ' || last_error, '') from outbox_timer_run order by id"))
+        .containsExactly("failed its message is gone", "begun");
+    assertEachBegunRunHasAMessageAndNoOtherHas();
+  }
+
   private static boolean dies(Runnable tick) {
     try {
       tick.run();
