@@ -26,6 +26,11 @@ record ConstantInterval(Duration interval, Instant anchor) implements Schedule {
       throw new IllegalArgumentException(
           "anchor is " + anchor + "; it must be within 10,000 years of 1970");
     }
+    if (interval.getNano() % 1_000 != 0 || anchor.getNano() % 1_000 != 0) {
+      throw new IllegalArgumentException(
+          "interval is %s and anchor is %s; both must be in whole microseconds, so drop the rest"
+              .formatted(interval, anchor));
+    }
   }
 
   @Override

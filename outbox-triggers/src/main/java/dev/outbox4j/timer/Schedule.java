@@ -14,8 +14,9 @@ import java.util.stream.Stream;
  * The instants at which something is due. Implementations are immutable and thread-safe, and answer
  * the same on every node: what they return depends on the question alone.
  *
- * <p>Of your own schedule, {@link #next} is asked with the instant it returned before, so an
- * instant that depends on the clock, or on chance, would run on some nodes and not on others.
+ * <p>Instants count in microseconds, as the database has them: a finer one is taken for the next
+ * whole one. Of your own schedule, {@link #next} is asked with the instant it returned before, so
+ * an instant that depends on the clock, or on chance, would run on some nodes and not on others.
  */
 public interface Schedule {
   /**
@@ -57,9 +58,9 @@ public interface Schedule {
    * Returns a schedule with the same distance between all instants, whatever the clocks on walls
    * do: the instants are the multiples of the interval since 1970-01-01T00:00:00Z.
    *
-   * @param interval the distance, from 1 ms to 1,000 years
+   * @param interval the distance, from 1 ms to 1,000 years, in whole microseconds
    * @return the schedule
-   * @throws IllegalArgumentException if the interval is out of range
+   * @throws IllegalArgumentException if the interval is out of range, or not in whole microseconds
    */
   static Schedule every(Duration interval) {
     return every(interval, Instant.EPOCH);
@@ -69,11 +70,11 @@ public interface Schedule {
    * Returns a schedule with the same distance between all instants, whatever the clocks on walls
    * do.
    *
-   * @param interval the distance, from 1 ms to 1,000 years
-   * @param anchor one of the instants; there are instants before it, too
+   * @param interval the distance, from 1 ms to 1,000 years, in whole microseconds
+   * @param anchor one of the instants, in whole microseconds; there are instants before it, too
    * @return the schedule
-   * @throws IllegalArgumentException if the interval is out of range, or the anchor is more than
-   *     10,000 years from now
+   * @throws IllegalArgumentException if the interval is out of range, the anchor is more than
+   *     10,000 years from 1970, or one of them is not in whole microseconds
    */
   static Schedule every(Duration interval, Instant anchor) {
     return new ConstantInterval(interval, anchor);

@@ -1,6 +1,5 @@
 package dev.outbox4j.timer;
 
-import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.timer.internal.ControlStore;
@@ -19,6 +18,7 @@ import java.util.List;
 public final class TimerControl {
   private static final int MAX_BYTES = 2_000;
   private static final int MOST = 100_000;
+  private static final int MOST_BACKFILLED = 10_000;
 
   private final ControlStore store;
 
@@ -35,8 +35,7 @@ public final class TimerControl {
    * @throws IllegalArgumentException if no application can have the name
    */
   public static TimerControl of(PostgresOutbox outbox, String application) {
-    OutboxMessage.to(application); // the rules for names
-    return new TimerControl(new ControlStore(outbox, application));
+    return new TimerControl(new ControlStore(outbox, Timers.requireApplication(application)));
   }
 
   /** {@return the timers on record, by their names} */
@@ -104,10 +103,10 @@ public final class TimerControl {
    * @param request a name for what is asked for: by the same one an instant has one run
    * @return how many runs were made
    * @throws IllegalArgumentException if there is no such timer, the time is not over or has no
-   *     length, or more than 100,000 instants
+   *     length, or more than 10,000 instants
    */
   public int backfill(Timer timer, Instant from, Instant to, String request) {
-    return store.backfill(timer, from, to, require("request", request), MOST);
+    return store.backfill(timer, from, to, require("request", request), MOST_BACKFILLED);
   }
 
   /**
@@ -122,7 +121,9 @@ public final class TimerControl {
   }
 
   /**
-   * Deletes runs that have ended. To be called now and then, by any number of processes.
+   * Deletes runs that have ended. What was asked for by a name is forgotten with its run: by the
+   * same name it is run once more, and a dead letter that is put back fails. To be called now and
+   * then, by any number of processes.
    *
    * @param before only those of earlier instants
    * @param most how many at most, 1 to 100,000

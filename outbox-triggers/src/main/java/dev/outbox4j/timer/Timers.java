@@ -9,12 +9,14 @@ import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.timer.internal.RunHandlers;
 import dev.outbox4j.timer.internal.TickLoop;
+import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -27,8 +29,11 @@ import org.jspecify.annotations.Nullable;
  * its message. Thread-safe.
  */
 public final class Timers implements AutoCloseable {
+  private static final int MAX_APPLICATION_BYTES = 200;
+
   private final OutboxSubscriber subscriber;
   private final TickLoop loop;
+  private final AtomicBoolean started = new AtomicBoolean();
 
   private Timers(OutboxSubscriber subscriber, TickLoop loop) {
     this.subscriber = subscriber;
@@ -55,8 +60,11 @@ public final class Timers implements AutoCloseable {
    * @throws IllegalStateException if it was started before
    */
   public void start() {
-    subscriber.start();
+    if (!started.compareAndSet(false, true)) {
+      throw new IllegalStateException("these timers were started before; build others");
+    }
     loop.start();
+    subscriber.start();
   }
 
   /**
@@ -79,10 +87,19 @@ public final class Timers implements AutoCloseable {
     return subscriber.health();
   }
 
+  static String requireApplication(String application) {
+    OutboxMessage.to(application); // the rules for names
+    int bytes = application.getBytes(StandardCharsets.UTF_8).length;
+    if (bytes > MAX_APPLICATION_BYTES) {
+      throw new IllegalArgumentException(
+          "application '%s' has %d bytes; it may have %d, so shorten it"
+              .formatted(application, bytes, MAX_APPLICATION_BYTES));
+    }
+    return application;
+  }
+
   /** Collects definitions and settings. Not thread-safe; does no I/O. */
   public static final class Builder {
-    private static final int MAX_APPLICATION_BYTES = 200;
-
     private final PostgresOutbox outbox;
     private final String application;
     private final Map<String, Timer> timers = new LinkedHashMap<>();
@@ -95,14 +112,7 @@ public final class Timers implements AutoCloseable {
 
     private Builder(PostgresOutbox outbox, String application) {
       this.outbox = Objects.requireNonNull(outbox, "outbox");
-      OutboxMessage.to(application); // the rules for names
-      int bytes = application.getBytes(java.nio.charset.StandardCharsets.UTF_8).length;
-      if (bytes > MAX_APPLICATION_BYTES) {
-        throw new IllegalArgumentException(
-            "application '%s' has %d bytes; it may have %d, so shorten it"
-                .formatted(application, bytes, MAX_APPLICATION_BYTES));
-      }
-      this.application = application;
+      this.application = requireApplication(application);
       this.queue = "timers." + application;
       String table = outbox.table().name() + "_dlq";
       this.deadLetters =
@@ -201,7 +211,8 @@ public final class Timers implements AutoCloseable {
 
     /**
      * Changes settings of the subscriber that handles the runs, such as its workers, its lease or
-     * its retry policy.
+     * its retry policy. What is said here of its store, its dead letters, the rate limit of the
+     * queue, and messages of unknown timers is overwritten.
      *
      * @param change told when this is built
      * @return this builder
@@ -233,12 +244,12 @@ public final class Timers implements AutoCloseable {
                         + " ask for a run whenever it starts");
               });
       RunHandlers runs = new RunHandlers(outbox, application);
-      OutboxSubscriber.Builder builder =
-          OutboxSubscriber.builder(queue).store(runs.store()).deadLetters(deadLetters);
+      OutboxSubscriber.Builder builder = OutboxSubscriber.builder(queue);
       if (source != null) {
         builder.listen(source);
       }
       settings.forEach(change -> change.accept(builder));
+      builder.store(runs.store()).deadLetters(deadLetters);
       timers
           .values()
           .forEach(

@@ -37,6 +37,20 @@ class ConstantIntervalTest {
   }
 
   @Test
+  void whatTheDatabaseCannotHoldIsRefused() {
+    assertThatThrownBy(() -> Schedule.every(Duration.ofNanos(1_000_000_333)))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("interval is PT1.000000333S")
+        .hasMessageContaining("must be in whole microseconds");
+    assertThatThrownBy(
+            () ->
+                Schedule.every(
+                    Duration.ofSeconds(1), Instant.parse("2026-01-01T00:00:00.1234567Z")))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("anchor is 2026-01-01T00:00:00.123456700Z");
+  }
+
+  @Test
   void anAnchorFarAwayIsRefused() {
     assertThatThrownBy(() -> Schedule.every(Duration.ofSeconds(1), Instant.MAX))
         .isInstanceOf(IllegalArgumentException.class)

@@ -66,7 +66,7 @@ class TimerControlIT {
         String.class,
         "with gone as (update outbox_timer set due_at = case when paused_at is null then now() end,"
             + " decided_up_to = decided_up_to - make_interval(days => ?) returning 1)"
-            + " select pg_notify('outbox_outbox_timer', '')::text from gone",
+            + " select pg_notify('outbox_outbox_timer', 'shop')::text from gone",
         days);
   }
 
@@ -193,23 +193,6 @@ class TimerControlIT {
     goBy(1);
     await().until(() -> handled.size() == 3);
     assertThat(control.timers().get(0).pause()).isEmpty();
-  }
-
-  @Test
-  void aTimerWithoutStateKeepsItsLastRunAlone() {
-    start(DAILY.keepState(false));
-    for (int i = 1; i <= 3; i++) {
-      control.trigger("daily", "request " + i);
-      int expected = i;
-      await().until(() -> handled.size() == expected);
-      await().until(() -> runs().stream().allMatch("MANUAL SUCCEEDED"::equals));
-    }
-
-    goBy(1);
-
-    await().untilAsserted(() -> assertThat(runs()).containsExactly("MANUAL SUCCEEDED"));
-    assertThat(control.history("daily", 10).get(0).request()).contains("request 3");
-    assertThat(control.timers().get(0).lastSuccess()).isPresent();
   }
 
   @Test

@@ -69,7 +69,7 @@ class TimersIT {
         String.class,
         "with gone as (update outbox_timer set due_at = now(),"
             + " decided_up_to = decided_up_to - make_interval(days => ?) returning 1)"
-            + " select pg_notify('outbox_outbox_timer', '')::text from gone",
+            + " select pg_notify('outbox_outbox_timer', 'shop')::text from gone",
         days);
   }
 
@@ -232,6 +232,27 @@ class TimersIT {
     go.countDown();
     await().until(() -> timers.subscriberHealth().running() == 0);
     assertThat(runs()).containsExactly("catch_up terminated", "catch_up succeeded");
+  }
+
+  @Test
+  void anAttemptThatCouldNotBeNotedIsNoFailureOfTheHandler() {
+    AtomicInteger handled = new AtomicInteger();
+    start(builder().on(DAILY.withoutRetries(), run -> handled.incrementAndGet()));
+    goBy(1);
+    await().untilAsserted(() -> assertThat(runs()).containsExactly("catch_up succeeded"));
+    database.update("alter table outbox_timer_run rename to away");
+    try {
+      database.update(
+          "insert into outbox (queue, type, payload, headers) select 'timers.shop', 'daily', '',"
+              + " jsonb_build_object('timer-run', max(id)::text) from away");
+      await().until(() -> database.count("outbox where lease_token > 1") == 1);
+      assertThat(database.count("outbox_dlq")).isZero();
+    } finally {
+      database.update("alter table away rename to outbox_timer_run");
+    }
+    await().until(() -> database.count("outbox") == 0);
+    assertThat(database.count("outbox_dlq")).isZero();
+    assertThat(handled).hasValue(1);
   }
 
   @Test

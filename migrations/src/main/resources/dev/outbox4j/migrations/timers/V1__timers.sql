@@ -49,6 +49,7 @@ create table "${outbox_schema}"."${outbox_table}_timer_run" (
   started_at      timestamptz,
   ended_at        timestamptz,
   cancelled_at    timestamptz,
+  followed        boolean not null default false,
   last_error      text,
   constraint "${outbox_table}_timer_run_pkey" primary key (id)
 ) with (
@@ -62,10 +63,10 @@ comment on table "${outbox_schema}"."${outbox_table}_timer_run" is 'outbox4j sch
 create unique index "${outbox_table}_timer_run_instant_uq"
   on "${outbox_schema}"."${outbox_table}_timer_run" (application, name, instant, cause, request);
 
--- what somebody asks for twice is run once
+-- what somebody asks for twice is run once, and a deployment has one run
 create unique index "${outbox_table}_timer_run_request_uq"
   on "${outbox_schema}"."${outbox_table}_timer_run" (application, name, request)
-  where cause = 'manual';
+  where cause in ('manual', 'startup');
 
 -- for the tick: runs that have not ended
 create index "${outbox_table}_timer_run_open_idx"

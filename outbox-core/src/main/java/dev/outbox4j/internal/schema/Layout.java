@@ -312,11 +312,13 @@ public record Layout(
               Column.optional("started_at", TIMESTAMP),
               Column.optional("ended_at", TIMESTAMP),
               Column.optional("cancelled_at", TIMESTAMP),
+              Column.required("followed", "boolean").defaulting("false"),
               Column.optional("last_error", "text")),
           List.of(
               Index.primaryKey("id"),
               Index.unique("application", "name", "instant", "cause", "request"),
-              Index.plain("application", "name", "request").uniqueWhere("(cause = 'manual'::text)"),
+              Index.plain("application", "name", "request")
+                  .uniqueWhere("(cause = ANY (ARRAY['manual'::text, 'startup'::text]))"),
               Index.plain("application", "name", "instant").where("(ended_at IS NULL)"),
               Index.plain("message_id").where("(ended_at IS NULL)")),
           "",

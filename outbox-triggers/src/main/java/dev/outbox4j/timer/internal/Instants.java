@@ -3,12 +3,16 @@ package dev.outbox4j.timer.internal;
 import dev.outbox4j.timer.Timer;
 import java.time.Duration;
 import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
 /** The instants of a timer, from its start to its end. */
 public final class Instants {
+  /** What is later has no common text form, and never comes. */
+  private static final Instant LAST = Instant.parse("9999-12-31T00:00:00Z");
+
   private static final long MIX = 0x9E3779B97F4A7C15L;
 
   private Instants() {}
@@ -19,13 +23,40 @@ public final class Instants {
    * @param timer the timer
    * @param after the instant before
    * @return the instant; empty if there is none any more
+   * @throws IllegalStateException if the schedule returned one that is not later
    */
   public static Optional<Instant> next(Timer timer, Instant after) {
-    Instant from = timer.start().map(start -> start.minusNanos(1)).orElse(after);
-    return timer
-        .schedule()
-        .next(from.isAfter(after) ? from : after)
+    Instant start = timer.start().map(first -> first.minusNanos(1)).orElse(after);
+    Instant from = start.isAfter(after) ? start : after;
+    Optional<Instant> next = timer.schedule().next(from);
+    if (next.isEmpty() || next.get().isAfter(LAST)) {
+      return Optional.empty();
+    }
+    if (!next.get().isAfter(from)) {
+      throw new IllegalStateException(
+          "the schedule of timer '%s' returned %s for what comes after %s; it must return a later instant"
+              .formatted(timer.name(), next.get(), from));
+    }
+    return next.map(Instants::wholeMicros)
         .filter(instant -> timer.end().map(end -> !instant.isAfter(end)).orElse(true));
+  }
+
+  /** As the database has it; never earlier, so that it is not due before its time. */
+  private static Instant wholeMicros(Instant instant) {
+    Instant cut = instant.truncatedTo(ChronoUnit.MICROS);
+    return cut.equals(instant) ? cut : cut.plus(1, ChronoUnit.MICROS);
+  }
+
+  /**
+   * Describes what a timer's instants depend on: nodes that have the same take care of it together.
+   *
+   * @param timer the timer
+   * @return the description of its schedule, its start and its end
+   */
+  public static String description(Timer timer) {
+    return timer.schedule().description()
+        + timer.start().map(start -> ", starting at " + start).orElse("")
+        + timer.end().map(end -> ", ending at " + end).orElse("");
   }
 
   /**

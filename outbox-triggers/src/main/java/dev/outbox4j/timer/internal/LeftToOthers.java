@@ -2,7 +2,7 @@ package dev.outbox4j.timer.internal;
 
 import dev.outbox4j.RateLimit;
 import java.time.Duration;
-import java.util.LinkedHashMap;
+import java.util.HashMap;
 import java.util.Map;
 
 /**
@@ -15,30 +15,34 @@ final class LeftToOthers implements RateLimit {
   private static final Duration MOMENT = Duration.ofMillis(50);
 
   private static final int TIMES_AT_ONCE = 20;
-  private static final int MOST_MESSAGES = 1_000;
+  private static final Duration FORGOTTEN_AFTER = Duration.ofMinutes(2);
   private static final int MOST_DOUBLINGS = 10;
   private static final Duration LONGEST = Duration.ofSeconds(30);
 
-  private final Map<Long, Integer> times =
-      new LinkedHashMap<>() {
-        @Override
-        protected boolean removeEldestEntry(Map.Entry<Long, Integer> eldest) {
-          return size() > MOST_MESSAGES;
-        }
-      };
+  private final Map<String, Times> ofTimers = new HashMap<>();
 
   private volatile long until = System.nanoTime();
 
   /**
+   * How often messages of a timer were left in a row.
+   *
+   * @param count how often
+   * @param last when last
+   */
+  private record Times(int count, long last) {}
+
+  /**
    * Leaves a message.
    *
-   * @param message its id
+   * @param timer the name of its timer
    * @return for how long it is not to be due
    */
-  synchronized Duration leave(long message) {
-    int before = times.merge(message, 1, Integer::sum) - 1;
-    until = System.nanoTime() + MOMENT.toNanos();
+  synchronized Duration leave(String timer) {
+    long now = System.nanoTime();
+    int before = count(timer, now);
+    ofTimers.put(timer, new Times(before + 1, now));
     if (before < TIMES_AT_ONCE) {
+      until = now + MOMENT.toNanos();
       return Duration.ZERO;
     }
     int doublings = Math.min(before - TIMES_AT_ONCE, MOST_DOUBLINGS);
@@ -46,9 +50,15 @@ final class LeftToOthers implements RateLimit {
     return longer.compareTo(LONGEST) > 0 ? LONGEST : longer;
   }
 
-  /** {@return whether a message was never left} */
-  synchronized boolean isNew(long message) {
-    return !times.containsKey(message);
+  /** {@return whether none of a timer's messages was left lately} */
+  synchronized boolean isNew(String timer) {
+    return count(timer, System.nanoTime()) == 0;
+  }
+
+  private int count(String timer, long now) {
+    Times times = ofTimers.get(timer);
+    boolean lately = times != null && now - times.last() < FORGOTTEN_AFTER.toNanos();
+    return lately ? times.count() : 0;
   }
 
   @Override

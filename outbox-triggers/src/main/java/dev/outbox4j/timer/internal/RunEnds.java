@@ -16,19 +16,16 @@ final class RunEnds {
         set status = '{status}', ended_at = clock_timestamp(){error}
         from done
         where r.message_id = done.id and r.ended_at is null
-        returning r.application, r.name)\
+        returning r.application, r.followed)\
       """;
 
-  /** A run that waits for this one is begun by a tick, which is told by this. */
+  /** Others wait for it: a tick begins the next one. Who waits has noted that before. */
   private static final String TOLD =
       """
         and (
           select count(pg_notify({timers_channel}, e.application))
           from ended e
-          where exists (
-            select from {timer_runs} w
-            where w.application = e.application and w.name = e.name and w.ended_at is null
-              and w.status = 'waiting')) >= 0
+          where e.followed) >= 0
       """;
 
   private static final String ERROR =

@@ -1,6 +1,7 @@
 package dev.outbox4j.timer.internal;
 
 import dev.outbox4j.Delivery;
+import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
@@ -15,6 +16,7 @@ import dev.outbox4j.timer.TimerHandler;
 import dev.outbox4j.timer.TimerRun;
 import dev.outbox4j.timer.TransactionalTimerHandler;
 import java.sql.Connection;
+import java.time.Duration;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -25,6 +27,8 @@ import org.slf4j.LoggerFactory;
 /** Calls the handlers of timers with runs, and knows which of them are in progress. Thread-safe. */
 public final class RunHandlers {
   private static final Logger log = LoggerFactory.getLogger(RunHandlers.class);
+
+  private static final Duration AFTER_A_FAILED_START = Duration.ofSeconds(1);
 
   private final PostgresStore store;
   private final HandlerTransactions<Connection> transactions;
@@ -105,18 +109,24 @@ public final class RunHandlers {
     builder.rateLimit(queue, left);
     builder.otherwise(
         (payload, delivery) -> {
-          if (left.isNew(delivery.id())) {
-            log.info(
-                "timer {} is not one of this node's: its run is left to other nodes",
-                delivery.type().orElse(""));
+          String timer = delivery.type().orElse("");
+          if (left.isNew(timer)) {
+            log.info("timer {} is not one of this node's: its runs are left to others", timer);
           }
-          delivery.decide(Outcome.reschedule(left.leave(delivery.id())));
+          delivery.decide(Outcome.reschedule(left.leave(timer)));
         });
   }
 
   private void handle(Timer timer, Delivery delivery, Call call) throws Exception {
     long id = Long.parseLong(delivery.header(TimerStore.RUN_HEADER).orElseThrow());
-    StartedRun run = starts.start(timer, id, delivery);
+    StartedRun run;
+    try {
+      run = starts.start(timer, id, delivery);
+    } catch (OutboxStoreException e) { // the handler has not been called: no attempt has failed
+      log.warn("timer {}: run {} could not begin, trying again", timer.name(), id, e);
+      delivery.decide(Outcome.reschedule(AFTER_A_FAILED_START));
+      return;
+    }
     if (run == null) {
       log.info("timer {}: run {} is not to begin any more", timer.name(), id);
       return;

@@ -63,18 +63,26 @@ final class RunInTick {
     state = State.SKIPPED;
   }
 
-  /** Ends a run; one that begins in this tick has never begun. */
-  void terminate() {
-    state = wasBegun() ? State.TERMINATED : State.SKIPPED;
+  /**
+   * Ends a run; one that would begin in this tick does not.
+   *
+   * @param inTurn whether it is never skipped: then it waits on
+   */
+  void terminate(boolean inTurn) {
+    state = wasBegun() ? State.TERMINATED : notBegun(inTurn);
   }
 
-  /** Asks a run to stop; one that begins in this tick does not begin. */
-  void cancel() {
+  /** Asks a run to stop; one that would begin in this tick does not, see {@link #terminate}. */
+  void cancel(boolean inTurn) {
     if (wasBegun()) {
       cancelled = true;
     } else {
-      state = State.SKIPPED;
+      state = notBegun(inTurn);
     }
+  }
+
+  private static State notBegun(boolean inTurn) {
+    return inTurn ? State.WAITS : State.SKIPPED;
   }
 
   private boolean wasBegun() {

@@ -27,10 +27,12 @@ final class RunStarts {
       with started as (
         update {timer_runs} r
         set status = 'begun', message_id = :message, lease_token = :token,
-          attempts_count = r.attempts_count + 1, started_at = coalesce(r.started_at, clock_timestamp()),
+          attempts_count = r.attempts_count
+            + case when r.message_id = :message and r.lease_token = :token then 0 else 1 end,
+          started_at = coalesce(r.started_at, clock_timestamp()),
           ended_at = null
         where r.id = :run
-          and (r.message_id = :message and r.ended_at is null and r.lease_token < :token
+          and (r.message_id = :message and r.ended_at is null and r.lease_token <= :token
             or r.message_id <> :message and r.status = 'failed')
         returning r.*)
       select s.instant, s.cause, s.missed_first, s.missed_count, s.cancelled_at is not null,
@@ -46,6 +48,8 @@ final class RunStarts {
         limit 1) l on true
       """;
 
+  private static final String KNOWN = "select 1 from {timer_runs} r where r.id = :run";
+
   private final Jdbc jdbc;
   private final TimerStatements statements;
 
@@ -58,7 +62,8 @@ final class RunStarts {
   /**
    * Begins an attempt.
    *
-   * @return null if it is not to begin: the run was terminated or removed, or has another attempt
+   * @return null if it is not to begin: the run was terminated, or has another attempt
+   * @throws IllegalStateException if the run is not on record any more
    */
   @Nullable StartedRun start(Timer timer, long run, Delivery delivery) {
     List<StartedRun> started =
@@ -70,7 +75,25 @@ final class RunStarts {
                     START,
                     Map.of("run", run, "message", delivery.id(), "token", delivery.leaseToken()),
                     row -> read(row, timer, run, delivery)));
-    return started.isEmpty() ? null : started.get(0);
+    if (started.isEmpty()) {
+      requireOnRecord(run);
+      return null;
+    }
+    return started.get(0);
+  }
+
+  private void requireOnRecord(long run) {
+    boolean known =
+        jdbc.run(
+            "look for a run",
+            connection ->
+                !statements.query(connection, KNOWN, Map.of("run", run), row -> true).isEmpty());
+    if (!known) {
+      throw new IllegalStateException(
+          "run "
+              + run
+              + " was purged or its timer removed; discard its message, or its dead letter");
+    }
   }
 
   private static StartedRun read(ResultSet row, Timer timer, long run, Delivery delivery)

@@ -28,9 +28,11 @@ public final class TickLoop {
   private static final Duration LONGEST_WAIT_UNHEARD = Duration.ofSeconds(1);
 
   private static final Duration STOP_TIMEOUT = Duration.ofSeconds(20);
+  private static final Duration FORGETTING = Duration.ofMinutes(10);
   private static final int MOST_TIMERS = 500;
 
   private final TimerStore store;
+  private final String application;
   private final Map<String, Timer> timers;
   private final @Nullable String deployment;
   private final @Nullable NotificationSource source;
@@ -42,6 +44,7 @@ public final class TickLoop {
   private boolean registered;
   private Set<String> others = Set.of();
   private long othersUntil = System.nanoTime();
+  private long forgetAt = System.nanoTime();
 
   /**
    * Creates a loop that is not started.
@@ -63,6 +66,7 @@ public final class TickLoop {
       @Nullable NotificationSource source,
       RunHandlers runs) {
     this.store = new TimerStore(outbox, application, queue);
+    this.application = application;
     this.timers = Map.copyOf(timers);
     this.deployment = deployment;
     this.source = source;
@@ -104,7 +108,9 @@ public final class TickLoop {
 
     @Override
     public void notified(String payload) {
-      loop.signal();
+      if (payload.equals(application)) {
+        loop.signal();
+      }
     }
 
     @Override
@@ -127,13 +133,28 @@ public final class TickLoop {
       others = Set.of();
       othersUntil = System.nanoTime() + LONGEST_WAIT.toNanos();
     }
+    if (System.nanoTime() - forgetAt >= 0) {
+      store.forgetEnded(timers.values());
+      forgetAt = System.nanoTime() + FORGETTING.toNanos();
+    }
     Tick tick = store.tick(timers, others, MOST_TIMERS);
     others = tick.others();
+    if (!tick.abandoned().isEmpty()) {
+      log.warn(
+          "timers {}: another schedule is on record, and no node takes care of it; this node does"
+              + " now, by its own",
+          tick.abandoned());
+      registered = false;
+      return 0;
+    }
     store.cancelled(runs.running()).forEach(runs::cancel);
     return untilNextLook(tick);
   }
 
   private long untilNextLook(Tick tick) {
+    if (tick.again()) {
+      return 0;
+    }
     Duration untilNext = tick.untilNext();
     Duration longest = heard ? LONGEST_WAIT : LONGEST_WAIT_UNHEARD;
     if (untilNext == null || untilNext.compareTo(longest) > 0) {

@@ -8,8 +8,10 @@ import dev.outbox4j.timer.internal.RunInTick.State;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
@@ -28,6 +30,7 @@ public final class TickPlanner {
   private final Timer timer;
   private final TimerRecord record;
   private final Instant now;
+  private final int mostInstants;
 
   private final List<RunInTick> runs = new ArrayList<>();
   private Instant cursor;
@@ -35,7 +38,8 @@ public final class TickPlanner {
   private long notRun;
   private @Nullable Instant startup;
 
-  private TickPlanner(Timer timer, TimerRecord record, Instant now) {
+  private TickPlanner(Timer timer, TimerRecord record, Instant now, int mostInstants) {
+    this.mostInstants = mostInstants;
     this.timer = timer;
     this.record = record;
     this.now = now;
@@ -54,7 +58,11 @@ public final class TickPlanner {
    * @return the plan
    */
   public static TickPlan plan(Timer timer, TimerRecord record, Instant now) {
-    return new TickPlanner(timer, record, now).plan();
+    return plan(timer, record, now, MOST_INSTANTS);
+  }
+
+  static TickPlan plan(Timer timer, TimerRecord record, Instant now, int mostInstants) {
+    return new TickPlanner(timer, record, now, mostInstants).plan();
   }
 
   private TickPlan plan() {
@@ -66,10 +74,17 @@ public final class TickPlanner {
   }
 
   private void beginWaiting() {
+    boolean beside = timer.overlap() == OverlapPolicy.ALLOW_ALL;
+    boolean free = !isAny(RunInTick::isBegun);
+    Set<Cause> begun = EnumSet.noneOf(Cause.class);
+    runs.stream().filter(RunInTick::isBegun).map(RunInTick::cause).forEach(begun::add);
     for (RunInTick run : runs) {
       boolean stands = record.paused() && run.cause() != Cause.MANUAL;
-      if (run.isWaiting() && !stands && !isHeldUp(run.cause())) {
+      boolean may = beside ? isBesideOthers(run.cause()) || !begun.contains(run.cause()) : free;
+      if (run.isWaiting() && !stands && may) {
         run.begin();
+        begun.add(run.cause());
+        free = false;
       }
     }
   }
@@ -79,7 +94,7 @@ public final class TickPlanner {
     int gone = 0;
     Optional<Instant> next = next(cursor);
     while (next.isPresent() && !next.get().isAfter(now) && !isUsedUp()) {
-      if (gone++ == MOST_INSTANTS) {
+      if (gone++ == mostInstants) {
         return Optional.of(now);
       }
       Instant instant = next.get();
@@ -173,12 +188,12 @@ public final class TickPlanner {
       case BUFFER_ALL -> behindAtMost(MOST_WAITING);
       case CANCEL_OTHER -> {
         skipWaiting();
-        each(RunInTick::isBegun, RunInTick::cancel);
+        each(RunInTick::isBegun, run -> run.cancel(isInTurn(run.cause())));
         yield isAny(RunInTick::isBegun) ? State.WAITS : State.BEGUN;
       }
       case TERMINATE_OTHER -> {
         skipWaiting();
-        each(RunInTick::isBegun, RunInTick::terminate);
+        each(RunInTick::isBegun, run -> run.terminate(isInTurn(run.cause())));
         yield State.BEGUN;
       }
     };
@@ -213,9 +228,11 @@ public final class TickPlanner {
     if (timer.overlap() != OverlapPolicy.ALLOW_ALL) {
       return isAny(RunInTick::isBegun);
     }
-    return isInTurn(cause)
-        && cause != Cause.MANUAL
-        && isAny(run -> run.isBegun() && run.cause() == cause);
+    return !isBesideOthers(cause) && isAny(run -> run.isBegun() && run.cause() == cause);
+  }
+
+  private boolean isBesideOthers(Cause cause) {
+    return !isInTurn(cause) || cause == Cause.MANUAL;
   }
 
   private long waiting(Cause cause) {

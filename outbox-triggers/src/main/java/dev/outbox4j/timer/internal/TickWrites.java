@@ -40,6 +40,15 @@ final class TickWrites {
    * @param plan what is to be done
    */
   record Decided(Timer timer, TimerRecord record, TickPlan plan) {
+    boolean leavesWaiting() {
+      long before = record.open().stream().filter(run -> !run.begun()).count();
+      return before > plan.runs().begun().size() + plan.runs().skipped().size() || addsWaiting();
+    }
+
+    boolean addsWaiting() {
+      return plan.runs().added().stream().anyMatch(run -> run.fate() == Fate.WAITS);
+    }
+
     TimerChange change() {
       return TimerChange.by(timer.name(), record, plan);
     }
@@ -47,7 +56,12 @@ final class TickWrites {
 
   private record Key(String name, Instant instant, Cause cause) {}
 
-  private record Added(Timer timer, PlannedRun run) {
+  private record Added(Timer timer, PlannedRun run, @Nullable String deployment) {
+    /** A deployment has one run, whatever nodes of others start in between. */
+    String request() {
+      return run.cause() == Cause.STARTUP && deployment != null ? deployment : "";
+    }
+
     Key key() {
       return new Key(timer.name(), run.instant(), run.cause());
     }
@@ -62,21 +76,31 @@ final class TickWrites {
     List<Begun> begun = waited(decided, now);
     begun.addAll(added(connection, decided, now));
     begin(connection, begun);
+    follow(connection, decided);
+    tell(connection, decided);
     statements.update(
         connection,
         TimerSql.UPDATE_TIMERS,
         TimerChange.values(decided.stream().map(Decided::change).toList()));
-    forgetEnded(connection, decided);
   }
 
-  private void forgetEnded(Connection connection, List<Decided> decided) throws SQLException {
-    List<Timer> withoutState =
-        decided.stream().map(Decided::timer).filter(timer -> !timer.keepsState()).toList();
-    if (!withoutState.isEmpty()) {
+  /** The end of a run for which others wait is told; who ends one meanwhile waits for this. */
+  private void follow(Connection connection, List<Decided> decided) throws SQLException {
+    List<Timer> followed =
+        decided.stream().filter(Decided::leavesWaiting).map(Decided::timer).toList();
+    if (!followed.isEmpty()) {
       statements.update(
           connection,
-          TimerSql.FORGET_ENDED,
-          Parameters.of(withoutState).texts("names", Timer::name).values());
+          TimerSql.FOLLOW_RUNS,
+          Parameters.of(followed).texts("names", Timer::name).values());
+    }
+  }
+
+  /** Nodes that handle runs which are to stop look for them. */
+  private void tell(Connection connection, List<Decided> decided) throws SQLException {
+    if (ids(decided, TickPlan.Runs::cancelled).length > 0
+        || ids(decided, TickPlan.Runs::terminated).length > 0) {
+      statements.query(connection, TimerSql.TELL, Map.of(), row -> true);
     }
   }
 
@@ -90,7 +114,7 @@ final class TickWrites {
 
   private void terminate(Connection connection, long[] ids) throws SQLException {
     if (ids.length > 0) {
-      statements.update(connection, TimerSql.TERMINATE_RUNS, Map.of("ids", ids, "queue", queue));
+      statements.update(connection, TimerSql.TERMINATE_RUNS, Map.of("ids", ids));
     }
   }
 
@@ -121,7 +145,8 @@ final class TickWrites {
         decided.stream()
             .flatMap(
                 each ->
-                    each.plan().runs().added().stream().map(run -> new Added(each.timer(), run)))
+                    each.plan().runs().added().stream()
+                        .map(run -> new Added(each.timer(), run, each.record().deployment())))
             .toList();
     if (all.isEmpty()) {
       return List.of();
@@ -134,6 +159,7 @@ final class TickWrites {
             .texts("names", added -> added.timer().name())
             .instants("instants", added -> added.run().instant())
             .texts("causes", added -> TimerRow.stored(added.run().cause()))
+            .texts("requests", Added::request)
             .instants("missed_firsts", added -> first(added.run().missed()))
             .numbers("missed_counts", added -> count(added.run().missed()))
             .texts("statuses", added -> status(added.run().fate()))
@@ -161,7 +187,8 @@ final class TickWrites {
             .type(timer.name())
             .header(TimerStore.RUN_HEADER, String.valueOf(run));
     if (timer.retriesUntilNext()) {
-      Instants.next(timer, instant.isAfter(now) ? instant : now).ifPresent(message::expiresAt);
+      Instant start = instant.plus(Instants.jitter(timer, instant));
+      Instants.next(timer, start.isAfter(now) ? start : now).ifPresent(message::expiresAt);
     }
     return message;
   }

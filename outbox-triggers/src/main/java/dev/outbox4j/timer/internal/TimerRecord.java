@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * What is on record of a timer.
  *
- * @param schedule the description of its schedule
+ * @param schedule the description of its instants
  * @param cursor up to here, this one included, all instants are decided
  * @param missed those before the cursor that are still to be caught up, by one run
  * @param paused whether it stands still
@@ -41,7 +41,7 @@ public record TimerRecord(
   /** Returns what is to be on record of a timer that is registered first. */
   public static TimerRecord first(Timer timer, @Nullable String deployment, Instant now) {
     return new TimerRecord(
-            timer.schedule().description(),
+            Instants.description(timer),
             now,
             null,
             false,
@@ -62,11 +62,11 @@ public record TimerRecord(
    * @return the same, if nothing has changed
    */
   public TimerRecord registered(Timer timer, @Nullable String deployment, Instant now) {
-    boolean changed = !schedule.equals(timer.schedule().description());
+    boolean changed = !schedule.equals(Instants.description(timer));
     boolean reset = changed && timer.onChange() == OnChange.RESET;
     boolean limited = !limit.equals(timer.limit());
     return new TimerRecord(
-            timer.schedule().description(),
+            Instants.description(timer),
             reset && now.isAfter(cursor) ? now : cursor,
             reset ? null : missed,
             paused,

@@ -7,6 +7,7 @@ import java.sql.SQLException;
 import java.time.Instant;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
@@ -15,8 +16,9 @@ import org.jspecify.annotations.Nullable;
  *
  * @param name its name
  * @param record what is on record
+ * @param due when it is looked at next
  */
-record TimerRow(String name, TimerRecord record) {
+record TimerRow(String name, TimerRecord record, Optional<Instant> due) {
 
   static TimerRow read(ResultSet row) throws SQLException {
     Instant first = ServerTime.readNullable(row, 4);
@@ -33,7 +35,12 @@ record TimerRow(String name, TimerRecord record) {
             row.getLong(9),
             row.getString(10),
             ServerTime.readNullable(row, 11),
-            List.of()));
+            List.of()),
+        Optional.ofNullable(ServerTime.readNullable(row, 12)));
+  }
+
+  boolean isOverdue(Instant since) {
+    return due.isPresent() && due.get().isBefore(since);
   }
 
   /** Returns the record with its runs, and paused if it is to be. */

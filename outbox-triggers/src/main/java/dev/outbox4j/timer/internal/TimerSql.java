@@ -20,7 +20,8 @@ final class TimerSql {
   private static final String COLUMNS =
       """
       t.name, t.schedule, t.decided_up_to, t.missed_first, t.missed_latest, t.missed_count,
-        t.paused_at is not null, t.runs_limit, t.runs_left, t.deployment, t.startup_at\
+        t.paused_at is not null, t.runs_limit, t.runs_left, t.deployment, t.startup_at,
+        t.due_at\
       """;
 
   static final String INSERT_MISSING =
@@ -51,7 +52,6 @@ final class TimerSql {
 
   /**
    * Those that are due, and those of which a run waits that may begin; others have the locked ones.
-   * Of timers whose runs are beside one another only the decision tells which may.
    */
   static final String TAKE =
       "select "
@@ -73,10 +73,12 @@ final class TimerSql {
               where w.application = :application and w.ended_at is null and w.status = 'waiting'
                 and w.name <> all (:others::text[])
                 and (p.paused_at is null or w.cause = 'manual')
-                and (w.name = any (:beside::text[]) or not exists (
+                and not exists (
                   select from {timer_runs} b
                   where b.application = w.application and b.name = w.name
-                    and b.ended_at is null and b.status <> 'waiting'))
+                    and b.ended_at is null and b.status <> 'waiting'
+                    and (w.name <> all (:beside::text[])
+                      or b.cause = w.cause and w.cause <> 'manual'))
               limit :most)))
           order by t.name
           for update of t skip locked
@@ -102,13 +104,14 @@ final class TimerSql {
 
   static final String INSERT_RUNS =
       """
-      insert into {timer_runs} (application, name, instant, cause, missed_first, missed_count, status,
-        ended_at)
-      select :application, a.name, a.instant, a.cause, a.missed_first, a.missed_count, a.status,
-        case when a.status = 'skipped' then now() end
+      insert into {timer_runs} (application, name, instant, cause, request, missed_first, missed_count,
+        status, ended_at)
+      select :application, a.name, a.instant, a.cause, a.request, a.missed_first, a.missed_count,
+        a.status, case when a.status = 'skipped' then now() end
       from unnest(:names::text[], :instants::text[]::timestamptz[], :causes::text[],
-        :missed_firsts::text[]::timestamptz[], :missed_counts::bigint[], :statuses::text[])
-        as a (name, instant, cause, missed_first, missed_count, status)
+        :requests::text[], :missed_firsts::text[]::timestamptz[], :missed_counts::bigint[],
+        :statuses::text[])
+        as a (name, instant, cause, request, missed_first, missed_count, status)
       on conflict do nothing
       returning id, name, instant, cause
       """;
@@ -120,6 +123,20 @@ final class TimerSql {
       set status = 'begun', message_id = a.message_id
       from unnest(:ids::bigint[], :message_ids::bigint[]) as a (id, message_id)
       where r.id = a.id
+      """;
+
+  /** Runs that others wait for: their ends are told. */
+  static final String FOLLOW_RUNS =
+      """
+      update {timer_runs} r
+      set followed = true
+      where r.application = :application and r.name = any (:names::text[])
+        and r.ended_at is null and r.status = 'begun' and not r.followed
+      """;
+
+  static final String TELL =
+      """
+      select pg_notify({timers_channel}, :application)::text
       """;
 
   static final String SKIP_RUNS =
@@ -143,7 +160,7 @@ final class TimerSql {
         delete from {outbox} o
         using {timer_runs} r
         where r.id = any (:ids::bigint[]) and r.ended_at is null
-          and o.queue = :queue and o.id = r.message_id
+          and o.id = r.message_id
         returning o.id)
       update {timer_runs} r
       set status = 'terminated', ended_at = now()
@@ -220,7 +237,12 @@ final class TimerSql {
 
   static final String TRIGGER =
       """
-      with asked as (
+      with followed as (
+        update {timer_runs} r
+        set followed = true
+        where r.application = :application and r.name = :name and r.ended_at is null
+          and r.status = 'begun' and not r.followed),
+      asked as (
         insert into {timer_runs} (application, name, instant, cause, request, status)
         select t.application, t.name, now(), 'manual', :request, 'waiting'
         from {timers} t
@@ -232,7 +254,12 @@ final class TimerSql {
 
   static final String BACKFILL =
       """
-      with asked as (
+      with followed as (
+        update {timer_runs} r
+        set followed = true
+        where r.application = :application and r.name = :name and r.ended_at is null
+          and r.status = 'begun' and not r.followed),
+      asked as (
         insert into {timer_runs} (application, name, instant, cause, request, status)
         select t.application, t.name, a.instant, 'backfill', :request, 'waiting'
         from {timers} t cross join unnest(:instants::text[]::timestamptz[]) as a (instant)
@@ -279,15 +306,19 @@ final class TimerSql {
         for update skip locked)
       """;
 
-  /** Of timers that keep no state: all that have ended, but for the last one. */
+  /**
+   * Of timers that keep no state: what nobody asked for and has not failed, an hour after its end;
+   * but not the last one.
+   */
   static final String FORGET_ENDED =
       """
       delete from {timer_runs} r
       where r.application = :application and r.name = any (:names::text[])
-        and r.ended_at is not null and exists (
+        and r.cause not in ('manual', 'backfill') and r.status <> 'failed'
+        and r.ended_at < now() - interval '1 hour' and exists (
           select from {timer_runs} later
           where later.application = :application and later.name = r.name
-            and later.ended_at is not null and later.instant > r.instant)
+            and later.status = 'succeeded' and later.instant > r.instant)
       """;
 
   static final String HISTORY =

@@ -33,6 +33,15 @@ import org.slf4j.LoggerFactory;
 public final class TimerStore {
   private static final Logger log = LoggerFactory.getLogger(TimerStore.class);
 
+  /** How long a timer of another schedule must be overdue for its nodes to be gone. */
+  private static final Duration ABANDONED = Duration.ofMinutes(2);
+
+  /** Until a schedule that failed is asked again. */
+  private static final Duration FAILED_SCHEDULE = Duration.ofMinutes(1);
+
+  /** Of each timer, however many are due at once. */
+  private static final int LEAST_INSTANTS = 100;
+
   /** The header of a message that names its run. */
   static final String RUN_HEADER = "timer-run";
 
@@ -61,9 +70,17 @@ public final class TimerStore {
    * @param timers how many timers it decided on
    * @param others timers that were due and are not this node's: it does not know them, or another
    *     schedule is on record
+   * @param abandoned those of them that this node knows by another schedule, and that nobody takes
+   *     care of
+   * @param again whether to look once more at once: what a run waits for may have ended meanwhile
    * @param untilNext how long until a timer is due, below zero if one was already; null if none is
    */
-  public record Tick(int timers, Set<String> others, @Nullable Duration untilNext) {}
+  public record Tick(
+      int timers,
+      Set<String> others,
+      Set<String> abandoned,
+      boolean again,
+      @Nullable Duration untilNext) {}
 
   /**
    * Puts timers on record, and what of their definitions has changed.
@@ -94,8 +111,9 @@ public final class TimerStore {
               continue; // removed meanwhile
             }
             TimerRecord after = row.record().registered(timer, deployment, now);
-            if (!after.equals(row.record())) {
-              changes.add(new TimerChange(timer.name(), after, 0, after.due(timer)));
+            Optional<Instant> due = due(timer, after, now);
+            if (!after.equals(row.record()) || !due.equals(row.due())) {
+              changes.add(new TimerChange(timer.name(), after, 0, due));
             }
           }
           statements.update(connection, TimerSql.UPDATE_TIMERS, TimerChange.values(changes));
@@ -103,17 +121,23 @@ public final class TimerStore {
         });
   }
 
+  private static Optional<Instant> due(Timer timer, TimerRecord record, Instant now) {
+    try {
+      return record.due(timer);
+    } catch (RuntimeException e) {
+      log.error("timer {}: its schedule fails, and it stands still; trying again", timer.name(), e);
+      return Optional.of(now.plus(FAILED_SCHEDULE));
+    }
+  }
+
   private void insertMissing(
       Connection connection, List<Timer> timers, @Nullable String deployment, Instant now)
       throws SQLException {
-    List<TimerChange> first =
-        timers.stream()
-            .map(
-                timer -> {
-                  TimerRecord record = TimerRecord.first(timer, deployment, now);
-                  return new TimerChange(timer.name(), record, 0, record.due(timer));
-                })
-            .toList();
+    List<TimerChange> first = new ArrayList<>();
+    for (Timer timer : timers) {
+      TimerRecord record = TimerRecord.first(timer, deployment, now);
+      first.add(new TimerChange(timer.name(), record, 0, due(timer, record, now)));
+    }
     statements.update(connection, TimerSql.INSERT_MISSING, TimerChange.values(first));
   }
 
@@ -140,21 +164,27 @@ public final class TimerStore {
             Map.of("others", left, "most", (long) most, "beside", beside(timers)),
             TimerRow::read);
     Set<String> strange = new HashSet<>(others);
+    Set<String> abandoned = new HashSet<>();
     List<TimerRow> own = new ArrayList<>();
     for (TimerRow row : rows) {
       Timer timer = timers.get(row.name());
-      boolean same =
-          timer != null && timer.schedule().description().equals(row.record().schedule());
+      boolean same = timer != null && Instants.description(timer).equals(row.record().schedule());
       if (same) {
         own.add(row);
-      } else {
-        strange.add(row.name());
+        continue;
+      }
+      strange.add(row.name());
+      if (timer != null && row.isOverdue(now.minus(ABANDONED))) {
+        abandoned.add(row.name());
       }
     }
+    boolean again = false;
     if (!own.isEmpty()) {
-      writes.write(connection, decide(connection, own, timers, now), now);
+      List<Decided> decided = decide(connection, own, timers, now);
+      writes.write(connection, decided, now);
+      again = decided.stream().anyMatch(Decided::addsWaiting);
     }
-    return new Tick(own.size(), strange, untilNext(connection, strange));
+    return new Tick(own.size(), strange, abandoned, again, untilNext(connection, strange));
   }
 
   private static String[] beside(Map<String, Timer> timers) {
@@ -181,14 +211,25 @@ public final class TimerStore {
             open.computeIfAbsent(row.getString(1), name -> new ArrayList<>())
                 .add(TimerRow.readRun(row)));
     Set<String> failing = pauseFailing(connection, rows, timers);
+    int most = Math.max(LEAST_INSTANTS, TickPlanner.MOST_INSTANTS / rows.size());
     List<Decided> due = new ArrayList<>();
     for (TimerRow row : rows) {
       Timer timer = Objects.requireNonNull(timers.get(row.name()), "known");
       TimerRecord record =
           row.with(open.getOrDefault(row.name(), List.of()), failing.contains(row.name()));
-      due.add(new Decided(timer, record, TickPlanner.plan(timer, record, now)));
+      due.add(new Decided(timer, record, plan(timer, record, now, most)));
     }
     return due;
+  }
+
+  /** One timer whose schedule fails is not to keep the others from being looked at. */
+  private static TickPlan plan(Timer timer, TimerRecord record, Instant now, int most) {
+    try {
+      return TickPlanner.plan(timer, record, now, most);
+    } catch (RuntimeException e) {
+      log.error("timer {}: its schedule fails, and it stands still; trying again", timer.name(), e);
+      return TickPlan.unchanged(record, now.plus(FAILED_SCHEDULE));
+    }
   }
 
   /** Pauses timers whose latest runs have all failed, if they want that. */
@@ -227,6 +268,24 @@ public final class TimerStore {
               "its latest runs have all failed"));
     }
     return failing;
+  }
+
+  /**
+   * Deletes what timers that keep no state need not keep.
+   *
+   * @param timers the definitions
+   */
+  public void forgetEnded(Collection<Timer> timers) {
+    List<Timer> withoutState = timers.stream().filter(timer -> !timer.keepsState()).toList();
+    if (!withoutState.isEmpty()) {
+      jdbc.run(
+          "forgetting of runs",
+          connection ->
+              statements.update(
+                  connection,
+                  TimerSql.FORGET_ENDED,
+                  Parameters.of(withoutState).texts("names", Timer::name).values()));
+    }
   }
 
   /**

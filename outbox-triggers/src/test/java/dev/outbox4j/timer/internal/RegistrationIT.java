@@ -10,13 +10,17 @@ import dev.outbox4j.timer.OnChange;
 import dev.outbox4j.timer.Schedule;
 import dev.outbox4j.timer.Timer;
 import java.time.Duration;
+import java.time.Instant;
+import java.time.OffsetDateTime;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.function.Function;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -103,11 +107,126 @@ class RegistrationIT {
   }
 
   @Test
+  void aTimerOfAnotherScheduleThatNobodyTakesCareOfIsToldAsAbandoned() {
+    store().register(List.of(WEEKLY), null);
+    database.update("update outbox_timer set due_at = now() - interval '1 minute'");
+    assertThat(store().tick(Map.of("t", DAILY), Set.of(), 10).abandoned()).isEmpty();
+    database.update("update outbox_timer set due_at = now() - interval '3 minutes'");
+    assertThat(store().tick(Map.of("t", DAILY), Set.of(), 10).abandoned()).containsExactly("t");
+    assertThat(store().tick(Map.of(), Set.of(), 10).abandoned()).isEmpty();
+  }
+
+  @Test
+  void aTimerThatWasOverIsDueAgainWhenItsEndIsPutOff() {
+    Instant now = database.one(OffsetDateTime.class, "select now()").toInstant();
+    Timer over = DAILY.endingAt(now.minus(Duration.ofDays(2)));
+    store().register(List.of(over), null);
+    assertThat(database.count("outbox_timer where due_at is null")).isEqualTo(1);
+
+    store().register(List.of(DAILY.endingAt(now.plus(Duration.ofDays(2)))), null);
+
+    assertThat(database.count("outbox_timer where due_at > now()")).isEqualTo(1);
+  }
+
+  @Test
+  void oneScheduleThatFailsKeepsNoOtherTimerFromBeingRun() {
+    Timer throwing =
+        Timer.of(
+            "throwing",
+            schedule(
+                after -> {
+                  throw new IllegalStateException("no");
+                }));
+    Timer standing = Timer.of("standing", schedule(after -> Optional.of(after)));
+    Timer never = Timer.of("never", schedule(after -> Optional.of(Instant.MAX)));
+    Map<String, Timer> timers =
+        Map.of("t", DAILY, "throwing", throwing, "standing", standing, "never", never);
+    store().register(timers.values(), null);
+    goBy(2);
+    database.update("update outbox_timer set due_at = now()");
+
+    assertThat(store().tick(timers, Set.of(), 10).timers()).isEqualTo(4);
+
+    assertThat(runs()).containsExactly("catch_up 2");
+    assertThat(
+            database.list(
+                String.class,
+                "select name from outbox_timer where due_at between now() + interval '50 s' and"
+                    + " now() + interval '1 minute' order by name"))
+        .containsExactly("standing", "throwing");
+  }
+
+  @Test
+  void instantsFinerThanTheDatabaseHasThemAreRunOnceAndNotEarly() {
+    Instant first = Instant.parse("2026-01-01T00:00:00.123456789Z");
+    Timer timer =
+        Timer.of(
+            "t",
+            schedule(
+                after ->
+                    Optional.of(
+                        after.isBefore(first) ? first : after.plus(Duration.ofDays(36_500)))));
+    store().register(List.of(timer), null);
+    database.update("update outbox_timer set decided_up_to = '2025-12-31', due_at = now()");
+    for (int i = 0; i < 3; i++) {
+      store().tick(Map.of("t", timer), Set.of(), 10);
+      database.update("update outbox_timer set due_at = now()");
+    }
+
+    assertThat(runs()).containsExactly("catch_up 1");
+    assertThat(
+            database.one(OffsetDateTime.class, "select instant from outbox_timer_run").toInstant())
+        .isEqualTo(Instant.parse("2026-01-01T00:00:00.123457Z"));
+    assertThat(database.count("outbox")).isEqualTo(1);
+  }
+
+  @Test
+  void ofATimerWithoutStateOldRunsAreForgottenButForTheLastAndWhatMatters() {
+    Timer timer = DAILY.keepState(false);
+    store().register(List.of(timer), null);
+    database.update(
+        """
+        insert into outbox_timer_run (application, name, instant, cause, request, status, ended_at)
+        values ('shop', 't', '2026-01-01', 'scheduled', '', 'succeeded', now() - interval '2 h'),
+          ('shop', 't', '2026-01-02', 'scheduled', '', 'failed', now() - interval '2 h'),
+          ('shop', 't', '2026-01-03', 'manual', 'x', 'succeeded', now() - interval '2 h'),
+          ('shop', 't', '2026-01-04', 'scheduled', '', 'skipped', now() - interval '2 h'),
+          ('shop', 't', '2026-01-05', 'scheduled', '', 'succeeded', now() - interval '10 minutes'),
+          ('shop', 't', '2026-01-06', 'scheduled', '', 'succeeded', now() - interval '2 h'),
+          ('shop', 't', '2026-01-07', 'scheduled', '', 'skipped', now() - interval '2 h')""");
+
+    store().forgetEnded(List.of(DAILY));
+    assertThat(database.count("outbox_timer_run")).isEqualTo(7);
+    store().forgetEnded(List.of(timer));
+
+    assertThat(
+            database.list(
+                String.class,
+                "select extract(day from instant at time zone 'Pacific/Auckland')::int::text from"
+                    + " outbox_timer_run order by instant"))
+        .containsExactly("2", "3", "5", "6", "7");
+  }
+
+  private static Schedule schedule(Function<Instant, Optional<Instant>> next) {
+    return new Schedule() {
+      @Override
+      public Optional<Instant> next(Instant after) {
+        return next.apply(after);
+      }
+
+      @Override
+      public String description() {
+        return "of a test";
+      }
+    };
+  }
+
+  @Test
   void aDeploymentHasOneRunOverAllItsNodes() throws Exception {
     Timer timer = DAILY.runOnStartup();
     ExecutorService nodes = Executors.newFixedThreadPool(8);
     try {
-      for (String deployment : List.of("v1", "v1", "v2")) {
+      for (String deployment : List.of("v1", "v1", "v2", "v1", "v2")) {
         List<Future<?>> started = new ArrayList<>();
         for (int i = 0; i < 8; i++) {
           started.add(

@@ -169,6 +169,23 @@ class TickPlannerTest {
             "14:30 ends 09:30");
   }
 
+  @Test
+  void whatSomebodyAskedForWaitsOnWhereAnInstantTakesItsPlace() {
+    for (OverlapPolicy policy :
+        List.of(OverlapPolicy.TERMINATE_OTHER, OverlapPolicy.CANCEL_OTHER)) {
+      Timer timer = HOURLY.overlap(policy).limitedTo(5);
+      SimulatedTimer simulated = new SimulatedTimer(timer, at("09:59"), Duration.ofMinutes(30));
+      simulated.add(at("09:30"), Cause.MANUAL);
+
+      simulated.runUntil(at("10:30"));
+
+      assertThat(simulated.events())
+          .as(policy.name())
+          .containsExactly("10:00 begins 10:00", "10:30 ends 10:00", "10:30 begins 09:30");
+      assertThat(simulated.record().runsLeft()).isEqualTo(4);
+    }
+  }
+
   /** Of 25,000 missed seconds. */
   @Test
   void manyMissedInstantsAreCountedInSeveralTicksAndRunOnce() {
