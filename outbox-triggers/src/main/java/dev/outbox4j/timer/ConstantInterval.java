@@ -4,6 +4,7 @@ import java.math.BigInteger;
 import java.time.DateTimeException;
 import java.time.Duration;
 import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.Optional;
 
 /**
@@ -26,7 +27,10 @@ record ConstantInterval(Duration interval, Instant anchor) implements Schedule {
       throw new IllegalArgumentException(
           "anchor is " + anchor + "; it must be within 10,000 years of 1970");
     }
-    if (interval.getNano() % 1_000 != 0 || anchor.getNano() % 1_000 != 0) {
+    boolean whole =
+        interval.truncatedTo(ChronoUnit.MICROS).equals(interval)
+            && anchor.truncatedTo(ChronoUnit.MICROS).equals(anchor);
+    if (!whole) {
       throw new IllegalArgumentException(
           "interval is %s and anchor is %s; both must be in whole microseconds, so drop the rest"
               .formatted(interval, anchor));
