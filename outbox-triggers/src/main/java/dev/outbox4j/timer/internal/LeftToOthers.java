@@ -57,8 +57,7 @@ final class LeftToOthers implements RateLimit {
 
   private int count(String timer, long now) {
     Times times = ofTimers.get(timer);
-    boolean lately = times != null && now - times.last() < FORGOTTEN_AFTER.toNanos();
-    return lately ? times.count() : 0;
+    return times == null || now - times.last() >= FORGOTTEN_AFTER.toNanos() ? 0 : times.count();
   }
 
   @Override
