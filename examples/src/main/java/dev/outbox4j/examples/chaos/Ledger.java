@@ -384,9 +384,17 @@ final class Ledger {
     return Database.number(
         direct,
         FIRST_EFFECTS
-            + "select count(*) from (select nth < max(nth) over (partition by key order by outbox_id)"
-            + " as overtaken from firsts f where not exists (select from episodes e where e.fault = ?"
-            + " and f.due_at between e.began and e.ended)) x where overtaken",
+            + """
+            , known as (
+              select f.*, exists (
+                select from episodes e
+                where e.fault = ? and f.due_at between e.began and e.ended) as ahead
+              from firsts f)
+            select count(*) from (
+              select nth < max(case when not ahead then nth end)
+                over (partition by key order by outbox_id) as overtaken
+              from known) x
+            where overtaken""",
         Fault.JUMP_CLOCK.label());
   }
 
