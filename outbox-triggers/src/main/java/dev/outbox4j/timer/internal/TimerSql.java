@@ -51,7 +51,8 @@ final class TimerSql {
           """;
 
   /**
-   * Those that are due, and those of which a run waits that may begin; others have the locked ones.
+   * Those that are due, and those of which a run waits, unless the end of what it waits for will be
+   * told; others have the locked ones.
    */
   static final String TAKE =
       "select "
@@ -76,7 +77,7 @@ final class TimerSql {
                 and not exists (
                   select from {timer_runs} b
                   where b.application = w.application and b.name = w.name
-                    and b.ended_at is null and b.status <> 'waiting'
+                    and b.ended_at is null and b.status <> 'waiting' and b.followed
                     and (w.name <> all (:beside::text[])
                       or b.cause = w.cause and w.cause <> 'manual'))
               limit :most)))

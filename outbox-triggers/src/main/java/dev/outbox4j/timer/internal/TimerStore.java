@@ -182,7 +182,7 @@ public final class TimerStore {
     if (!own.isEmpty()) {
       List<Decided> decided = decide(connection, own, timers, now);
       writes.write(connection, decided, now);
-      again = decided.stream().anyMatch(Decided::addsWaiting);
+      again = decided.stream().anyMatch(Decided::leavesWaiting);
     }
     return new Tick(own.size(), strange, abandoned, again, untilNext(connection, strange));
   }

@@ -172,6 +172,25 @@ class TimerStoreIT {
     assertEachBegunRunHasAMessageAndNoOtherHas();
   }
 
+  /** As where it is asked for while a tick begins the run before. */
+  @Test
+  void theEndOfARunIsToldIfAnotherWaitsOfWhichTheTickDidNotKnow() {
+    Timer timer = Timer.of("t", DAILY);
+    TimerStore store = store(database.plain());
+    store.register(List.of(timer), null);
+    due(1, "day");
+    store.tick(Map.of("t", timer), Set.of(), 10);
+    database.update(
+        "insert into outbox_timer_run (application, name, instant, cause, request, status)"
+            + " values ('shop', 't', now(), 'manual', 'x', 'waiting')");
+
+    Tick tick = store.tick(Map.of("t", timer), Set.of(), 10);
+
+    assertThat(tick.again()).isTrue();
+    assertThat(database.count("outbox_timer_run where status = 'begun' and followed")).isEqualTo(1);
+    assertThat(store.tick(Map.of("t", timer), Set.of(), 10).timers()).isZero();
+  }
+
   /** However many others have runs that wait and cannot begin. */
   @Test
   void aRunThatMayBeginDoesAmongManyThatMayNot() {
