@@ -238,12 +238,7 @@ final class TimerSql {
 
   static final String TRIGGER =
       """
-      with followed as (
-        update {timer_runs} r
-        set followed = true
-        where r.application = :application and r.name = :name and r.ended_at is null
-          and r.status = 'begun' and not r.followed),
-      asked as (
+      with asked as (
         insert into {timer_runs} (application, name, instant, cause, request, status)
         select t.application, t.name, now(), 'manual', :request, 'waiting'
         from {timers} t
@@ -255,12 +250,7 @@ final class TimerSql {
 
   static final String BACKFILL =
       """
-      with followed as (
-        update {timer_runs} r
-        set followed = true
-        where r.application = :application and r.name = :name and r.ended_at is null
-          and r.status = 'begun' and not r.followed),
-      asked as (
+      with asked as (
         insert into {timer_runs} (application, name, instant, cause, request, status)
         select t.application, t.name, a.instant, 'backfill', :request, 'waiting'
         from {timers} t cross join unnest(:instants::text[]::timestamptz[]) as a (instant)

@@ -10,11 +10,13 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
-/** Runs the statements on the timers of an application, each by its text. Immutable. */
+/** Runs the statements on the timers of an application, each by its text. Thread-safe. */
 final class TimerStatements {
   private final OutboxTable table;
   private final String application;
+  private final Map<String, Sql> rendered = new ConcurrentHashMap<>();
 
   TimerStatements(OutboxTable table, String application) {
     this.table = table;
@@ -51,7 +53,7 @@ final class TimerStatements {
 
   private PreparedStatement prepare(
       Connection connection, String template, Map<String, Object> values) throws SQLException {
-    Sql sql = Sql.of(template, table);
+    Sql sql = rendered.computeIfAbsent(template, text -> Sql.of(text, table));
     Map<String, Object> all = new HashMap<>(values);
     all.put("application", application);
     PreparedStatement statement = connection.prepareStatement(sql.text());
