@@ -412,6 +412,74 @@ class TransactionalHandlerIT {
   }
 
   @Test
+  void aHandlerThatRaisesItsIsolationComesAgainIfItsLeaseWasRenewedMeanwhile() {
+    List<String> seen = new CopyOnWriteArrayList<>();
+    engine.start(
+        subscriber()
+            .lease(Duration.ofMillis(400))
+            .on(
+                "t",
+                String.class,
+                outbox.transactional(
+                    (text, delivery, connection) -> {
+                      execute(connection, "set transaction isolation level repeatable read");
+                      seen.add(delivery.attempt() + setting(connection, "transaction_isolation"));
+                      effects.write(connection, text);
+                      if (runs.incrementAndGet() == 1) {
+                        sleep(connection, 1); // and its lease is renewed
+                      }
+                    })));
+    engine.publish(queue, "t", "one");
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+    assertThat(seen).containsExactly("1repeatable read", "1repeatable read");
+    assertThat(effects.all()).containsExactly("one");
+  }
+
+  @Test
+  void renewalsDoNotWaitForARowWhoseAckIsNotCommitted() throws Exception {
+    database.update("create table if not exists slowly (what text)");
+    database.update(
+        """
+        create or replace function wait_for_gate() returns trigger language plpgsql as
+          $$ begin perform pg_advisory_xact_lock_shared(7); return null; end $$""");
+    database.update("drop trigger if exists wait_for_gate on slowly");
+    database.update(
+        """
+        create constraint trigger wait_for_gate after insert on slowly
+          deferrable initially deferred for each row execute function wait_for_gate()""");
+    try (Connection gate = database.plain().getConnection()) {
+      execute(gate, "select pg_advisory_lock(7)");
+      engine.start(
+          subscriber()
+              .lease(Duration.ofMillis(400))
+              .on(
+                  "t",
+                  String.class,
+                  outbox.transactional(
+                      (text, delivery, connection) -> {
+                        runs.incrementAndGet();
+                        effects.write(connection, text);
+                        if (text.equals("slow commit")) {
+                          execute(connection, "insert into slowly values ('one')");
+                        } else {
+                          sleep(connection, 2); // for five leases, which are renewed
+                        }
+                      })));
+      engine.publish(queue, "t", "slow commit");
+      await().until(() -> waitingForGate() == 1);
+      engine.publish(queue, "t", "long handler");
+      await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(1));
+      assertThat(effects.all()).containsExactly("long handler");
+      execute(gate, "select pg_advisory_unlock(7)");
+      await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(2));
+    }
+    assertThat(runs).hasValue(2);
+    assertThat(effects.all()).containsExactlyInAnyOrder("long handler", "slow commit");
+    assertThat(engine.events.leaseLost).isEmpty();
+    assertThat(engine.rows(queue)).isZero();
+  }
+
+  @Test
   void aConstraintThatFailsAtTheCommitIsAFailureOfTheMessage() {
     database.update(
         "create table if not exists once (what text unique deferrable initially deferred)");
@@ -1268,6 +1336,20 @@ class TransactionalHandlerIT {
         Long.class,
         "select count(*) from pg_stat_activity where datname = current_database()"
             + " and query like '%pg_sleep%' and state = 'active' and pid <> pg_backend_pid()");
+  }
+
+  private long waitingForGate() {
+    return database.one(
+        Long.class,
+        "select count(*) from pg_locks l join pg_database d on d.oid = l.database"
+            + " where d.datname = current_database() and l.locktype = 'advisory'"
+            + " and not l.granted");
+  }
+
+  private static void execute(Connection connection, String sql) throws SQLException {
+    try (Statement statement = connection.createStatement()) {
+      statement.execute(sql);
+    }
   }
 
   private long waitingForLocks() {
