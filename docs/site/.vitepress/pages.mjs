@@ -25,6 +25,9 @@ export const PAGES = [
       { file: 'docs/pausing.md', text: 'Pausing' },
       { file: 'docs/limits.md', text: 'Limits' },
       { file: 'docs/deduplication.md', text: 'Deduplication' },
+      { file: 'docs/timers.md', text: 'Timers' },
+      { file: 'docs/locks.md', text: 'Locks' },
+      { file: 'docs/coming-from.md', text: 'Coming from' },
       { file: 'docs/testing.md', text: 'Testing your service' },
       { file: 'docs/schema-and-validation.md', text: 'Schema and validation' },
       { file: 'docs/upgrading.md', text: 'Upgrading' }

@@ -85,6 +85,11 @@ final class Grants {
     return this;
   }
 
+  Grants locks(String role) {
+    write("takes locks", Grant.ofLocks(), to("role", role));
+    return this;
+  }
+
   /** Beyond what an operator needs. */
   Grants pausingOperator(String role) {
     write("pauses and resumes queues", Grant.ofPausingOperator(), to("operator role", role));

@@ -39,6 +39,8 @@ record Scripts(String folder, List<String> files) {
 
   static final Scripts TIMERS = new Scripts("timers", List.of("V1__timers.sql"));
 
+  static final Scripts LOCKS = new Scripts("locks", List.of("V1__locks.sql"));
+
   private static final Pattern PLACEHOLDER = Pattern.compile("\\$\\{([^}]*)}");
 
   int latest() {

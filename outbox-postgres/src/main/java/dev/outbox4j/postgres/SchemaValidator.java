@@ -135,6 +135,16 @@ public final class SchemaValidator {
   }
 
   /**
+   * Includes the table of locks. With {@link #checkGrants} for subscribing, the grants on it are
+   * included, too.
+   *
+   * @return the validator
+   */
+  public SchemaValidator locks() {
+    return new SchemaValidator(dataSource, question.with(Place.LOCKS));
+  }
+
+  /**
    * Includes an inbox in the outbox's database.
    *
    * @param inbox the inbox

@@ -14,6 +14,7 @@ import dev.outbox4j.internal.schema.Place;
 import dev.outbox4j.migrations.DeadLetterMigrations;
 import dev.outbox4j.migrations.DedupMigrations;
 import dev.outbox4j.migrations.InboxMigrations;
+import dev.outbox4j.migrations.LockMigrations;
 import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.migrations.PauseMigrations;
@@ -81,6 +82,7 @@ class MigrationsIT {
     DedupMigrations.of("public", "outbox").migrate(database.plain());
     SlotMigrations.of("public", "outbox").migrate(database.plain());
     TimerMigrations.of("public", "outbox").migrate(database.plain());
+    LockMigrations.of("public", "outbox").migrate(database.plain());
     InboxMigrations.of("public", "inbox").migrate(database.plain());
     for (Place place : Place.values()) {
       String table =
@@ -95,6 +97,7 @@ class MigrationsIT {
             case SLOTS -> "outbox_slots";
             case TIMERS -> "outbox_timer";
             case TIMER_RUNS -> "outbox_timer_run";
+            case LOCKS -> "outbox_lock";
             case INBOX -> "inbox";
           };
       assertThat(

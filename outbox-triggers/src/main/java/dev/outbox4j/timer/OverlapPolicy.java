@@ -5,7 +5,8 @@ package dev.outbox4j.timer;
  * for its handler or its next attempt.
  *
  * <p>Runs that are caught up under {@link CatchUp#ALL}, started by hand or backfilled wait for one
- * another and are never skipped, whatever the policy.
+ * another and are never skipped, whatever the policy; once begun they can be cancelled or
+ * terminated by the next instant as any other.
  */
 public enum OverlapPolicy {
   /** It is skipped. */

@@ -254,6 +254,19 @@ public final class Timer {
   }
 
   /**
+   * Sets for how long a run may last before health and metrics tell of it: from when its first
+   * attempt began to its end, with all its attempts.
+   *
+   * @param time more than zero, at most 100 years; default one hour
+   * @return the definition
+   * @throws IllegalArgumentException if it is out of range
+   */
+  public Timer alertWhenRunningFor(Duration time) {
+    requireWithin("time", time, Duration.ofNanos(1), A_CENTURY, "above zero, up to 100 years");
+    return with(to -> to.runningLimit = time);
+  }
+
+  /**
    * Sets what Azure's TimerTrigger does: one run for what was missed, one run waits while another
    * lasts, and a run that fails is not tried again.
    *
@@ -409,6 +422,11 @@ public final class Timer {
   /** {@return for how long there may be no success} */
   public Optional<Duration> successWithin() {
     return Optional.ofNullable(settings.successWithin);
+  }
+
+  /** {@return for how long a run may last} */
+  public Duration runningLimit() {
+    return settings.runningLimit;
   }
 
   @Override

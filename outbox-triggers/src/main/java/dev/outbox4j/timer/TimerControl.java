@@ -3,8 +3,10 @@ package dev.outbox4j.timer;
 import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.timer.internal.ControlStore;
+import dev.outbox4j.triggers.internal.Applications;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
+import java.util.Collection;
 import java.util.List;
 
 /**
@@ -35,12 +37,36 @@ public final class TimerControl {
    * @throws IllegalArgumentException if no application can have the name
    */
   public static TimerControl of(PostgresOutbox outbox, String application) {
-    return new TimerControl(new ControlStore(outbox, Timers.requireApplication(application)));
+    return new TimerControl(new ControlStore(outbox, Applications.require(application)));
   }
 
   /** {@return the timers on record, by their names} */
   public List<TimerStatus> timers() {
     return store.timers();
+  }
+
+  /**
+   * Asks what somebody is to look at, by the rules of {@link TimerAlert.Rule}: also while no node
+   * runs, which is when it matters most.
+   *
+   * @param timers the definitions
+   * @return what was found, in the order of the definitions
+   */
+  public List<TimerAlert> alerts(Collection<Timer> timers) {
+    return store.alerts(timers);
+  }
+
+  /**
+   * Returns the next instants of a timer by the server's clock, whether or not it is on record.
+   *
+   * @param timer the definition
+   * @param most how many at most, 1 to 100,000
+   * @return the instants, in their order
+   * @throws IllegalArgumentException if the number is out of range
+   */
+  public List<Instant> next(Timer timer, int most) {
+    requireMost(most);
+    return store.next(timer, most);
   }
 
   /**
@@ -102,8 +128,8 @@ public final class TimerControl {
    * @param to the last instant that counts
    * @param request a name for what is asked for: by the same one an instant has one run
    * @return how many runs were made
-   * @throws IllegalArgumentException if there is no such timer, the time is not over or has no
-   *     length, or more than 10,000 instants
+   * @throws IllegalArgumentException if there is no such timer, the time is not over or ends before
+   *     it begins, or has more than 10,000 instants
    */
   public int backfill(Timer timer, Instant from, Instant to, String request) {
     return store.backfill(timer, from, to, require("request", request), MOST_BACKFILLED);
@@ -121,9 +147,10 @@ public final class TimerControl {
   }
 
   /**
-   * Deletes runs that have ended. What was asked for by a name is forgotten with its run: by the
-   * same name it is run once more, and a dead letter that is put back fails. To be called now and
-   * then, by any number of processes.
+   * Deletes runs that have ended, but for each timer's latest one of its schedule and its latest
+   * success. What was asked for by a name is forgotten with its run: by the same name it is run
+   * once more, and a dead letter that is put back fails. To be called now and then, by any number
+   * of processes.
    *
    * @param before only those of earlier instants
    * @param most how many at most, 1 to 100,000

@@ -29,6 +29,7 @@ final class TimerSettings {
   @Nullable Instant end;
   @Nullable Duration missedGrace;
   @Nullable Duration successWithin;
+  Duration runningLimit = Duration.ofHours(1);
 
   private TimerSettings() {}
 
@@ -63,6 +64,7 @@ final class TimerSettings {
     copy.end = end;
     copy.missedGrace = missedGrace;
     copy.successWithin = successWithin;
+    copy.runningLimit = runningLimit;
     return copy;
   }
 

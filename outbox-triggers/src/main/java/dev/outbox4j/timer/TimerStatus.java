@@ -19,6 +19,10 @@ import java.util.Optional;
  * @param oldestStarted of the runs that have not ended, when the first one was started
  * @param lastSuccess when a run last succeeded
  * @param sinceSuccess how long ago that was; since it was put on record if none has
+ * @param lastInstant the latest instant of its schedule that has a run
+ * @param countsFrom from when an instant without a run counts as missed: since it was put on
+ *     record, resumed, or given another schedule
+ * @param asOf the server's clock when this was read
  */
 public record TimerStatus(
     String name,
@@ -32,7 +36,10 @@ public record TimerStatus(
     long begun,
     Optional<Instant> oldestStarted,
     Optional<Instant> lastSuccess,
-    Duration sinceSuccess) {
+    Duration sinceSuccess,
+    Optional<Instant> lastInstant,
+    Instant countsFrom,
+    Instant asOf) {
 
   /**
    * A pause.

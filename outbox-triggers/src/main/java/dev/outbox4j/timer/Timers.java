@@ -1,16 +1,19 @@
 package dev.outbox4j.timer;
 
+import dev.outbox4j.AckMode;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.RetryPolicy;
-import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.spi.NotificationSource;
+import dev.outbox4j.timer.internal.NodeState;
+import dev.outbox4j.timer.internal.Observer;
 import dev.outbox4j.timer.internal.RunHandlers;
 import dev.outbox4j.timer.internal.TickLoop;
-import java.nio.charset.StandardCharsets;
+import dev.outbox4j.triggers.internal.Applications;
 import java.sql.Connection;
+import java.time.InstantSource;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -29,15 +32,25 @@ import org.jspecify.annotations.Nullable;
  * its message. Thread-safe.
  */
 public final class Timers implements AutoCloseable {
-  private static final int MAX_APPLICATION_BYTES = 200;
-
   private final OutboxSubscriber subscriber;
   private final TickLoop loop;
+  private final NodeState state;
+  private final String application;
+  private final Observer observer;
   private final AtomicBoolean started = new AtomicBoolean();
+  private final AtomicBoolean stopped = new AtomicBoolean();
 
-  private Timers(OutboxSubscriber subscriber, TickLoop loop) {
+  private Timers(
+      OutboxSubscriber subscriber,
+      TickLoop loop,
+      NodeState state,
+      String application,
+      Observer observer) {
     this.subscriber = subscriber;
     this.loop = loop;
+    this.state = state;
+    this.application = application;
+    this.observer = observer;
   }
 
   /**
@@ -63,6 +76,7 @@ public final class Timers implements AutoCloseable {
     if (!started.compareAndSet(false, true)) {
       throw new IllegalStateException("these timers were started before; build others");
     }
+    observer.tell(events -> events.started(application, this::health));
     loop.start();
     subscriber.start();
   }
@@ -74,6 +88,9 @@ public final class Timers implements AutoCloseable {
   public void stop() {
     loop.stop();
     subscriber.stop();
+    if (started.get() && stopped.compareAndSet(false, true)) {
+      observer.tell(events -> events.stopped(application));
+    }
   }
 
   /** Stops. */
@@ -82,20 +99,9 @@ public final class Timers implements AutoCloseable {
     stop();
   }
 
-  /** {@return what the subscriber that handles the runs knows of itself} */
-  public SubscriberHealth subscriberHealth() {
-    return subscriber.health();
-  }
-
-  static String requireApplication(String application) {
-    OutboxMessage.to(application); // the rules for names
-    int bytes = application.getBytes(StandardCharsets.UTF_8).length;
-    if (bytes > MAX_APPLICATION_BYTES) {
-      throw new IllegalArgumentException(
-          "application '%s' has %d bytes; it may have %d, so shorten it"
-              .formatted(application, bytes, MAX_APPLICATION_BYTES));
-    }
-    return application;
+  /** {@return what they know of themselves on this node, from memory} */
+  public TimersHealth health() {
+    return state.health(subscriber.health());
   }
 
   /** Collects definitions and settings. Not thread-safe; does no I/O. */
@@ -109,10 +115,12 @@ public final class Timers implements AutoCloseable {
     private @Nullable String deployment;
     private @Nullable NotificationSource source;
     private DeadLetterQueue deadLetters;
+    private final List<TimerEvents> events = new ArrayList<>();
+    private InstantSource clock = InstantSource.system();
 
     private Builder(PostgresOutbox outbox, String application) {
       this.outbox = Objects.requireNonNull(outbox, "outbox");
-      this.application = requireApplication(application);
+      this.application = Applications.require(application);
       this.queue = "timers." + application;
       String table = outbox.table().name() + "_dlq";
       this.deadLetters =
@@ -212,13 +220,30 @@ public final class Timers implements AutoCloseable {
     /**
      * Changes settings of the subscriber that handles the runs, such as its workers, its lease or
      * its retry policy. What is said here of its store, its dead letters, the rate limit of the
-     * queue, and messages of unknown timers is overwritten.
+     * queue, its ack mode, and messages of unknown timers is overwritten.
      *
      * @param change told when this is built
      * @return this builder
      */
     public Builder subscriber(Consumer<OutboxSubscriber.Builder> change) {
       settings.add(Objects.requireNonNull(change, "change"));
+      return this;
+    }
+
+    /**
+     * Adds who observes the timers, such as {@code MicrometerTimerMetrics}.
+     *
+     * @param observer told of ticks and runs
+     * @return this builder
+     */
+    public Builder events(TimerEvents observer) {
+      events.add(Objects.requireNonNull(observer, "observer"));
+      return this;
+    }
+
+    /** Sets this process's clock, for tests. */
+    Builder clock(InstantSource clock) {
+      this.clock = clock;
       return this;
     }
 
@@ -243,13 +268,15 @@ public final class Timers implements AutoCloseable {
                             .formatted(timer.name())
                         + " ask for a run whenever it starts");
               });
-      RunHandlers runs = new RunHandlers(outbox, application);
+      Observer observer = new Observer(events);
+      NodeState state = new NodeState(application, clock);
+      RunHandlers runs = new RunHandlers(outbox, application, observer);
       OutboxSubscriber.Builder builder = OutboxSubscriber.builder(queue);
       if (source != null) {
         builder.listen(source);
       }
       settings.forEach(change -> change.accept(builder));
-      builder.store(runs.store()).deadLetters(deadLetters);
+      builder.store(runs.store()).deadLetters(deadLetters).ackMode(AckMode.AUTO);
       timers
           .values()
           .forEach(
@@ -262,7 +289,11 @@ public final class Timers implements AutoCloseable {
       runs.addOtherwise(builder, queue);
       return new Timers(
           builder.build(),
-          new TickLoop(outbox, application, queue, timers, deployment, source, runs));
+          new TickLoop(
+              outbox, application, queue, timers, deployment, source, runs, state, observer, clock),
+          state,
+          application,
+          observer);
     }
   }
 }

@@ -130,6 +130,33 @@ class TimersIT {
   }
 
   @Test
+  void aDeadLetterThatIsPutBackIsHandledForItsRun() {
+    AtomicInteger attempts = new AtomicInteger();
+    start(
+        builder()
+            .on(
+                DAILY.withoutRetries(),
+                run -> {
+                  if (attempts.incrementAndGet() == 1) {
+                    throw new IllegalStateException("no paper");
+                  }
+                }));
+    goBy(1);
+    await().until(() -> database.count("outbox_dlq") == 1);
+
+    database.list(
+        Long.class,
+        "with redriven as (update outbox_dlq set resolved_at = now(), resolved_by = current_user,"
+            + " resolution = 'redriven' where resolved_at is null returning *)"
+            + " insert into outbox (id, lease_token, queue, type, ordering_key, payload, headers,"
+            + " timer_id) select original_id, lease_token, queue, type, ordering_key, payload,"
+            + " headers, timer_id from redriven returning id");
+
+    await().untilAsserted(() -> assertThat(runs()).containsExactly("catch_up succeeded"));
+    assertThat(attempts).hasValue(2);
+  }
+
+  @Test
   void withoutRetriesTheFirstFailureIsFinal() {
     start(
         builder()
@@ -230,7 +257,7 @@ class TimersIT {
     TimerRun first = handled.poll();
     await().until(first::isCancelled);
     go.countDown();
-    await().until(() -> timers.subscriberHealth().running() == 0);
+    await().until(() -> timers.health().subscriber().running() == 0);
     assertThat(runs()).containsExactly("catch_up terminated", "catch_up succeeded");
   }
 

@@ -19,7 +19,7 @@ create table "${outbox_schema}"."${outbox_table}_timer" (
   paused_at       timestamptz,
   paused_by       text,
   pause_reason    text,
-  resumed_at      timestamptz,
+  counts_from     timestamptz not null default now(),
   constraint "${outbox_table}_timer_pkey" primary key (application, name)
 ) with (
   fillfactor = 50,

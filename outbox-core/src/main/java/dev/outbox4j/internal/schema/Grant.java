@@ -115,21 +115,22 @@ public record Grant(Place place, String privilege, List<String> columns) {
 
   /** Returns what a node that runs timers needs beyond publishing and subscribing. */
   public static List<Grant> ofTimers() {
-    return Stream.of(Place.TIMERS, Place.TIMER_RUNS)
-        .flatMap(
-            place ->
-                Stream.of("select", "insert", "update", "delete")
-                    .map(privilege -> whole(place, privilege)))
-        .toList();
+    return Stream.of(Place.TIMERS, Place.TIMER_RUNS).flatMap(Grant::all).toList();
+  }
+
+  /** Returns what a process needs that takes locks. */
+  public static List<Grant> ofLocks() {
+    return all(Place.LOCKS).toList();
   }
 
   /** Returns what a service needs in the database of an inbox. */
   public static List<Grant> ofInbox() {
-    return List.of(
-        whole(Place.INBOX, "select"),
-        whole(Place.INBOX, "insert"),
-        whole(Place.INBOX, "update"),
-        whole(Place.INBOX, "delete"));
+    return all(Place.INBOX).toList();
+  }
+
+  private static Stream<Grant> all(Place place) {
+    return Stream.of("select", "insert", "update", "delete")
+        .map(privilege -> whole(place, privilege));
   }
 
   private static Grant whole(Place place, String privilege) {

@@ -280,7 +280,7 @@ public record Layout(
               Column.optional("paused_at", TIMESTAMP),
               Column.optional("paused_by", "text"),
               Column.optional("pause_reason", "text"),
-              Column.optional("resumed_at", TIMESTAMP)),
+              Column.required("counts_from", TIMESTAMP).defaulting(NOW)),
           List.of(
               Index.primaryKey("application", "name"),
               Index.plain("application", "due_at").where("(due_at IS NOT NULL)")),
@@ -328,6 +328,28 @@ public record Layout(
               new Setting("autovacuum_vacuum_scale_factor", "0"),
               new Setting("autovacuum_vacuum_threshold", "1000")));
 
+  private static final Layout LOCKS =
+      new Layout(
+          "table of locks",
+          1,
+          List.of(
+              Column.required("application", "text").inByteOrder(),
+              Column.required("name", "text").inByteOrder(),
+              Column.required("token", "bigint").defaulting(Column.IDENTITY),
+              Column.optional("owner", "text"),
+              Column.required("held_until", TIMESTAMP),
+              Column.required("acquired_at", TIMESTAMP).defaulting(NOW),
+              Column.required("renewed_at", TIMESTAMP).defaulting(NOW)),
+          List.of(
+              Index.primaryKey("application", "name"),
+              Index.unique("application", "name", "token")),
+          "",
+          true,
+          List.of(
+              new Setting("fillfactor", "50"),
+              new Setting("autovacuum_vacuum_scale_factor", "0"),
+              new Setting("autovacuum_vacuum_threshold", "1000")));
+
   private static final Layout INBOX =
       new Layout(
           "inbox table",
@@ -364,6 +386,7 @@ public record Layout(
       case SLOTS -> SLOTS;
       case TIMERS -> TIMERS;
       case TIMER_RUNS -> TIMER_RUNS;
+      case LOCKS -> LOCKS;
       case INBOX -> INBOX;
     };
   }

@@ -176,6 +176,21 @@ public final class Names {
     return channel(timers(outbox));
   }
 
+  /** The table of locks. */
+  public static String locks(String outbox) {
+    return outbox + "_lock";
+  }
+
+  /** The history of the migrations of locks. */
+  public static String locksHistory(String outbox) {
+    return outbox + "_lock_history";
+  }
+
+  /** The channel on which is told that a lock was released. */
+  public static String locksChannel(String outbox) {
+    return channel(locks(outbox));
+  }
+
   /** The table of an outbox that is at a place of its own; not that of dead letters or an inbox. */
   public static String of(Place place, String outbox) {
     return switch (place) {
@@ -188,6 +203,7 @@ public final class Names {
       case SLOTS -> slots(outbox);
       case TIMERS -> timers(outbox);
       case TIMER_RUNS -> timerRuns(outbox);
+      case LOCKS -> locks(outbox);
       case DEAD_LETTERS, INBOX -> throw new IllegalArgumentException(place + " has its own name");
     };
   }
@@ -292,6 +308,13 @@ public final class Names {
         timersHistory(outbox),
         timersHistory(outbox) + "_pk",
         timersHistory(outbox) + "_s_idx",
+        locks(outbox),
+        locks(outbox) + "_pkey",
+        locks(outbox) + "_token_uq",
+        locks(outbox) + "_token_seq",
+        locksHistory(outbox),
+        locksHistory(outbox) + "_pk",
+        locksHistory(outbox) + "_s_idx",
         history(outbox),
         // what Flyway derives for its history
         history(outbox) + "_pk",

@@ -22,6 +22,8 @@ public enum Place {
   TIMERS,
   /** The runs of timers. */
   TIMER_RUNS,
+  /** The locks that one holder at a time has. */
+  LOCKS,
   /** What was handled, of handlers that write to this database. */
   INBOX
 }

@@ -14,6 +14,7 @@ public final class Remedies {
           "_pauses", "PauseMigrations",
           "_timer", "TimerMigrations",
           "_timer_run", "TimerMigrations",
+          "_lock", "LockMigrations",
           "_dedup", "DedupMigrations",
           "_dedup_take", "DedupMigrations",
           "_buckets", "OrderedMigrations",

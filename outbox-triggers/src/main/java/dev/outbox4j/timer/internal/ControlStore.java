@@ -6,12 +6,15 @@ import dev.outbox4j.postgres.internal.ServerTime;
 import dev.outbox4j.timer.RecordedRun;
 import dev.outbox4j.timer.RunStatus;
 import dev.outbox4j.timer.Timer;
+import dev.outbox4j.timer.TimerAlert;
 import dev.outbox4j.timer.TimerStatus;
+import dev.outbox4j.triggers.internal.Statements;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -21,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 /** The record of timers, for people. Thread-safe. */
 public final class ControlStore {
   private final Jdbc jdbc;
-  private final TimerStatements statements;
+  private final Statements statements;
 
   /**
    * Creates a store; does no I/O.
@@ -32,12 +35,32 @@ public final class ControlStore {
   public ControlStore(PostgresOutbox outbox, String application) {
     this.jdbc =
         new Jdbc(outbox.dataSource(), outbox.table(), PostgresOutbox.DEFAULT_NETWORK_TIMEOUT);
-    this.statements = new TimerStatements(outbox.table(), application);
+    this.statements = new Statements(outbox.table(), application);
   }
 
   /** {@return the timers on record, by their names} */
   public List<TimerStatus> timers() {
     return query("list timers", TimerSql.STATUS, Map.of(), ControlStore::status);
+  }
+
+  /** {@return what somebody is to look at} */
+  public List<TimerAlert> alerts(Collection<Timer> timers) {
+    return alerts(timers, timers());
+  }
+
+  /** {@return what somebody is to look at, by what was read} */
+  List<TimerAlert> alerts(Collection<Timer> timers, List<TimerStatus> onRecord) {
+    Instant now = onRecord.isEmpty() ? now() : onRecord.get(0).asOf();
+    return Alerts.of(timers, onRecord, now);
+  }
+
+  /** {@return the next instants by the server's clock} */
+  public List<Instant> next(Timer timer, int most) {
+    return Instants.next(timer, now(), most);
+  }
+
+  private Instant now() {
+    return query("read the clock", TimerSql.NOW, Map.of(), row -> ServerTime.read(row, 1)).get(0);
   }
 
   /** {@return the latest runs of a timer} */
@@ -77,9 +100,9 @@ public final class ControlStore {
   /** {@return how many runs were made} */
   public int backfill(Timer timer, Instant from, Instant to, String request, int most) {
     Instant now = requireOnRecord(timer.name());
-    if (!from.isBefore(to) || to.isAfter(now)) {
+    if (to.isBefore(from) || to.isAfter(now)) {
       throw new IllegalArgumentException(
-          "the time from %s to %s has no length, or is not over; name a time that is over"
+          "the time from %s to %s ends before it begins, or is not over; name a time that is over"
               .formatted(from, to));
     }
     List<Instant> instants = new ArrayList<>();
@@ -142,13 +165,14 @@ public final class ControlStore {
       String operation,
       String template,
       Map<String, Object> values,
-      TimerStatements.RowReader<T> reader) {
+      Statements.RowReader<T> reader) {
     return jdbc.run(
-        operation, connection -> statements.query(connection, template, values, reader));
+        operation, connection -> statements.queryAlone(jdbc, connection, template, values, reader));
   }
 
   private int update(String operation, String template, Map<String, Object> values) {
-    return jdbc.run(operation, connection -> statements.update(connection, template, values));
+    return jdbc.run(
+        operation, connection -> statements.updateAlone(jdbc, connection, template, values));
   }
 
   private static RecordedRun run(ResultSet row) throws SQLException {
@@ -185,7 +209,10 @@ public final class ControlStore {
         row.getLong(10),
         instant(row, 11),
         lastSuccess,
-        since(lastSuccess.orElse(registered), now));
+        since(lastSuccess.orElse(registered), now),
+        instant(row, 14),
+        ServerTime.read(row, 15),
+        now);
   }
 
   private static TimerStatus.@Nullable Pause pause(ResultSet row) throws SQLException {

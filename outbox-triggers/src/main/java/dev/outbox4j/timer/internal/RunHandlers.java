@@ -33,6 +33,8 @@ public final class RunHandlers {
   private final PostgresStore store;
   private final HandlerTransactions<Connection> transactions;
   private final RunStarts starts;
+  private final String application;
+  private final Observer observer;
   private final LeftToOthers left = new LeftToOthers();
   private final Map<Long, StartedRun> running = new ConcurrentHashMap<>();
 
@@ -41,8 +43,11 @@ public final class RunHandlers {
    *
    * @param outbox where the messages are
    * @param application whose timers
+   * @param observer told of each run
    */
-  public RunHandlers(PostgresOutbox outbox, String application) {
+  public RunHandlers(PostgresOutbox outbox, String application, Observer observer) {
+    this.application = application;
+    this.observer = observer;
     this.store =
         new JdbcStore(
             outbox.dataSource(),
@@ -132,11 +137,22 @@ public final class RunHandlers {
       return;
     }
     running.put(id, run);
+    observer.tell(events -> events.began(application, run));
+    long begun = System.nanoTime();
+    Throwable failure = null;
     try {
       call.on(run);
+    } catch (Throwable e) {
+      failure = e;
+      throw e;
     } finally {
       running.remove(id, run);
+      tellHandled(run, Duration.ofNanos(System.nanoTime() - begun), failure);
     }
+  }
+
+  private void tellHandled(StartedRun run, Duration took, @Nullable Throwable failure) {
+    observer.tell(events -> events.handled(application, run, took, failure));
   }
 
   /** {@return the keys of the runs that are handled now} */

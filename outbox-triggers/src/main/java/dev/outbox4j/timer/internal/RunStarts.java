@@ -7,6 +7,7 @@ import dev.outbox4j.postgres.internal.ServerTime;
 import dev.outbox4j.timer.PastRun;
 import dev.outbox4j.timer.RunStatus;
 import dev.outbox4j.timer.Timer;
+import dev.outbox4j.triggers.internal.Statements;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Instant;
@@ -29,11 +30,14 @@ final class RunStarts {
         set status = 'begun', message_id = :message, lease_token = :token,
           attempts_count = r.attempts_count
             + case when r.message_id = :message and r.lease_token = :token then 0 else 1 end,
-          started_at = coalesce(r.started_at, clock_timestamp()),
+          started_at = case when r.status = 'failed' then clock_timestamp()
+            else coalesce(r.started_at, clock_timestamp()) end,
           ended_at = null
         where r.id = :run
           and (r.message_id = :message and r.ended_at is null and r.lease_token <= :token
-            or r.message_id <> :message and r.status = 'failed')
+            or r.status = 'failed'
+              and (r.message_id <> :message or r.lease_token < :token)
+              and exists (select from {outbox} o where o.id = :message))
         returning r.*)
       select s.instant, s.cause, s.missed_first, s.missed_count, s.cancelled_at is not null,
         clock_timestamp(), s.attempts_count, l.instant, l.status, l.started_at, l.ended_at
@@ -43,20 +47,20 @@ final class RunStarts {
         from {timer_runs} e
         where e.application = s.application and e.name = s.name and e.id <> s.id
           and e.ended_at is not null and e.started_at is not null
-          and e.status in ('succeeded', 'failed')
-        order by e.instant desc
+          and e.status in ('succeeded', 'failed') and (e.instant, e.id) < (s.instant, s.id)
+        order by e.instant desc, e.id desc
         limit 1) l on true
       """;
 
   private static final String KNOWN = "select 1 from {timer_runs} r where r.id = :run";
 
   private final Jdbc jdbc;
-  private final TimerStatements statements;
+  private final Statements statements;
 
   RunStarts(PostgresOutbox outbox, String application) {
     this.jdbc =
         new Jdbc(outbox.dataSource(), outbox.table(), PostgresOutbox.DEFAULT_NETWORK_TIMEOUT);
-    this.statements = new TimerStatements(outbox.table(), application);
+    this.statements = new Statements(outbox.table(), application);
   }
 
   /**
@@ -70,7 +74,8 @@ final class RunStarts {
         jdbc.run(
             "start of a run",
             connection ->
-                statements.query(
+                statements.queryAlone(
+                    jdbc,
                     connection,
                     START,
                     Map.of("run", run, "message", delivery.id(), "token", delivery.leaseToken()),
@@ -87,7 +92,9 @@ final class RunStarts {
         jdbc.run(
             "look for a run",
             connection ->
-                !statements.query(connection, KNOWN, Map.of("run", run), row -> true).isEmpty());
+                !statements
+                    .queryAlone(jdbc, connection, KNOWN, Map.of("run", run), row -> true)
+                    .isEmpty());
     if (!known) {
       throw new IllegalStateException(
           "run "

@@ -7,8 +7,13 @@ import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.NotificationSource.Subscription;
 import dev.outbox4j.timer.Timer;
+import dev.outbox4j.timer.TimerStatus;
 import dev.outbox4j.timer.internal.TimerStore.Tick;
 import java.time.Duration;
+import java.time.Instant;
+import java.time.InstantSource;
+import java.util.Comparator;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ThreadLocalRandom;
@@ -30,8 +35,14 @@ public final class TickLoop {
   private static final Duration STOP_TIMEOUT = Duration.ofSeconds(20);
   private static final Duration FORGETTING = Duration.ofMinutes(10);
   private static final int MOST_TIMERS = 500;
+  private static final int MOST_LOGGED = 50;
+  private static final int NEXT_LOGGED = 5;
 
   private final TimerStore store;
+  private final ControlStore control;
+  private final NodeState state;
+  private final Observer observer;
+  private final InstantSource clock;
   private final String application;
   private final Map<String, Timer> timers;
   private final @Nullable String deployment;
@@ -45,6 +56,8 @@ public final class TickLoop {
   private Set<String> others = Set.of();
   private long othersUntil = System.nanoTime();
   private long forgetAt = System.nanoTime();
+  private long readAt = System.nanoTime();
+  private long begunAt;
 
   /**
    * Creates a loop that is not started.
@@ -56,6 +69,9 @@ public final class TickLoop {
    * @param deployment what this node belongs to
    * @param source what wakes it, if anything does
    * @param runs the runs in progress
+   * @param state where to note what this node knows
+   * @param observer told of each tick
+   * @param clock this process's clock
    */
   public TickLoop(
       PostgresOutbox outbox,
@@ -64,8 +80,15 @@ public final class TickLoop {
       Map<String, Timer> timers,
       @Nullable String deployment,
       @Nullable NotificationSource source,
-      RunHandlers runs) {
-    this.store = new TimerStore(outbox, application, queue);
+      RunHandlers runs,
+      NodeState state,
+      Observer observer,
+      InstantSource clock) {
+    this.store = new TimerStore(outbox, application, queue, clock);
+    this.control = new ControlStore(outbox, application);
+    this.state = state;
+    this.observer = observer;
+    this.clock = clock;
     this.application = application;
     this.timers = Map.copyOf(timers);
     this.deployment = deployment;
@@ -76,8 +99,8 @@ public final class TickLoop {
         new Loop(
             new EngineThreads(queue, TickLoop.class.getClassLoader()),
             "ticks",
-            woken -> step(),
-            failure -> log.warn("timers of {}: a tick failed, trying again", application, failure));
+            woken -> timedStep(),
+            this::failed);
   }
 
   /** Starts. */
@@ -120,14 +143,33 @@ public final class TickLoop {
     }
   }
 
-  private long step() {
+  private void failed(Throwable failure) {
+    log.warn("timers of {}: a tick failed, trying again", application, failure);
+    state.failed(failure);
+    observer.tell(events -> events.ticked(application, sinceBegun(), failure));
+  }
+
+  private Duration sinceBegun() {
+    return Duration.ofNanos(System.nanoTime() - begunAt);
+  }
+
+  private long timedStep() {
     if (loop.stopping()) {
       return Loop.END;
     }
+    begunAt = System.nanoTime();
+    long wait = step();
+    state.ticked(store.clockOffset());
+    observer.tell(events -> events.ticked(application, sinceBegun(), null));
+    return wait;
+  }
+
+  private long step() {
     if (!registered) {
       store.register(timers.values(), deployment);
       registered = true;
       others = Set.of();
+      logNext();
     }
     if (System.nanoTime() - othersUntil >= 0) { // they may be this node's again
       others = Set.of();
@@ -144,11 +186,50 @@ public final class TickLoop {
           "timers {}: another schedule is on record, and no node takes care of it; this node does"
               + " now, by its own",
           tick.abandoned());
-      registered = false;
+      store.register(
+          timers.values().stream()
+              .filter(timer -> tick.abandoned().contains(timer.name()))
+              .toList(),
+          deployment);
+      others = Set.of();
       return 0;
     }
     store.cancelled(runs.running()).forEach(runs::cancel);
-    return untilNextLook(tick);
+    long wait = untilNextLook(tick);
+    if (System.nanoTime() - readAt >= 0) {
+      readAt = System.nanoTime() + LONGEST_WAIT.toNanos();
+      readStatus();
+    }
+    return Math.min(wait, Math.max(0, readAt - System.nanoTime()));
+  }
+
+  /** What it throws is no failure of the tick, which is committed. */
+  private void readStatus() {
+    try {
+      List<TimerStatus> onRecord = control.timers();
+      state.read(onRecord, control.alerts(timers.values(), onRecord));
+    } catch (RuntimeException e) {
+      log.warn("timers of {}: their status could not be read, trying again", application, e);
+    }
+  }
+
+  private void logNext() {
+    Instant now = clock.instant().minus(store.clockOffset());
+    timers.values().stream()
+        .sorted(Comparator.comparing(Timer::name))
+        .limit(MOST_LOGGED)
+        .forEach(timer -> logNext(timer, now));
+    if (timers.size() > MOST_LOGGED) {
+      log.info("timers of {}: {} more", application, timers.size() - MOST_LOGGED);
+    }
+  }
+
+  private static void logNext(Timer timer, Instant now) {
+    try {
+      log.info("timer {}: next at {}", timer.name(), Instants.next(timer, now, NEXT_LOGGED));
+    } catch (RuntimeException e) { // its schedule fails; the tick says so
+      log.debug("timer {}: its next instants are not known", timer.name(), e);
+    }
   }
 
   private long untilNextLook(Tick tick) {

@@ -7,6 +7,7 @@ import dev.outbox4j.postgres.internal.ServerTime;
 import dev.outbox4j.timer.Cause;
 import dev.outbox4j.timer.Timer;
 import dev.outbox4j.timer.internal.PlannedRun.Fate;
+import dev.outbox4j.triggers.internal.Statements;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Instant;
@@ -22,11 +23,11 @@ import org.jspecify.annotations.Nullable;
  * message locks it before its run.
  */
 final class TickWrites {
-  private final TimerStatements statements;
+  private final Statements statements;
   private final OutboxPublisher publisher;
   private final String queue;
 
-  TickWrites(TimerStatements statements, OutboxPublisher publisher, String queue) {
+  TickWrites(Statements statements, OutboxPublisher publisher, String queue) {
     this.statements = statements;
     this.publisher = publisher;
     this.queue = queue;

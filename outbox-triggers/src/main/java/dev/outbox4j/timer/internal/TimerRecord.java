@@ -65,9 +65,11 @@ public record TimerRecord(
     boolean changed = !schedule.equals(Instants.description(timer));
     boolean reset = changed && timer.onChange() == OnChange.RESET;
     boolean limited = !limit.equals(timer.limit());
+    // nothing was due any more, so nothing was missed
+    boolean resumed = limited && limit.isPresent() && runsLeft == 0;
     return new TimerRecord(
             Instants.description(timer),
-            reset && now.isAfter(cursor) ? now : cursor,
+            (reset || resumed) && now.isAfter(cursor) ? now : cursor,
             reset ? null : missed,
             paused,
             timer.limit(),

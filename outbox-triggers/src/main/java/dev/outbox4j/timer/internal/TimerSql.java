@@ -11,8 +11,10 @@ final class TimerSql {
    */
   static final String BEGIN =
       """
+      set transaction_isolation = 'read committed';
       select now(), set_config('lock_timeout', '2s', true),
         set_config('statement_timeout', '10s', true),
+        set_config('idle_in_transaction_session_timeout', '60s', true),
         set_config('jit', 'off', true),
         set_config('enable_seqscan', 'off', true)
       """;
@@ -173,7 +175,9 @@ final class TimerSql {
   static final String UPDATE_TIMERS =
       """
       update {timers} t
-      set schedule = a.schedule, decided_up_to = greatest(t.decided_up_to, a.decided_up_to),
+      set counts_from = case when t.schedule = a.schedule
+          and coalesce(t.runs_limit, 0) = a.runs_limit then t.counts_from else now() end,
+        schedule = a.schedule, decided_up_to = greatest(t.decided_up_to, a.decided_up_to),
         missed_first = a.missed_first, missed_latest = a.missed_latest,
         missed_count = a.missed_count, not_run_count = t.not_run_count + a.not_run,
         runs_limit = nullif(a.runs_limit, 0), runs_left = a.runs_left, deployment = a.deployment,
@@ -208,7 +212,7 @@ final class TimerSql {
           where r.application = :application and r.name = a.name
             and r.status in ('succeeded', 'failed')
             and r.ended_at > coalesce((
-              select t.resumed_at
+              select t.counts_from
               from {timers} t
               where t.application = :application and t.name = a.name), '-infinity')
           order by r.instant desc
@@ -228,7 +232,7 @@ final class TimerSql {
       """
       with resumed as (
         update {timers} t
-        set paused_at = null, paused_by = null, pause_reason = null, resumed_at = now(),
+        set paused_at = null, paused_by = null, pause_reason = null, counts_from = now(),
           decided_up_to = greatest(t.decided_up_to, now()), missed_first = null,
           missed_latest = null, missed_count = 0, startup_at = null, due_at = now()
         where t.application = :application and t.name = :name and t.paused_at is not null
@@ -259,6 +263,11 @@ final class TimerSql {
         on conflict do nothing
         returning application)
       select pg_notify({timers_channel}, a.application)::text from asked a
+      """;
+
+  static final String NOW =
+      """
+      select clock_timestamp()
       """;
 
   static final String EXISTS =
@@ -292,6 +301,14 @@ final class TimerSql {
         from {timer_runs} p
         where p.application = :application and p.ended_at is not null
           and p.instant < :before::timestamptz
+          and (p.cause not in ('scheduled', 'catch_up') or exists (
+            select from {timer_runs} later
+            where later.application = :application and later.name = p.name
+              and later.cause in ('scheduled', 'catch_up') and later.instant > p.instant))
+          and (p.status <> 'succeeded' or exists (
+            select from {timer_runs} later
+            where later.application = :application and later.name = p.name
+              and later.status = 'succeeded' and later.instant > p.instant))
         order by p.name, p.instant
         limit :most
         for update skip locked)
@@ -309,7 +326,8 @@ final class TimerSql {
         and r.ended_at < now() - interval '1 hour' and exists (
           select from {timer_runs} later
           where later.application = :application and later.name = r.name
-            and later.status = 'succeeded' and later.instant > r.instant)
+            and later.status = 'succeeded' and later.instant > r.instant
+            and later.cause in ('scheduled', 'catch_up'))
       """;
 
   static final String HISTORY =
@@ -326,7 +344,7 @@ final class TimerSql {
       """
       select t.name, t.schedule, t.registered_at, t.due_at, t.paused_at, t.paused_by,
         t.pause_reason, t.not_run_count, o.waiting, o.begun, o.oldest, s.ended_at,
-        clock_timestamp()
+        clock_timestamp(), l.instant, t.counts_from
       from {timers} t
       left join lateral (
         select count(*) filter (where r.status = 'waiting') as waiting,
@@ -339,6 +357,13 @@ final class TimerSql {
         where r.application = t.application and r.name = t.name and r.status = 'succeeded'
         order by r.instant desc
         limit 1) s on true
+      left join lateral (
+        select r.instant
+        from {timer_runs} r
+        where r.application = t.application and r.name = t.name
+          and r.cause in ('scheduled', 'catch_up')
+        order by r.instant desc
+        limit 1) l on true
       where t.application = :application
       order by t.name
       """;

@@ -6,11 +6,14 @@ import dev.outbox4j.postgres.internal.ServerTime;
 import dev.outbox4j.timer.OverlapPolicy;
 import dev.outbox4j.timer.Timer;
 import dev.outbox4j.timer.internal.TickWrites.Decided;
+import dev.outbox4j.triggers.internal.Statements;
 import java.sql.Connection;
+import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.time.Instant;
+import java.time.InstantSource;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
@@ -39,6 +42,9 @@ public final class TimerStore {
   /** Until a schedule that failed is asked again. */
   private static final Duration FAILED_SCHEDULE = Duration.ofMinutes(1);
 
+  /** The rows are locked meanwhile, and the server allows no longer pause. */
+  private static final Duration LONGEST_PLANNING = Duration.ofSeconds(5);
+
   /** Of each timer, however many are due at once. */
   private static final int LEAST_INSTANTS = 100;
 
@@ -46,8 +52,10 @@ public final class TimerStore {
   static final String RUN_HEADER = "timer-run";
 
   private final Jdbc jdbc;
-  private final TimerStatements statements;
+  private final Statements statements;
   private final TickWrites writes;
+  private final InstantSource clock;
+  private volatile Duration clockOffset = Duration.ZERO;
 
   /**
    * Creates a store; does no I/O.
@@ -55,11 +63,13 @@ public final class TimerStore {
    * @param outbox where the timers and their messages are
    * @param application whose timers
    * @param queue where their messages are published
+   * @param clock this process's clock, on which nothing depends; it is compared with the server's
    */
-  public TimerStore(PostgresOutbox outbox, String application, String queue) {
+  public TimerStore(PostgresOutbox outbox, String application, String queue, InstantSource clock) {
+    this.clock = clock;
     this.jdbc =
         new Jdbc(outbox.dataSource(), outbox.table(), PostgresOutbox.DEFAULT_NETWORK_TIMEOUT);
-    this.statements = new TimerStatements(outbox.table(), application);
+    this.statements = new Statements(outbox.table(), application);
     this.writes =
         new TickWrites(statements, PostgresOutbox.publisher(outbox.table()).build(), queue);
   }
@@ -213,7 +223,11 @@ public final class TimerStore {
     Set<String> failing = pauseFailing(connection, rows, timers);
     int most = Math.max(LEAST_INSTANTS, TickPlanner.MOST_INSTANTS / rows.size());
     List<Decided> due = new ArrayList<>();
+    long until = System.nanoTime() + LONGEST_PLANNING.toNanos();
     for (TimerRow row : rows) {
+      if (System.nanoTime() - until > 0) {
+        break; // schedules that are slow: the others are due still, and come with the next tick
+      }
       Timer timer = Objects.requireNonNull(timers.get(row.name()), "known");
       TimerRecord record =
           row.with(open.getOrDefault(row.name(), List.of()), failing.contains(row.name()));
@@ -308,11 +322,26 @@ public final class TimerStore {
                 row -> row.getLong(1)));
   }
 
-  /** Returns the server's clock. */
+  /** Returns the server's clock, and compares ours with it. */
   private Instant begin(Connection connection) throws SQLException {
-    return statements
-        .query(connection, TimerSql.BEGIN, Map.of(), row -> ServerTime.read(row, 1))
-        .get(0);
+    Instant before = clock.instant();
+    Instant now;
+    try (PreparedStatement statement = connection.prepareStatement(TimerSql.BEGIN)) {
+      statement.execute();
+      statement.getMoreResults();
+      try (ResultSet row = statement.getResultSet()) {
+        row.next();
+        now = ServerTime.read(row, 1);
+      }
+    }
+    Duration answer = Duration.between(before, clock.instant());
+    clockOffset = Duration.between(now, before.plus(answer.dividedBy(2)));
+    return now;
+  }
+
+  /** {@return by how much this process's clock was ahead of the server's at the last look} */
+  public Duration clockOffset() {
+    return clockOffset;
   }
 
   private @Nullable Duration untilNext(Connection connection, Set<String> others)

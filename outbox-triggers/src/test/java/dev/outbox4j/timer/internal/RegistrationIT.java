@@ -11,6 +11,7 @@ import dev.outbox4j.timer.Schedule;
 import dev.outbox4j.timer.Timer;
 import java.time.Duration;
 import java.time.Instant;
+import java.time.InstantSource;
 import java.time.OffsetDateTime;
 import java.util.ArrayList;
 import java.util.List;
@@ -45,7 +46,10 @@ class RegistrationIT {
 
   private TimerStore store() {
     return new TimerStore(
-        PostgresOutbox.on(database.plain(), database.table()), "shop", "timers.shop");
+        PostgresOutbox.on(database.plain(), database.table()),
+        "shop",
+        "timers.shop",
+        InstantSource.system());
   }
 
   private String record() {

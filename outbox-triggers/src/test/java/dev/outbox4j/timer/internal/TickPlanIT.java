@@ -12,6 +12,7 @@ import dev.outbox4j.timer.Schedule;
 import dev.outbox4j.timer.Timer;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.time.InstantSource;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -46,7 +47,11 @@ class TickPlanIT {
     try (ServerCounters counters = new ServerCounters(database, "outbox_timer")) {
       CountingDataSource counting = new CountingDataSource(counters.session());
       TimerStore store =
-          new TimerStore(PostgresOutbox.on(counting, database.table()), "shop", "timers.shop");
+          new TimerStore(
+              PostgresOutbox.on(counting, database.table()),
+              "shop",
+              "timers.shop",
+              InstantSource.system());
       store.register(timers, null);
       counters.run(
           "insert into outbox_timer_run (application, name, instant, cause, status, ended_at)"

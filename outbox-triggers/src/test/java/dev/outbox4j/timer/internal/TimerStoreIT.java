@@ -14,6 +14,7 @@ import dev.outbox4j.timer.Schedule;
 import dev.outbox4j.timer.Timer;
 import dev.outbox4j.timer.internal.TimerStore.Tick;
 import java.time.Duration;
+import java.time.InstantSource;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -52,7 +53,8 @@ class TimerStoreIT {
   }
 
   private TimerStore store(DataSource source) {
-    return new TimerStore(PostgresOutbox.on(source, database.table()), "shop", QUEUE);
+    return new TimerStore(
+        PostgresOutbox.on(source, database.table()), "shop", QUEUE, InstantSource.system());
   }
 
   private static Map<String, Timer> byName(List<Timer> timers) {

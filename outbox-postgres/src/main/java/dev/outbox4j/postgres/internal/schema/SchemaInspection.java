@@ -173,7 +173,8 @@ public final class SchemaInspection {
                   Grant.ofOrderedSubscriber(),
                   Grant.ofPausableSubscriber(),
                   Grant.ofLimitedSubscriber(),
-                  Grant.ofTimers())
+                  Grant.ofTimers(),
+                  Grant.ofLocks())
               .flatMap(List::stream);
       case OPERATOR ->
           Stream.concat(Grant.of(Grant.Role.OPERATOR).stream(), Grant.ofPausingOperator().stream());

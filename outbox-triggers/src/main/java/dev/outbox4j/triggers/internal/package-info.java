@@ -1,0 +1,5 @@
+/** What timers and locks have in common. */
+@NullMarked
+package dev.outbox4j.triggers.internal;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,75 @@
+package dev.outbox4j.triggers.metrics;
+
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** Every meter: its name, kind, unit, tags and meaning. A public contract. */
+enum LockMeters implements Described {
+  ACQUIRE(
+      "timer",
+      "outbox.lock.acquire",
+      "seconds",
+      Tag.OF_LOCK,
+      "Time for which locks were waited for"),
+  ACQUIRE_TIMEOUTS(
+      "counter",
+      "outbox.lock.acquire.timeouts",
+      null,
+      Tag.OF_LOCK,
+      "Waits that ended by their timeout"),
+  LOST("counter", "outbox.lock.lost", null, Tag.OF_LOCK, "Locks lost before they were released"),
+  HELD("gauge", "outbox.lock.held", null, Tag.OF_APPLICATION, "Locks that are held"),
+  WAITING("gauge", "outbox.lock.waiting", null, Tag.OF_APPLICATION, "Threads that wait for a lock");
+
+  /** The keys of tags. */
+  static final class Tag {
+    static final String APPLICATION = "application";
+    static final String LOCK = "lock";
+
+    private static final List<String> OF_APPLICATION = List.of(APPLICATION);
+    private static final List<String> OF_LOCK = List.of(APPLICATION, LOCK);
+
+    private Tag() {}
+  }
+
+  private final String kind;
+  private final String id;
+  private final @Nullable String unit;
+
+  @SuppressWarnings("ImmutableEnumChecker") // made by List.of
+  private final List<String> tags;
+
+  private final String description;
+
+  LockMeters(String kind, String id, @Nullable String unit, List<String> tags, String description) {
+    this.kind = kind;
+    this.id = id;
+    this.unit = unit;
+    this.tags = tags;
+    this.description = description;
+  }
+
+  /** What it measures with. */
+  String kind() {
+    return kind;
+  }
+
+  @Override
+  public String id() {
+    return id;
+  }
+
+  @Nullable String unit() {
+    return unit;
+  }
+
+  @Override
+  public List<String> tags() {
+    return tags;
+  }
+
+  @Override
+  public String description() {
+    return description;
+  }
+}

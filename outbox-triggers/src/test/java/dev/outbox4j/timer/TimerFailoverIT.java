@@ -1,0 +1,170 @@
+package dev.outbox4j.timer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.metrics.MicrometerMetrics;
+import dev.outbox4j.migrations.TimerMigrations;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import io.micrometer.core.instrument.Counter;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.lang.ProcessBuilder.Redirect;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.postgresql.ds.PGSimpleDataSource;
+
+/** What becomes of a run whose node is gone, or comes back too late. */
+@ExtendWith(PostgresExtension.class)
+class TimerFailoverIT {
+  private static final Timer DAILY = HangingNode.DAILY;
+  private static final Duration LONGEST_POLL = Duration.ofSeconds(10);
+
+  private final TestDatabase database;
+  private final List<Timers> nodes = new ArrayList<>();
+
+  TimerFailoverIT(TestDatabase database) {
+    this.database = database;
+  }
+
+  @BeforeEach
+  void setUp() {
+    TimerMigrations.of("public", "outbox").migrate(database.plain());
+    database.update("truncate outbox, outbox_dlq, outbox_timer, outbox_timer_run");
+  }
+
+  @AfterEach
+  void stop() {
+    nodes.forEach(Timers::stop);
+  }
+
+  private Timers.Builder builder() {
+    return Timers.builder(PostgresOutbox.on(database.pool(10), database.table()), "shop")
+        .listen(PgjdbcListen.on(database.plain()));
+  }
+
+  private void start(Timers.Builder builder) {
+    Timers node = builder.build();
+    nodes.add(node);
+    node.start();
+    await().until(() -> node.health().healthy());
+  }
+
+  private void goBy(int days) {
+    database.list(
+        String.class,
+        "with gone as (update outbox_timer set due_at = now(),"
+            + " decided_up_to = decided_up_to - make_interval(days => ?) returning 1)"
+            + " select pg_notify('outbox_outbox_timer', 'shop')::text from gone",
+        days);
+  }
+
+  private String run() {
+    return database.one(
+        String.class,
+        "select cause || ' ' || status || ' ' || attempts_count from outbox_timer_run");
+  }
+
+  private void awaitRun(String run) {
+    await()
+        .atMost(Duration.ofSeconds(60))
+        .until(() -> database.count("outbox_timer_run") == 1 && run().equals(run));
+  }
+
+  /** With a lease of 30 s, as it is said of it; so it takes as long. */
+  @Test
+  @Tag("large")
+  void theRunOfANodeThatIsKilledComesAgainWithinItsLeaseAndAPoll() throws Exception {
+    PGSimpleDataSource source = database.plain();
+    Process node =
+        new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-cp",
+                System.getProperty("java.class.path"),
+                HangingNode.class.getName(),
+                source.getURL(),
+                source.getUser(),
+                String.valueOf(source.getPassword()))
+            .redirectOutput(Redirect.DISCARD)
+            .redirectError(Redirect.DISCARD)
+            .start();
+    BlockingQueue<TimerRun> handled = new LinkedBlockingQueue<>();
+    try {
+      await().atMost(Duration.ofSeconds(60)).until(() -> database.count("outbox_timer") == 1);
+      goBy(1);
+      awaitRun("catch_up begun 1");
+      start(builder().on(DAILY, handled::add).subscriber(runs -> runs.lease(HangingNode.LEASE)));
+    } finally {
+      node.destroyForcibly().waitFor();
+    }
+    long killed = System.nanoTime();
+    assertThat(handled).isEmpty();
+
+    TimerRun again = handled.poll(90, TimeUnit.SECONDS);
+
+    assertThat(again).isNotNull();
+    assertThat(Duration.ofNanos(System.nanoTime() - killed))
+        .isLessThan(HangingNode.LEASE.plus(LONGEST_POLL));
+    assertThat(again.attempt()).isEqualTo(2);
+    awaitRun("catch_up succeeded 2");
+    assertThat(handled).isEmpty();
+  }
+
+  @Test
+  void whatANodeDoesTooLateChangesNothingAndIsCounted() throws Exception {
+    SimpleMeterRegistry registry = new SimpleMeterRegistry();
+    CountDownLatch go = new CountDownLatch(1);
+    BlockingQueue<TimerRun> first = new LinkedBlockingQueue<>();
+    BlockingQueue<TimerRun> second = new LinkedBlockingQueue<>();
+    start(
+        builder()
+            .on(
+                DAILY,
+                run -> {
+                  first.add(run);
+                  go.await();
+                  throw new IllegalStateException("too late");
+                })
+            .subscriber(
+                runs ->
+                    runs.workers(1)
+                        .events(MicrometerMetrics.on(registry))
+                        .lease(Duration.ofMinutes(10))));
+    goBy(1);
+    assertThat(first.poll(30, TimeUnit.SECONDS)).isNotNull();
+    start(builder().on(DAILY, second::add));
+
+    // its lease is over, as if it had hung
+    database.update("update outbox set lease_until = now() - interval '1 millisecond'");
+    database.list(String.class, "select pg_notify('outbox_outbox', 'timers.shop')::text");
+    TimerRun again = second.poll(60, TimeUnit.SECONDS);
+    assertThat(again).isNotNull();
+    assertThat(again.attempt()).isEqualTo(2);
+    awaitRun("catch_up succeeded 2");
+    go.countDown();
+
+    await()
+        .until(
+            () ->
+                registry.find("outbox.lease.lost").counters().stream()
+                        .mapToDouble(Counter::count)
+                        .sum()
+                    == 1);
+    assertThat(run()).isEqualTo("catch_up succeeded 2");
+    assertThat(database.count("outbox_dlq")).isZero();
+    assertThat(database.count("outbox")).isZero();
+  }
+}
