@@ -22,6 +22,7 @@ final class OrdersApi {
   private static final String PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8";
 
   private final OrderService orders;
+  private final TimerOverview timers;
   private final HealthCheck health;
   private final PrometheusMeterRegistry metrics;
   private final ObjectMapper json =
@@ -31,8 +32,13 @@ final class OrdersApi {
           .build();
   private final Javalin http;
 
-  OrdersApi(OrderService orders, HealthCheck health, PrometheusMeterRegistry metrics) {
+  OrdersApi(
+      OrderService orders,
+      TimerOverview timers,
+      HealthCheck health,
+      PrometheusMeterRegistry metrics) {
     this.orders = orders;
+    this.timers = timers;
     this.health = health;
     this.metrics = metrics;
     this.http =
@@ -42,6 +48,7 @@ final class OrdersApi {
               config.startup.showOldJavalinVersionWarning = false;
               config.jsonMapper(new JavalinJackson(json, false));
               config.routes.post("/orders", this::placeOrder);
+              config.routes.get("/timers", this::timers);
               config.routes.get("/health", this::health);
               config.routes.get("/metrics", this::metrics);
               config.routes.exception(InvalidOrder.class, refuse(HttpStatus.BAD_REQUEST));
@@ -88,6 +95,10 @@ final class OrdersApi {
       throw new InvalidOrder("the body is null");
     }
     return body;
+  }
+
+  private void timers(Context request) {
+    request.json(timers.list());
   }
 
   private void health(Context request) {

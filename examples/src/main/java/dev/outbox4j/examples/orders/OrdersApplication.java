@@ -12,6 +12,8 @@ import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.notify.r2dbc.R2dbcListen;
 import dev.outbox4j.spi.NotificationSource;
+import dev.outbox4j.timer.TimerControl;
+import dev.outbox4j.timer.Timers;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.time.Duration;
@@ -20,8 +22,8 @@ import java.util.List;
 import javax.sql.DataSource;
 
 /**
- * The whole service: one HTTP server that places orders, and two subscribers that ship them. In
- * production the two would run in two processes; here each has its own pool.
+ * The whole service: one HTTP server that places orders, two subscribers that ship them, and
+ * timers. In production the subscribers would run in two processes; here each has its own pool.
  */
 public final class OrdersApplication implements AutoCloseable {
   private static final int WEB_CONNECTIONS = 16;
@@ -34,6 +36,7 @@ public final class OrdersApplication implements AutoCloseable {
       new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
   private final List<HikariDataSource> pools = new ArrayList<>();
   private final OutboxSubscribers subscribers;
+  private final Timers timers;
   private final OrdersApi api;
 
   /**
@@ -52,7 +55,7 @@ public final class OrdersApplication implements AutoCloseable {
     try {
       DataSource web = pool(database, "web", WEB_CONNECTIONS);
       database.migrate(web);
-      // one LISTEN connection for both subscribers
+      // one LISTEN connection for all subscribers, and one more for the timers
       NotificationSource notifications = R2dbcListen.on(database.listening());
       SubscriberEvents meters = MicrometerMetrics.on(metrics);
       List<OutboxSubscriber> shipping = new ArrayList<>();
@@ -80,15 +83,18 @@ public final class OrdersApplication implements AutoCloseable {
                 .build());
       }
       subscribers = OutboxSubscribers.of(shipping);
+      DataSource timersPool = pool(database, "timers", OrdersTimers.CONNECTIONS);
+      timers = new OrdersTimers(PostgresOutbox.on(timersPool, table)).build(notifications, meters);
+      PostgresOutbox outbox = PostgresOutbox.on(web, table);
       api =
           new OrdersApi(
               new OrderService(
                   web,
                   PostgresOutbox.publisher(table).codec(Jackson2Codec.standard()).build(),
                   creditCheck),
+              new TimerOverview(TimerControl.of(outbox, OrdersTimers.APPLICATION)),
               new HealthCheck(
-                  PostgresOutbox.on(web, table).validator().deadLetters(OrdersConfig.DEAD_LETTERS),
-                  subscribers),
+                  outbox.validator().deadLetters(OrdersConfig.DEAD_LETTERS).timers(), subscribers),
               metrics);
     } catch (RuntimeException e) {
       closePools();
@@ -105,6 +111,7 @@ public final class OrdersApplication implements AutoCloseable {
   /** Begins to handle, then to serve. */
   public void start() {
     subscribers.start();
+    timers.start();
     api.start(config.port());
   }
 
@@ -113,12 +120,13 @@ public final class OrdersApplication implements AutoCloseable {
     return "http://localhost:" + api.port();
   }
 
-  /** Serves no more, drains the subscribers, and only then closes what they need. */
+  /** Serves no more, drains timers and subscribers, and only then closes what they need. */
   @Override
   public void close() {
     try {
       api.stop();
     } finally {
+      timers.stop();
       subscribers.stop();
       closePools();
       metrics.close();

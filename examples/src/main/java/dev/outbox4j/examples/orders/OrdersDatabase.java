@@ -3,6 +3,7 @@ package dev.outbox4j.examples.orders;
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.migrations.OutboxMigrations;
+import dev.outbox4j.migrations.TimerMigrations;
 import io.r2dbc.postgresql.PostgresqlConnectionConfiguration;
 import io.r2dbc.postgresql.PostgresqlConnectionFactory;
 import io.r2dbc.postgresql.client.SSLMode;
@@ -46,12 +47,14 @@ public final class OrdersDatabase {
   }
 
   /**
-   * Applies the outbox's migrations, then the service's own; each has a history of its own.
+   * Applies the migrations of the outbox and of the timers, then the service's own; each line of
+   * them has a history of its own.
    *
    * @param dataSource connections of the tables' owner
    */
   public void migrate(DataSource dataSource) {
     OutboxMigrations.of(config.schema(), OrdersConfig.OUTBOX).migrate(dataSource);
+    TimerMigrations.of(config.schema(), OrdersConfig.OUTBOX).migrate(dataSource);
     Flyway.configure()
         .dataSource(dataSource)
         .locations(MIGRATIONS)

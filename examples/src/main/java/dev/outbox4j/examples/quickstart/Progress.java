@@ -90,7 +90,8 @@ final class Progress {
   private long backlog() throws SQLException {
     try (Connection connection = dataSource.getConnection();
         Statement statement = connection.createStatement();
-        ResultSet row = statement.executeQuery("select count(*) from outbox")) {
+        ResultSet row =
+            statement.executeQuery("select count(*) from outbox where queue = 'orders'")) {
       row.next();
       return row.getLong(1);
     }

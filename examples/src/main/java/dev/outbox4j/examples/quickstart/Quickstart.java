@@ -8,6 +8,7 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.UUID;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -90,9 +91,11 @@ public final class Quickstart {
             new OrdersApplication(database.config(), world, world, counters);
         HikariDataSource pool =
             new OrdersDatabase(database.config()).pool("quickstart", CONNECTIONS)) {
+      HeartbeatClock clock = new HeartbeatClock(pool);
+      Instant begun = clock.now(); // before anything is due
       application.start();
-      out.printf("Serving at %s (/orders, /health, /metrics)%n", application.url());
-      boolean right = driveAndReconcile(application.url(), pool);
+      out.printf("Serving at %s (/orders, /timers, /health, /metrics)%n", application.url());
+      boolean right = driveAndReconcile(application.url(), pool, clock, begun);
       if (right && options.keepServing()) {
         serveUntilEnded(application.url());
       }
@@ -100,15 +103,17 @@ public final class Quickstart {
     }
   }
 
-  private boolean driveAndReconcile(String url, HikariDataSource pool)
+  private boolean driveAndReconcile(
+      String url, HikariDataSource pool, HeartbeatClock clock, Instant begun)
       throws SQLException, InterruptedException {
     out.printf("Placing %d orders over HTTP%n%n", options.orders());
     LoadDriver driver = new LoadDriver(url, options.orders(), ledger);
     driver.start();
     Duration took = new Progress(pool, driver, ledger, counters, out).watch();
+    Period period = clock.awaitNext(begun);
 
     out.printf("%nReconciliation, from the database:%n");
-    Report report = new Reconciliation(pool).compare(ledger.entries());
+    Report report = new Reconciliation(pool).compare(ledger.entries(), period);
     report.print(out);
     int unexpected = options.orders() - ledger.committed() - ledger.rolledBack();
     if (unexpected > 0) {
@@ -128,6 +133,7 @@ public final class Quickstart {
   private void serveUntilEnded(String url) throws InterruptedException {
     out.printf("%nServing on until Ctrl-C. Try:%n");
     out.printf("  curl -i %s/health%n", url);
+    out.printf("  curl -s %s/timers%n", url);
     out.printf("  curl -s %s/metrics%n", url);
     out.printf(
         "  curl -i %s/orders -d '{\"id\":\"%s\",\"customer\":\"me\",\"item\":\"a book\",\"quantity\":1}'%n",

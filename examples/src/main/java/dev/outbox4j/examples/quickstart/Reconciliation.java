@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
 
-/** Compares the driver's ledger with the database, in one snapshot of it. */
+/** Compares the driver's ledger, and the clock, with the database, in one snapshot of it. */
 final class Reconciliation {
   private final DataSource dataSource;
 
@@ -23,9 +23,10 @@ final class Reconciliation {
    * Compares.
    *
    * @param entries the orders of this run, as answered
+   * @param period of which the heartbeats are counted
    * @return a line for each rule
    */
-  Report compare(List<Ledger.Entry> entries) throws SQLException {
+  Report compare(List<Ledger.Entry> entries, Period period) throws SQLException {
     try (Connection connection = dataSource.getConnection()) {
       connection.setTransactionIsolation(Connection.TRANSACTION_REPEATABLE_READ);
       connection.setAutoCommit(false);
@@ -35,7 +36,11 @@ final class Reconciliation {
         for (Check check : Check.all()) {
           lines.add(line(connection, check.what(), check.sql()));
         }
-        lines.add(line(connection, "outbox: empty", OUTBOX_EMPTY));
+        lines.add(line(connection, "outbox: no order left", ORDERS_LEFT));
+        HeartbeatCheck.count(connection, period);
+        for (HeartbeatCheck check : HeartbeatCheck.values()) {
+          lines.add(line(connection, check.what(), check.sql()));
+        }
         return new Report(lines, notes(connection));
       } finally {
         connection.rollback(); // takes the ledger with it
@@ -43,10 +48,10 @@ final class Reconciliation {
     }
   }
 
-  private static final String OUTBOX_EMPTY =
+  private static final String ORDERS_LEFT =
       """
       select count(*), count(*), (array_agg(coalesce(headers ->> 'correlation-id', 'row ' || id)))[1:3]
-      from outbox
+      from outbox where queue = 'orders'
       """;
 
   private static final String NOTES =

@@ -15,11 +15,11 @@ record Report(List<Line> lines, List<String> notes) {
    * One rule.
    *
    * @param what the rule in words
-   * @param orders how many orders it is about
+   * @param checked how many orders it is about, or instants of the heartbeat
    * @param wrong how many of them break it
    * @param examples some of these
    */
-  record Line(String what, long orders, long wrong, List<String> examples) {
+  record Line(String what, long checked, long wrong, List<String> examples) {
     boolean holds() {
       return wrong == 0;
     }
@@ -31,11 +31,11 @@ record Report(List<Line> lines, List<String> notes) {
   }
 
   void print(PrintStream out) {
-    out.printf("%-72s %8s %8s%n", "", "orders", "wrong");
+    out.printf("%-72s %8s %8s%n", "", "checked", "wrong");
     for (Line line : lines) {
       out.printf(
           "%-72s %8d %8d  %s%n",
-          line.what(), line.orders(), line.wrong(), line.holds() ? "ok" : "WRONG");
+          line.what(), line.checked(), line.wrong(), line.holds() ? "ok" : "WRONG");
       if (!line.holds()) {
         out.printf("    such as %s%n", String.join(", ", line.examples()));
       }

@@ -4,9 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.outbox4j.SubscriberEvents;
+import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.timer.TimerControl;
 import java.io.IOException;
 import java.net.ServerSocket;
 import java.net.URI;
@@ -14,6 +18,8 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
 import java.util.UUID;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -134,6 +140,60 @@ class OrdersHttpIT {
   }
 
   @Test
+  void timersAreListedWithTheirLatestRuns() throws Exception {
+    await()
+        .untilAsserted(
+            () -> assertThat(timer("heartbeat").findValuesAsText("status")).contains("SUCCEEDED"));
+
+    assertThat(timer("heartbeat").path("schedule").asText()).isEqualTo("every PT2S");
+    assertThat(timer("heartbeat").findValuesAsText("cause")).contains("SCHEDULED");
+    for (String waiting : List.of("weekly-digest", "nightly-clean-up")) {
+      assertThat(Instant.parse(timer(waiting).path("due").asText())).isAfter(Instant.now());
+    }
+    timers().pause("weekly-digest", "ann", "nobody reads it");
+    assertThat(timer("weekly-digest").path("paused").asText()).endsWith("by ann: nobody reads it");
+    timers().resume("weekly-digest");
+  }
+
+  @Test
+  void theWeeklyDigestCountsOrdersOfTheWeekBeforeIt() throws Exception {
+    assertThat(post(order(UUID.randomUUID(), "ann", "1")).statusCode()).isEqualTo(201);
+    await().until(() -> database.count("shipments") == database.count("orders"));
+    insertOrderPlacedBefore("6 days 20 hours");
+    insertOrderPlacedBefore("7 days 4 hours"); // even if the clocks have been changed meanwhile
+
+    trigger("weekly-digest");
+
+    await().until(() -> database.count("digests") == 1);
+    long shipped = database.count("shipments");
+    assertThat(database.one(Long.class, "select placed from digests")).isEqualTo(shipped + 1);
+    assertThat(database.one(Long.class, "select shipped from digests")).isEqualTo(shipped);
+  }
+
+  @Test
+  void theNightlyCleanUpDeletesWhatIsOlderThanTwoWeeks() {
+    for (int days : List.of(13, 15)) {
+      database.update(
+          "insert into heartbeats (instant) values (now() - make_interval(days => ?))", days);
+      database.update(
+          """
+          insert into outbox_timer_run (application, name, instant, cause, status, ended_at)
+          values ('orders', 'heartbeat', now() - make_interval(days => ?), 'scheduled', 'succeeded',
+            now())
+          """,
+          days);
+    }
+
+    trigger("nightly-clean-up");
+
+    for (String table : List.of("heartbeats", "outbox_timer_run")) {
+      String old = "select count(*) from " + table + " where instant < now() - interval '%d days'";
+      await().untilAsserted(() -> assertThat(database.one(Long.class, old.formatted(14))).isZero());
+      assertThat(database.one(Long.class, old.formatted(12))).isEqualTo(1);
+    }
+  }
+
+  @Test
   void metricsTellOfAckedMessages() throws Exception {
     UUID id = UUID.randomUUID();
     assertThat(post(order(id, "ann", "1")).statusCode()).isEqualTo(201);
@@ -182,6 +242,35 @@ class OrdersHttpIT {
 
     @Override
     public void book(OrderPlaced order) {}
+  }
+
+  private void insertOrderPlacedBefore(String interval) {
+    database.update(
+        """
+        insert into orders (id, customer, item, quantity, placed_at, not_before)
+        values (?, 'ann', 'a book', 1, now() - ?::interval, now())
+        """,
+        UUID.randomUUID(),
+        interval);
+  }
+
+  private TimerControl timers() {
+    return TimerControl.of(
+        PostgresOutbox.on(database.plain(), database.table()), OrdersTimers.APPLICATION);
+  }
+
+  private void trigger(String timer) {
+    await().until(() -> database.count("outbox_timer") == 3); // they are on record
+    assertThat(timers().trigger(timer, "by a test")).isTrue();
+  }
+
+  private JsonNode timer(String name) throws Exception {
+    for (JsonNode timer : new ObjectMapper().readTree(get("/timers").body())) {
+      if (timer.path("name").asText().equals(name)) {
+        return timer;
+      }
+    }
+    throw new AssertionError("no timer " + name);
   }
 
   private long count(String table, String column, Object value) {

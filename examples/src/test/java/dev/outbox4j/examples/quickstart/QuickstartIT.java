@@ -27,11 +27,13 @@ class QuickstartIT {
         .containsPattern("always failing: one dead letter .* +10 +0 +ok")
         .containsPattern("failing twice: .* +30 +0 +ok")
         .containsPattern("delayed: .* +30 +0 +ok")
+        .containsPattern("heartbeat: one run .* +[1-9]\\d* +0 +ok")
+        .containsPattern("heartbeat: one effect .* +[1-9]\\d* +0 +ok")
         .doesNotContain("WRONG");
   }
 
   @Test
-  void runsOnTheUsersDatabaseAgainAndAgainAndTellsWhenShipmentsAreMissing(TestDatabase database)
+  void runsOnTheUsersDatabaseAgainAndAgainAndTellsWhatIsMissing(TestDatabase database)
       throws Exception {
     Options options =
         new Options(
@@ -43,15 +45,30 @@ class QuickstartIT {
             0,
             false);
     assertThat(run(options)).as(this::output).isZero();
+    stoppedForADay(database);
     assertThat(run(options)).as(this::output).isZero();
 
     swallowShipmentsOfThirdAttempts(database);
+    swallowHeartbeats(database);
 
     assertThat(run(options)).as(this::output).isEqualTo(1);
     assertThat(output())
         .containsPattern("committed, not poison: shipped +186 +6 +WRONG")
         .containsPattern("failing twice: .* +6 +6 +WRONG")
+        .containsPattern("heartbeat: one effect every 2 s, by the clock +(\\d+) +\\1 +WRONG")
         .contains("SOMETHING IS WRONG");
+  }
+
+  /** The heartbeat's instants of the last ten minutes are then caught up. */
+  private static void stoppedForADay(TestDatabase database) {
+    int moved =
+        database.update(
+            """
+            update outbox_quickstart.outbox_timer
+            set decided_up_to = decided_up_to - interval '1 day', due_at = due_at - interval '1 day'
+            where name = 'heartbeat'
+            """);
+    assertThat(moved).isEqualTo(1);
   }
 
   private static void swallowShipmentsOfThirdAttempts(TestDatabase database) {
@@ -64,6 +81,19 @@ class QuickstartIT {
         """
         create trigger swallow before insert on outbox_quickstart.shipments
         for each row execute function swallow()
+        """);
+  }
+
+  private static void swallowHeartbeats(TestDatabase database) {
+    database.update(
+        """
+        create function swallow_all() returns trigger language plpgsql as
+        'begin return null; end'
+        """);
+    database.update(
+        """
+        create trigger swallow before insert on outbox_quickstart.heartbeats
+        for each row execute function swallow_all()
         """);
   }
 
