@@ -1,0 +1,248 @@
+package dev.outbox4j.examples.chaos;
+
+import dev.outbox4j.examples.chaos.FaultyProxy.Way;
+import dev.outbox4j.examples.chaos.FaultyProxy.Weather;
+import dev.outbox4j.migrations.LockMigrations;
+import dev.outbox4j.migrations.OutboxMigrations;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.time.LocalDate;
+import java.time.ZoneOffset;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Random;
+
+/**
+ * Shows that a lock has one holder: threads of several processes want it, whoever has it is killed,
+ * frozen or cut off, and the server's log tells who held it when. Exits non-zero for any breach.
+ * {@code docs/operations/fault-harness.md} has its options.
+ */
+public final class LockProof {
+  private static final Duration PERIOD = Duration.ofSeconds(15);
+  private static final Duration AFTER_THE_PERIOD = Duration.ofSeconds(2);
+  private static final Duration FREEZE = Duration.ofSeconds(20);
+  private static final Duration BRIEF_CUT = Duration.ofSeconds(3);
+  private static final Duration LONGEST_ABSENCE = Duration.ofSeconds(3);
+  private static final Duration LONGEST_START = Duration.ofSeconds(60);
+  private static final Duration LOOK_AGAIN = Duration.ofMillis(50);
+
+  private enum Blow {
+    KILL,
+    FREEZE,
+    CUT_FOR_LONG,
+    CUT_BRIEFLY
+  }
+
+  private final int threads;
+  private final long seconds;
+  private final Duration slack;
+  private final Random random;
+  private final Report report = new Report();
+  private final Path directory;
+  private final Server server;
+  private final LockLedger ledger;
+  private final Worker[] processes;
+  private final FaultyProxy[] networks;
+  private final Map<Blow, Integer> blows = new EnumMap<>(Blow.class);
+  private int started;
+
+  private LockProof(Path directory, Server server, long seed) throws IOException {
+    this.directory = directory;
+    this.server = server;
+    this.ledger = new LockLedger(server.direct());
+    this.random = new Random(seed);
+    int count = Integer.parseInt(Options.property("processes", "10"));
+    this.threads = Integer.parseInt(Options.property("threads", "10"));
+    this.seconds = Long.parseLong(Options.property("seconds", "600"));
+    this.slack = Duration.ofSeconds(Long.parseLong(Options.property("slack", "0")));
+    this.processes = new Worker[count];
+    this.networks = new FaultyProxy[count];
+    for (int i = 0; i < count; i++) {
+      networks[i] = new FaultyProxy(server::port);
+    }
+  }
+
+  /** Takes no arguments. */
+  public static void main(String[] arguments)
+      throws IOException, InterruptedException, SQLException {
+    long seed = Long.parseLong(Options.property("seed", Long.toString(System.nanoTime())));
+    Path directory = Files.createTempDirectory("outbox-lock");
+    Report.say("lock proof: seed %d, logs in %s".formatted(seed, directory));
+    boolean clean;
+    try (Server server = new Server(directory)) {
+      clean = new LockProof(directory, server, seed).run(seed);
+    }
+    if (clean) {
+      Chaos.delete(directory);
+    }
+    System.exit(clean ? 0 : 1);
+  }
+
+  private boolean run(long seed) throws IOException, InterruptedException, SQLException {
+    report.figure("date", LocalDate.now(ZoneOffset.UTC).toString());
+    report.figure("commit", Commit.current());
+    report.figure("java", System.getProperty("java.runtime.version"));
+    report.figure("postgresql", server.version());
+    report.figure("processors", Runtime.getRuntime().availableProcessors());
+    report.figure("seed", seed);
+    report.figure("slack_s", slack.toSeconds());
+    report.figure("seconds", seconds);
+    report.figure("processes", processes.length);
+    report.figure("contenders", processes.length * threads);
+    report.figure("period_s", PERIOD.toSeconds());
+    OutboxMigrations.standard().migrate(server.direct());
+    LockMigrations.of("public", "outbox").migrate(server.direct());
+    ledger.create();
+    try {
+      for (int slot = 0; slot < processes.length; slot++) {
+        start(slot);
+      }
+      awaitHealth();
+      strike();
+    } finally {
+      for (Worker process : processes) {
+        if (process != null) {
+          process.kill();
+        }
+      }
+      for (FaultyProxy network : networks) {
+        network.close();
+      }
+    }
+    ledger.load(directory);
+    judge();
+    Optional<Path> file =
+        Optional.of(Options.property("report", "")).filter(name -> !name.isEmpty()).map(Path::of);
+    if (file.isPresent()) {
+      report.writeFigures(file.get());
+    }
+    report.print();
+    return report.clean();
+  }
+
+  private void start(int slot) throws IOException {
+    String name = "p" + slot + "." + ++started;
+    processes[slot] =
+        Worker.start(
+            name,
+            directory,
+            LockContender.class,
+            Map.of(),
+            name,
+            Integer.toString(networks[slot].port()),
+            directory.toString(),
+            Integer.toString(threads));
+  }
+
+  private void awaitHealth() throws IOException {
+    long until = System.nanoTime() + LONGEST_START.toNanos();
+    for (Worker process : processes) {
+      while (process.health().isEmpty()) {
+        if (System.nanoTime() > until) {
+          report.breach(process.name() + " did not start");
+          return;
+        }
+        Watch.pause(LOOK_AGAIN);
+      }
+    }
+  }
+
+  /** Deals blows to whoever has the lock, one after the other, all in turn. */
+  private void strike() throws IOException, InterruptedException, SQLException {
+    long until = System.nanoTime() + Duration.ofSeconds(seconds).toNanos();
+    List<Blow> all = List.of(Blow.values());
+    for (int i = 0; System.nanoTime() < until; i++) {
+      Watch.pause(Duration.ofMillis(1_000 + random.nextInt(4_000)));
+      int slot = freezeHolder();
+      Blow blow = all.get(i % all.size());
+      Report.say("%s %s".formatted(blow, processes[slot].name()));
+      deal(blow, slot);
+      blows.merge(blow, 1, Integer::sum);
+    }
+  }
+
+  /** Freezes the process that has the lock, so that it has it still when the blow comes. */
+  private int freezeHolder() throws IOException, InterruptedException, SQLException {
+    while (true) {
+      String holder = ledger.holder();
+      if (!holder.isEmpty()) {
+        // names are p, the slot, and how many were started
+        int slot = Integer.parseInt(holder.substring(1, holder.indexOf('.')));
+        processes[slot].signal("STOP");
+        if (ledger.holder().equals(holder) && processes[slot].name().equals(holder)) {
+          return slot;
+        }
+        processes[slot].signal("CONT");
+      }
+      Watch.pause(LOOK_AGAIN);
+    }
+  }
+
+  private void deal(Blow blow, int slot) throws IOException, InterruptedException {
+    Worker process = processes[slot];
+    FaultyProxy network = networks[slot];
+    switch (blow) {
+      case KILL -> {
+        process.kill();
+        Watch.pause(Duration.ofMillis(random.nextInt((int) LONGEST_ABSENCE.toMillis())));
+        start(slot);
+      }
+      case FREEZE -> {
+        Watch.pause(FREEZE);
+        process.signal("CONT");
+      }
+      case CUT_FOR_LONG -> {
+        network.turn(Weather.BLACK_HOLE, Way.BOTH);
+        process.signal("CONT");
+        Watch.pause(FREEZE);
+        network.heal();
+      }
+      case CUT_BRIEFLY -> {
+        network.turn(Weather.CUT, Way.BOTH);
+        process.signal("CONT");
+        Watch.pause(BRIEF_CUT);
+        network.heal();
+      }
+    }
+  }
+
+  private void judge() throws SQLException {
+    Database.update(server.direct(), "create index on held (acquired, until)");
+    Database.update(server.direct(), "analyze");
+    for (Blow blow : Blow.values()) {
+      report.figure(blow.name().toLowerCase(Locale.ROOT), blows.getOrDefault(blow, 0));
+    }
+    report.figure("acquisitions", ledger.acquisitions());
+    report.figure("held_for_longer_than_a_period", ledger.renewed());
+    report.figure("times_believed", ledger.beliefs());
+    report.figure("guarded_writes", ledger.writes());
+    report.figure("late_writes_refused", ledger.refused());
+    report.mustBeZero("two_holders", ledger.twoHolders());
+    report.mustBeZero("tokens_not_growing", ledger.tokensNotGrowing());
+    report.mustBeZero("beliefs_beside_another", ledger.beliefsBesideAnother());
+    report.mustBeZero("beliefs_without_the_lock", ledger.beliefsWithoutTheLock());
+    report.mustBeZero("writes_out_of_turn", ledger.writesOutOfTurn());
+    report.mustBeZero("lost_writes", ledger.lostWrites());
+    Duration vacancy = ledger.longestVacancy();
+    report.figure("longest_vacancy_s", Report.round(vacancy.toMillis() / 1e3));
+    if (vacancy.compareTo(AFTER_THE_PERIOD.plus(slack)) > 0) {
+      report.breach("nobody took the lock for longer than 2 s after its period");
+    }
+    requireSome("acquisitions", ledger.acquisitions());
+    requireSome("held_for_longer_than_a_period", ledger.renewed());
+    requireSome("late_writes_refused", ledger.refused());
+  }
+
+  /** A run in which nothing happened shows nothing. */
+  private void requireSome(String figure, long value) {
+    if (value == 0) {
+      report.breach(figure + " is 0, so the run shows nothing of it");
+    }
+  }
+}
