@@ -32,9 +32,11 @@ final class DeadLetterOutage {
   /** Returns how long all took to be well again. */
   Recovery last() throws IOException, InterruptedException, SQLException {
     Duration time = scene.settings().deadLetterOutage();
-    // from the fault before, a low rate could be left that half is easily had of
-    watch.until(
-        this::flowsAsUsual, "a rate of " + USUAL_SHARE + " of what is asked for", watch.since());
+    if (!scene.deeds().sham()) {
+      // from the fault before, a low rate could be left that half is easily had of
+      watch.until(
+          this::flowsAsUsual, "a rate of " + USUAL_SHARE + " of what is asked for", watch.since());
+    }
     String broken = watch.now();
     scene.deeds().act(scene.schema()::dropDeadLetters);
     List<String> health;
@@ -46,15 +48,20 @@ final class DeadLetterOutage {
     } finally {
       scene.deeds().act(scene.schema()::createDeadLetters);
     }
+    if (!scene.deeds().sham()) { // which is told by its evidence
+      judge(health, time, ledger.handledPerSecond(broken, mended) / rate);
+    }
+    return scene.recovery();
+  }
+
+  private void judge(List<String> health, Duration time, double share) {
     if (!said(health, time)) {
       report.breach("health did not say that the dead letters are broken: " + health);
     }
-    double share = ledger.handledPerSecond(broken, mended) / rate;
     report.healthyShare(share);
     if (share < LEAST_SHARE) {
       report.breach("with broken dead letters only %.2f of the rate were handled".formatted(share));
     }
-    return scene.recovery();
   }
 
   private boolean flowsAsUsual() throws SQLException {

@@ -29,6 +29,9 @@ public final class Gate {
   private static final String SHAMS = "shams";
   private static final String ORDER = "order";
 
+  /** What a machine with two processors has room for, beside all kinds of messages. */
+  private static final String RATE = "700";
+
   private final Path directory;
   private final Path report;
   private final List<Map<String, Object>> results = new ArrayList<>();
@@ -286,7 +289,7 @@ public final class Gate {
 
   /** Options for all runs. */
   private static Map<String, String> given() {
-    Map<String, String> given = new LinkedHashMap<>();
+    Map<String, String> given = new LinkedHashMap<>(Map.of("rate", RATE));
     for (String option : List.of("rate", "seed", "slack", "pooler", "clocks", "volume")) {
       String value = System.getProperty("chaos." + option, "").strip();
       if (!value.isEmpty()) {

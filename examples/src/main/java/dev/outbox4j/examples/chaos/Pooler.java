@@ -70,7 +70,7 @@ final class Pooler implements AutoCloseable {
             auth_file = %s
             pool_mode = transaction
             default_pool_size = %d
-            server_login_retry = 1
+            server_login_retry = 0.3
             query_timeout = 10
             ignore_startup_parameters = extra_float_digits,replication
             """

@@ -199,7 +199,7 @@ final class ProcessFaults {
     scene.deeds().act(() -> scene.fleet().orderSubscribers(Orders.AS_USUAL));
     Recovery recovery = scene.recovery();
     Evidence evidence = new Evidence();
-    scene.addCounts(evidence, before, Count.ROWS_GIVEN_BACK);
+    scene.addCounts(evidence, before, Count.HANDLERS_SLOWED, Count.ROWS_GIVEN_BACK);
     return new Episode(recovery, evidence);
   }
 }

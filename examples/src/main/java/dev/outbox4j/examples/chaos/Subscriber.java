@@ -331,6 +331,7 @@ final class Subscriber {
     long begun = System.nanoTime();
     boolean first = delivery.attempt() == 1;
     if (slow) {
+      tally.add(Tally.Count.HANDLERS_SLOWED);
       LockSupport.parkNanos(Orders.SLOWNESS.toNanos());
     }
     if (delivery.queue().equals(LIMITED_QUEUE)) {

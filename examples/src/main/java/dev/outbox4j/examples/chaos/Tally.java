@@ -20,6 +20,8 @@ final class Tally implements SubscriberEvents {
     MOVES_FAILED,
     LISTENS_LOST,
     ROWS_GIVEN_BACK,
+    /** That were made slow by the harness; others may be slow by themselves. */
+    HANDLERS_SLOWED,
     /** Outcomes that the fence refused, since the row had gone to another. */
     LATE_WRITES_REFUSED,
     PUBLICATIONS_FAILED,

@@ -30,17 +30,18 @@ class TallyTest {
 
     assertThat(read)
         .isEqualTo(
-            Map.of(
-                Count.DEAD_CONNECTIONS, 2L,
-                Count.STATEMENTS_FAILED, 3L,
-                Count.MOVES_FAILED, 1L,
-                Count.LISTENS_LOST, 1L,
-                Count.ROWS_GIVEN_BACK, 4L,
-                Count.LATE_WRITES_REFUSED, 0L,
-                Count.PUBLICATIONS_FAILED, 2L,
-                Count.REFUSED_AS_READ_ONLY, 1L,
-                Count.REFUSED_FOR_WANT_OF_ROOM, 1L,
-                Count.STATEMENTS_CANCELLED, 1L));
+            Map.ofEntries(
+                Map.entry(Count.DEAD_CONNECTIONS, 2L),
+                Map.entry(Count.STATEMENTS_FAILED, 3L),
+                Map.entry(Count.MOVES_FAILED, 1L),
+                Map.entry(Count.LISTENS_LOST, 1L),
+                Map.entry(Count.ROWS_GIVEN_BACK, 4L),
+                Map.entry(Count.HANDLERS_SLOWED, 0L),
+                Map.entry(Count.LATE_WRITES_REFUSED, 0L),
+                Map.entry(Count.PUBLICATIONS_FAILED, 2L),
+                Map.entry(Count.REFUSED_AS_READ_ONLY, 1L),
+                Map.entry(Count.REFUSED_FOR_WANT_OF_ROOM, 1L),
+                Map.entry(Count.STATEMENTS_CANCELLED, 1L)));
     assertThat(read.keySet()).containsExactlyElementsOf(Arrays.asList(Count.values()));
   }
 }
