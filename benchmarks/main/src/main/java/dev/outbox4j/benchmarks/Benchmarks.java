@@ -27,6 +27,7 @@ public final class Benchmarks {
           new IdleLane(),
           new SteadyLane(),
           new DelayedLane(),
+          new TimersLane(),
           new HerdLane(),
           new BytesLane(),
           new SweepLane(),

@@ -27,6 +27,7 @@ final class Markdown {
           "scheduled_max_ms",
           "lateness_p50_ms",
           "lateness_p99_ms",
+          "core_share",
           "age_after_commit_p50_ms",
           "age_after_commit_p99_ms",
           "age_after_commit_max_ms",
@@ -78,6 +79,7 @@ final class Markdown {
           "scheduled_p99_ms",
           "lateness_p50_ms",
           "lateness_p99_ms",
+          "core_share",
           "age_after_commit_max_ms",
           "notifications_per_message",
           "claims_per_message",
@@ -88,7 +90,19 @@ final class Markdown {
   /** Worth a column only where it is not as it should be. */
   private static final Map<String, Double> UNUSUAL =
       new TreeMap<>(
-          Map.of("complete", 1.0, "missing", 0.0, "early", 0.0, "repeated", 0.0, "rows_left", 0.0));
+          Map.of(
+              "complete",
+              1.0,
+              "missing",
+              0.0,
+              "early",
+              0.0,
+              "repeated",
+              0.0,
+              "left_out",
+              0.0,
+              "rows_left",
+              0.0));
 
   private static final String BEGIN = "<!-- figures: written by the run -->\n";
   private static final String END = "<!-- end of figures -->\n";

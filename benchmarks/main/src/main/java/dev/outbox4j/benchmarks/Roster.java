@@ -1,6 +1,7 @@
 package dev.outbox4j.benchmarks;
 
 import java.util.List;
+import java.util.Map;
 
 /** Who takes part. */
 final class Roster {
@@ -58,6 +59,23 @@ final class Roster {
               .with("connections", "20")
               .with("pollMillis", "20"));
 
+  /** Timers, everything as it comes. */
+  static final Entrant TIMERS = new Entrant("outbox4j-timers", "main", "outbox4j-timers", Map.of());
+
+  /** With as many threads as others have. */
+  static final Entrant TIMERS_OF_20_WORKERS =
+      TIMERS.called("outbox4j-timers, 20 workers").with("workers", "20");
+
+  /**
+   * Schedulers beside our timers. One that polls does so every 10 ms, so that its lateness is not
+   * just the interval.
+   */
+  static final List<Entrant> TIMER_PEERS =
+      List.of(
+          recurring("lock-and-fetch", "4.0", "20.0"),
+          recurring("fetch", "0.5", "3.0"),
+          Entrant.peer("peers", "quartz").with("threads", "50").with("batch", "50"));
+
   private Roster() {}
 
   private static Entrant best(String rows, String pairs) {
@@ -74,6 +92,16 @@ final class Roster {
         .with("lowerLimit", lower)
         .with("upperLimit", upper)
         .with("pollMillis", "100");
+  }
+
+  private static Entrant recurring(String way, String lower, String upper) {
+    return Entrant.peer("peers", "db-scheduler-recurring")
+        .called("db-scheduler-recurring, " + way)
+        .with("polling", way)
+        .with("threads", "20")
+        .with("lowerLimit", lower)
+        .with("upperLimit", upper)
+        .with("pollMillis", "10");
   }
 
   /** Keeps those that the property {@code contestants} names, by any part of their labels. */

@@ -24,6 +24,7 @@ final class Settings {
           "drain.seconds",
           "warmup.seconds",
           "rates",
+          "timers",
           "subscribers",
           "dead",
           "parts",

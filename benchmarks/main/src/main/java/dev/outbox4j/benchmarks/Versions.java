@@ -20,6 +20,7 @@ final class Versions {
           "db-scheduler",
           "transactionoutbox-core",
           "jobrunr",
+          "quartz",
           "namastack-outbox-starter-jdbc",
           "spring-boot",
           "spring-modulith-starter-jdbc",

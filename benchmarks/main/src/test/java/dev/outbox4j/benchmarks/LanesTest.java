@@ -35,6 +35,48 @@ class LanesTest {
   }
 
   @Test
+  void timersFiguresAreTheirLatenessAndTheirShareOfACore() {
+    Results results = new Results();
+    for (double late : new double[] {20, 4, 7}) {
+      results.add(
+          TimersLane.cell(1000),
+          Roster.TIMERS.label(),
+          new Numbers().with("lateness_p99_ms", late).with("core_share", 0.9));
+    }
+    results.add(
+        TimersLane.cell(1000),
+        Roster.TIMER_PEERS.get(0).label(),
+        new Numbers().with("lateness_p99_ms", 1));
+    results.add(
+        TimersLane.minuteCell(10_000, true),
+        Roster.TIMERS.label(),
+        TimersLane.withShare(timers(200, 100, 150)));
+    results.add(
+        TimersLane.minuteCell(10_000, false),
+        Roster.TIMERS.label(),
+        new Numbers().with("core_share", 0.02));
+    assertThat(figures(new TimersLane(), results))
+        .containsOnly(
+            entry("timer_lateness_p99_ms", 7.0),
+            entry("timers_10000_core_share", 0.05),
+            entry("timers_10000_at_once_core_share", 0.02));
+  }
+
+  private static Numbers timers(double rate, double client, double server) {
+    return new Numbers()
+        .with("messages", 1000)
+        .with("rate", rate)
+        .with("cpu_us_per_message", client)
+        .with("server_cpu_us_per_message", server);
+  }
+
+  @Test
+  void serverThatDoesNotTellItsTimeHasNoShare() {
+    assertThat(TimersLane.withShare(new Numbers().with("rate", 9)).values())
+        .doesNotContainKey("core_share");
+  }
+
+  @Test
   void herdsFiguresAreThoseOfEightSubscribers() {
     Results results = new Results();
     results.add(HerdLane.cell(1, 250), OURS, herd(9, 9, 9));

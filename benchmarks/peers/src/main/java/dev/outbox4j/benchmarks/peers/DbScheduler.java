@@ -24,6 +24,10 @@ abstract class DbScheduler implements Draining {
 
   @Override
   public void prepare(Bench bench) throws SQLException {
+    createTables(bench);
+  }
+
+  static void createTables(Bench bench) throws SQLException {
     bench.execute(
         """
         create table scheduled_tasks (

@@ -11,6 +11,7 @@ import java.sql.Connection;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -40,6 +41,7 @@ public final class ContestantProcess {
   private final LongAdder marked = new LongAdder();
   private final List<Consuming> consumers = new ArrayList<>();
   private @Nullable CountingSink drained;
+  private @Nullable TimerTask timers;
   private volatile @Nullable Throwable uncaught;
 
   private ContestantProcess(Contestant contestant, Bench bench) {
@@ -216,8 +218,31 @@ public final class ContestantProcess {
                   (int) number(task[4]),
                   (int) number(task[5]));
       case "delayed" -> latency(task).delayed((int) number(task[2]), (int) number(task[3]));
+      case "timers" -> {
+        Beats beats =
+            new Beats(
+                (int) number(task[1]),
+                Duration.ofMillis(number(task[2])),
+                task[3].equals("spread"));
+        TimerTask started = new TimerTask(able(Timing.class), bench, beats);
+        started.start();
+        timers = started;
+        yield new Numbers();
+      }
+      case "look" -> timers().look((int) number(task[1]));
+      case "still" -> {
+        timers().stop();
+        yield new Numbers();
+      }
       default -> throw new IllegalArgumentException("unknown task " + task[0]);
     };
+  }
+
+  private TimerTask timers() {
+    if (timers == null) {
+      throw new IllegalStateException("no timers were started");
+    }
+    return timers;
   }
 
   private long count(String sql) throws SQLException {

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.entry;
 import static org.assertj.core.api.Assertions.within;
 
+import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -33,6 +35,36 @@ class MeasuresTest {
     assertThat(histogram.percentile(0.50)).isBetween(50.0, 51.0);
     assertThat(histogram.percentile(0.99)).isBetween(99.0, 101.0);
     assertThat(new Histogram().percentile(0.5)).isNaN();
+  }
+
+  @Test
+  void timersHaveTheirInstantsApartOrTogether() {
+    Beats spread = new Beats(1000, Duration.ofSeconds(1), true);
+    assertThat(spread.offset(0)).isZero();
+    assertThat(spread.offset(999)).isEqualTo(Duration.ofMillis(999));
+    Instant instant = Instant.ofEpochSecond(1_700_000_000, 7_000_000);
+    assertThat(spread.next(7, instant.minusNanos(1))).isEqualTo(instant);
+    assertThat(spread.next(7, instant)).isEqualTo(instant.plusSeconds(1));
+    assertThat(spread.next(7, instant.plusNanos(1))).isEqualTo(instant.plusSeconds(1));
+    Beats together = new Beats(1000, Duration.ofSeconds(1), false);
+    assertThat(together.offset(999)).isZero();
+    assertThat(together.next(999, instant)).isEqualTo(Instant.ofEpochSecond(1_700_000_001));
+  }
+
+  @Test
+  void instantsThatAreLeftOutAreCountedAndThoseThatComeAgain() {
+    TimerTask.Stretch stretch = new TimerTask.Stretch(10);
+    stretch.add(2_000_000, 1);
+    stretch.add(1_000_000, 4);
+    stretch.add(-1_000_000, 1);
+    stretch.add(3_000_000, 0);
+    assertThat(stretch.summary(new Numbers()).values())
+        .contains(
+            entry("lateness_p50_ms", 1.0),
+            entry("lateness_max_ms", 3.0),
+            entry("early", 1.0),
+            entry("repeated", 1.0),
+            entry("left_out", 3.0));
   }
 
   @Test

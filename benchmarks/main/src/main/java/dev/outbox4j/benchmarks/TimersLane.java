@@ -1,0 +1,136 @@
+package dev.outbox4j.benchmarks;
+
+import dev.outbox4j.benchmarks.spi.Numbers;
+import java.io.IOException;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Timers of a second each: how late their runs begin, beside other schedulers; and timers of a
+ * minute each: how much of a core they keep busy, in the client and the server together.
+ *
+ * <p>Of those of a second each timer has a millisecond of its own, as all contestants can have
+ * that. A run ends long before the next instant of its timer, so nothing depends on what a
+ * contestant does with an instant that comes while a run lasts.
+ */
+final class TimersLane implements Lane {
+  private static final int FIGURE_RATE = 1000;
+  private static final int FIGURE_TIMERS = 10_000;
+
+  private static final int SECOND = 1000;
+  private static final int MINUTE = 60 * SECOND;
+
+  /** For so long the compiler takes a processor, of the two that there may be. */
+  private static final int WARM_UP_SECONDS = 30;
+
+  private static final int SECONDS = 30;
+
+  /** Whole minutes, so that each timer has as many runs in each round. */
+  private static final int MINUTES_IN_SECONDS = 120;
+
+  @Override
+  public String name() {
+    return "timers";
+  }
+
+  static String cell(int rate) {
+    return "timers, %d of one a second, each with its own millisecond".formatted(rate);
+  }
+
+  static String minuteCell(int timers, boolean spread) {
+    return "timers, %d of one a minute, %s"
+        .formatted(timers, spread ? "spread evenly over it" : "all at once");
+  }
+
+  @Override
+  public void run(Run run) throws SQLException {
+    for (int round = 0; round < Settings.rounds() && !run.over(); round++) {
+      List<Entrant> all = new ArrayList<>(List.of(Roster.TIMERS, Roster.TIMERS_OF_20_WORKERS));
+      if (Rounds.FIRST_THREE.include(round)) {
+        all.addAll(Roster.TIMER_PEERS);
+      }
+      for (int rate : Settings.numbers("rates", "1k")) {
+        run.turn(
+            cell(rate),
+            round,
+            Roster.asked(all),
+            (entrant, database) ->
+                timers(
+                    run,
+                    entrant,
+                    database,
+                    "timers %d %d spread".formatted(rate, SECOND),
+                    warmUp(entrant, WARM_UP_SECONDS),
+                    Settings.number("seconds", SECONDS)));
+      }
+      if (Rounds.FIRST_THREE.include(round)) {
+        for (int timers : Settings.numbers("timers", "10k")) {
+          for (boolean spread : new boolean[] {true, false}) {
+            run.turn(
+                minuteCell(timers, spread),
+                round,
+                Roster.asked(List.of(Roster.TIMERS)),
+                (entrant, database) ->
+                    timers(
+                        run,
+                        entrant,
+                        database,
+                        "timers %d %d %s".formatted(timers, MINUTE, spread ? "spread" : "at-once"),
+                        warmUp(entrant, MINUTES_IN_SECONDS),
+                        Settings.number("seconds", MINUTES_IN_SECONDS)));
+          }
+        }
+      }
+    }
+  }
+
+  private static int warmUp(Entrant entrant, int seconds) {
+    return Settings.number(
+        Roster.isPeer(entrant) ? "peer.warmup.seconds" : "warmup.seconds", seconds);
+  }
+
+  private static Numbers timers(
+      Run run, Entrant entrant, String database, String task, int warmUpSeconds, int seconds)
+      throws IOException, SQLException {
+    try (ContestantJvm jvm = run.start(entrant, database)) {
+      jvm.perform("prepare");
+      jvm.perform(task);
+      jvm.perform("look " + warmUpSeconds);
+      try (Watch watch = new Watch(run.server(), database)) {
+        Numbers numbers = jvm.perform("look " + seconds);
+        // while they run: what it takes to stop is not what they cost
+        watch.read(numbers, Parts.value(numbers, "messages"));
+        jvm.perform("still");
+        return withShare(numbers);
+      }
+    }
+  }
+
+  /** Adds how much of one core the client and the server have used, if the server tells. */
+  static Numbers withShare(Numbers numbers) {
+    Double server = numbers.values().get("server_cpu_us_per_message");
+    return server == null
+        ? numbers
+        : numbers.with(
+            "core_share",
+            (Parts.value(numbers, "cpu_us_per_message") + server)
+                * Parts.value(numbers, "rate")
+                / 1e6);
+  }
+
+  @Override
+  public void figures(Results results, Map<String, Figure> figures) {
+    String label = Roster.TIMERS.label();
+    results
+        .median(cell(FIGURE_RATE), label, "lateness_p99_ms")
+        .ifPresent(value -> figures.put("timer_lateness_p99_ms", value));
+    results
+        .median(minuteCell(FIGURE_TIMERS, true), label, "core_share")
+        .ifPresent(value -> figures.put("timers_10000_core_share", value));
+    results
+        .median(minuteCell(FIGURE_TIMERS, false), label, "core_share")
+        .ifPresent(value -> figures.put("timers_10000_at_once_core_share", value));
+  }
+}

@@ -1,0 +1,73 @@
+package dev.outbox4j.benchmarks.ours;
+
+import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.benchmarks.spi.Beats;
+import dev.outbox4j.benchmarks.spi.Bench;
+import dev.outbox4j.benchmarks.spi.Timing;
+import dev.outbox4j.migrations.OutboxMigrations;
+import dev.outbox4j.migrations.TimerMigrations;
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
+import dev.outbox4j.timer.Schedule;
+import dev.outbox4j.timer.Timer;
+import dev.outbox4j.timer.Timers;
+import java.time.Instant;
+import org.jspecify.annotations.Nullable;
+
+/** The timers of Outbox4j, as they come. Option: {@code workers}. */
+public final class OutboxTimers implements Timing {
+  /** Of the subscriber, and one for the tick. */
+  private static final int CONNECTIONS = 3;
+
+  private @Nullable Timers timers;
+  private @Nullable HikariDataSource pool;
+
+  /** Made by the service loader. */
+  public OutboxTimers() {}
+
+  @Override
+  public String name() {
+    return "outbox4j-timers";
+  }
+
+  @Override
+  public String contract() {
+    return "each instant is decided once and handled at least once: a row and a message for each run;"
+        + " an instant may wait or be left out while the run before it lasts; LISTEN, dead letters on";
+  }
+
+  @Override
+  public void prepare(Bench bench) {
+    OutboxMigrations.standard().migrate(bench.dataSource());
+    TimerMigrations.of("public", "outbox").migrate(bench.dataSource());
+  }
+
+  @Override
+  public void start(Bench bench, Beats beats, Runs runs) {
+    int workers = bench.option("workers", OutboxSubscriber.Builder.DEFAULT_WORKERS);
+    HikariDataSource connections = bench.pool(CONNECTIONS + workers);
+    Timers.Builder builder =
+        Timers.builder(PostgresOutbox.on(connections, OutboxTable.named("outbox")), "bench")
+            .listen(PgjdbcListen.on(bench.dataSource()))
+            .subscriber(settings -> settings.workers(workers));
+    for (int i = 0; i < beats.timers(); i++) {
+      int timer = i;
+      Schedule schedule = Schedule.every(beats.interval(), Instant.EPOCH.plus(beats.offset(timer)));
+      builder.on(Timer.of("timer-" + timer, schedule), run -> runs.begin(timer, run.instant()));
+    }
+    Timers built = builder.build();
+    built.start();
+    timers = built;
+    pool = connections;
+  }
+
+  @Override
+  public void stop() {
+    if (timers != null && pool != null) {
+      timers.stop();
+      pool.close();
+    }
+  }
+}
