@@ -22,6 +22,12 @@ final class SliceWalk {
   /** A slice is followed by a pause of so many times its cost, so that claims above go on. */
   private static final int SHARE = 8;
 
+  /**
+   * After so many slices that passed a wider one is tried, whatever they took: the answer of a
+   * distant server takes long however narrow a slice is.
+   */
+  private static final int PASSES = 4;
+
   private final @Nullable Duration depth;
   private final long pause;
   private final Duration usualLimit;
@@ -38,6 +44,7 @@ final class SliceWalk {
 
   private boolean begun;
   private Duration width = FIRST_SLICE;
+  private int passes;
   private Duration limit;
   private long cost;
   private long allowedAt;
@@ -63,6 +70,7 @@ final class SliceWalk {
     begun = false;
     reached = null;
     width = QueueScan.min(width, FIRST_SLICE);
+    passes = 0;
     limit = usualLimit;
     allowedAt = at;
   }
@@ -116,9 +124,11 @@ final class SliceWalk {
     lower(bottom);
     allowedAt = now + took * SHARE;
     limit = usualLimit;
-    if (took < usualLimit.toNanos() / 4) {
+    passes++;
+    if (took < usualLimit.toNanos() / 4 || passes >= PASSES) {
       int wider = took < usualLimit.toNanos() / 16 ? 8 : 2;
       width = QueueScan.min(width.multipliedBy(wider), WIDEST_SLICE);
+      passes = 0;
     }
     return -1;
   }
@@ -139,6 +149,7 @@ final class SliceWalk {
   void timedOut(long took, long now) {
     cost += took;
     allowedAt = now + took * SHARE;
+    passes = 0;
     if (width.compareTo(NARROWEST_SLICE) > 0) {
       Duration narrower = width.compareTo(WIDEST_SLICE) >= 0 ? Duration.ofDays(1) : width;
       width = narrower.dividedBy(NARROWER);

@@ -113,8 +113,21 @@ class SliceWalkTest {
       slices++;
     } while (cost < 0);
     assertThat(top).isEqualTo(place(Duration.ofMinutes(1)));
-    assertThat(slices).isEqualTo(32);
-    assertThat(cost).isEqualTo(33 * MUCH);
+    assertThat(slices).as("the first four are a 32nd of a minute").isEqualTo(13);
+    assertThat(cost).isEqualTo(14 * MUCH);
+  }
+
+  @Test
+  void slicesBecomeWiderAgainAlthoughEachAnswerTakesLong() {
+    all.next(BOUND);
+    for (int i = 0; i < 6; i++) { // a pause of the machine, say
+      all.timedOut(MUCH, 0);
+    }
+    int slices = 0;
+    while (all.passed(MUCH, 0) < 0 && slices < 1_000) {
+      slices++;
+    }
+    assertThat(slices).as("from a microsecond to all there is").isLessThan(300);
   }
 
   @ParameterizedTest

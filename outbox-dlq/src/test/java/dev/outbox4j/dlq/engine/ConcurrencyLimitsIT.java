@@ -34,7 +34,7 @@ import org.postgresql.ds.PGSimpleDataSource;
 @ExtendWith(PostgresExtension.class)
 class ConcurrencyLimitsIT {
   private static final AtomicInteger QUEUES = new AtomicInteger();
-  private static final Duration SOON = Duration.ofSeconds(30);
+  private static final Duration SOON = Duration.ofSeconds(60);
 
   private final TestDatabase database;
   private final AtomicInteger running = new AtomicInteger();

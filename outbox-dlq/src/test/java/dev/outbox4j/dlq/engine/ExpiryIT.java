@@ -32,7 +32,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 @ExtendWith(PostgresExtension.class)
 class ExpiryIT {
   private static final AtomicInteger QUEUES = new AtomicInteger();
-  private static final Duration SOON = Duration.ofSeconds(15);
+  private static final Duration SOON = Duration.ofSeconds(60);
 
   private final TestDatabase database;
   private final List<String> handled = new CopyOnWriteArrayList<>();

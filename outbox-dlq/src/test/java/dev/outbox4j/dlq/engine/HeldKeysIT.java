@@ -29,7 +29,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @ExtendWith(PostgresExtension.class)
 class HeldKeysIT {
   private static final AtomicInteger QUEUES = new AtomicInteger();
-  private static final Duration SOON = Duration.ofSeconds(15);
+  private static final Duration SOON = Duration.ofSeconds(60);
 
   private final TestDatabase database;
   private final List<String> handled = new CopyOnWriteArrayList<>();

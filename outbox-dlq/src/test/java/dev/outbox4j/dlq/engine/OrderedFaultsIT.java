@@ -49,7 +49,7 @@ import org.slf4j.LoggerFactory;
 class OrderedFaultsIT {
   private static final AtomicInteger QUEUES = new AtomicInteger();
   private static final Duration LEASE = Duration.ofSeconds(2);
-  private static final Duration SOON = Duration.ofSeconds(15);
+  private static final Duration SOON = Duration.ofSeconds(60);
 
   private final TestDatabase database;
   private final List<String> begun = new CopyOnWriteArrayList<>();

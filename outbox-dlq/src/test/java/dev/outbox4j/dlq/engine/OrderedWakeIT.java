@@ -33,7 +33,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 class OrderedWakeIT {
   private static final AtomicInteger QUEUES = new AtomicInteger();
   private static final Duration LEASE = Duration.ofSeconds(2);
-  private static final Duration SOON = Duration.ofSeconds(15);
+  private static final Duration SOON = Duration.ofSeconds(60);
   private static final Duration RARELY = Duration.ofSeconds(20);
 
   private final TestDatabase database;

@@ -42,7 +42,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 @ExtendWith(PostgresExtension.class)
 class PausedQueuesIT {
   private static final AtomicInteger QUEUES = new AtomicInteger();
-  private static final Duration SOON = Duration.ofSeconds(15);
+  private static final Duration SOON = Duration.ofSeconds(60);
 
   /** A notification comes at once; this is less than the time between two looks. */
   private static final Duration AT_ONCE = Duration.ofMillis(400);

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @ExtendWith(PostgresExtension.class)
 class RateLimitsIT {
   private static final AtomicInteger QUEUES = new AtomicInteger();
-  private static final Duration SOON = Duration.ofSeconds(30);
+  private static final Duration SOON = Duration.ofSeconds(60);
 
   private final TestDatabase database;
   private final Permits permits = new Permits();

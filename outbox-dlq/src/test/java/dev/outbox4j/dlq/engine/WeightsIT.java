@@ -24,7 +24,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 @ExtendWith(PostgresExtension.class)
 class WeightsIT {
   private static final AtomicInteger QUEUES = new AtomicInteger();
-  private static final Duration SOON = Duration.ofSeconds(30);
+  private static final Duration SOON = Duration.ofSeconds(60);
   private static final int BACKLOG = 6_000;
 
   private final TestDatabase database;

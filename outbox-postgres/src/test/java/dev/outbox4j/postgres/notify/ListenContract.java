@@ -33,7 +33,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 /** What each source promises while the server is well; {@link ListenFaultContract} has the rest. */
 @ExtendWith(PostgresExtension.class)
 abstract class ListenContract {
-  static final Duration SOON = Duration.ofSeconds(15);
+  static final Duration SOON = Duration.ofSeconds(60);
   private static final String OUR_SESSIONS =
       "from pg_stat_activity where datname = current_database()"
           + " and application_name = 'outbox4j-listen'";
