@@ -11,8 +11,12 @@ import java.time.Duration;
  * is taken for a failed claim.
  */
 public interface RateLimit {
+  /** What {@link #available()} returns while there is no limit: {@value}. */
+  int NO_LIMIT = Integer.MAX_VALUE;
+
   /**
-   * Returns how many messages may begin now, without taking them.
+   * Returns how many messages may begin now, without taking them. No more are claimed than there
+   * are free workers, unless there is {@linkplain #NO_LIMIT no limit} now.
    *
    * @return 0 or less if none may
    */

@@ -22,6 +22,7 @@ final class QueueLimit {
   private static final long OPEN_AGAIN = TimeUnit.SECONDS.toNanos(10);
 
   private final boolean limited;
+  private final boolean bounded;
   private final int most;
   private final int slots;
   private final @Nullable RateLimit rate;
@@ -33,8 +34,10 @@ final class QueueLimit {
   private long openedAt;
   private long until;
 
-  private QueueLimit(boolean limited, int most, int slots, @Nullable RateLimit rate) {
+  private QueueLimit(
+      boolean limited, boolean bounded, int most, int slots, @Nullable RateLimit rate) {
     this.limited = limited;
+    this.bounded = bounded;
     this.most = most;
     this.slots = slots;
     this.rate = rate;
@@ -43,6 +46,7 @@ final class QueueLimit {
   static QueueLimit of(String queue, Limits limits, int workers) {
     return new QueueLimit(
         limits.queues().contains(queue),
+        limits.ofProcess().containsKey(queue) || limits.ofAll().containsKey(queue),
         Math.min(workers, limits.ofProcess().getOrDefault(queue, workers)),
         limits.ofAll().getOrDefault(queue, 0),
         limits.rates().get(queue));
@@ -61,9 +65,10 @@ final class QueueLimit {
   int room(int held, long now) {
     int room = most - held;
     lookIn = RoomWait.LONGEST;
-    if (rate != null && room > 0) {
-      room = Math.min(room, rate.available());
-      if (room <= 0) {
+    if (rate != null && (room > 0 || !bounded)) {
+      int available = rate.available();
+      room = available == RateLimit.NO_LIMIT && !bounded ? available : Math.min(room, available);
+      if (available <= 0) {
         lookIn = Math.max(SHORTEST_LOOK, Durations.saturatedNanos(rate.untilNext()));
       }
     }

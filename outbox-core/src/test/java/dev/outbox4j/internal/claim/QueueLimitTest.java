@@ -42,6 +42,42 @@ class QueueLimitTest {
   }
 
   @Test
+  void aRateThatHasNoLimitNowLetsAsManyBeHeldAsWithoutIt() {
+    ChangingRate rate = new ChangingRate();
+    QueueLimit limit = limit(new Limits(Map.of(), Map.of(), Map.of("orders", rate)));
+    assertThat(limit.room(100, NOW)).isEqualTo(RateLimit.NO_LIMIT);
+    rate.available = 2;
+    assertThat(limit.room(100, NOW)).isZero();
+    assertThat(limit.room(1, NOW)).isEqualTo(2);
+    rate.available = 0;
+    assertThat(limit.room(0, NOW)).isZero();
+    assertThat(limit.waits()).isTrue();
+    rate.available = RateLimit.NO_LIMIT;
+    assertThat(limit.room(100, NOW)).isEqualTo(RateLimit.NO_LIMIT);
+    assertThat(limit.waits()).isFalse();
+
+    QueueLimit ofProcess = limit(new Limits(Map.of(), Map.of("orders", 3), Map.of("orders", rate)));
+    assertThat(ofProcess.room(1, NOW)).isEqualTo(2);
+  }
+
+  private static final class ChangingRate implements RateLimit {
+    private int available = NO_LIMIT;
+
+    @Override
+    public int available() {
+      return available;
+    }
+
+    @Override
+    public void take(int messages) {}
+
+    @Override
+    public Duration untilNext() {
+      return Duration.ofMillis(10);
+    }
+  }
+
+  @Test
   void oneThatIsFullForLongWaitsForItsOwnRowsAndLetsOthersWatch() {
     QueueLimit limit = limit(new Limits(Map.of(), Map.of("orders", 1), Map.of()));
     assertThat(limit.room(1, NOW)).isZero();
