@@ -74,13 +74,20 @@ final class EngineFixture implements AutoCloseable {
   }
 
   List<Long> inTransaction(Collection<OutboxMessage> messages) {
+    return inTransactions(List.of(messages));
+  }
+
+  /** Publishes in one transaction after the other, of one session. */
+  List<Long> inTransactions(List<? extends Collection<OutboxMessage>> transactions) {
     try (Connection connection = database.plain().getConnection()) {
       connection.setAutoCommit(false);
-      List<Long> ids =
-          publisher.publish(connection, messages).stream()
-              .map(published -> published.rowId().orElseThrow())
-              .toList();
-      connection.commit();
+      List<Long> ids = new ArrayList<>();
+      for (Collection<OutboxMessage> messages : transactions) {
+        publisher
+            .publish(connection, messages)
+            .forEach(published -> ids.add(published.rowId().orElseThrow()));
+        connection.commit();
+      }
       return ids;
     } catch (SQLException e) {
       throw new IllegalStateException(e);

@@ -103,13 +103,25 @@ class OrderedFaultsIT {
     publishTexts(key, IntStream.range(from, to).mapToObj(String::valueOf).toList());
   }
 
-  private List<Long> publishTexts(String key, List<String> texts) {
-    List<OutboxMessage> messages = new ArrayList<>();
-    for (String text : texts) {
-      OutboxMessage.Builder message = OutboxMessage.to(queue).type("t").body(text);
-      messages.add((key.equals("none") ? message : message.orderingKey(key)).build());
+  /** So many of each key, each in a transaction of its own. */
+  private void publishInTurn(List<String> keys, int most) {
+    List<List<OutboxMessage>> transactions = new ArrayList<>();
+    for (int i = 0; i < most; i++) {
+      for (String key : keys) {
+        transactions.add(List.of(message(key, String.valueOf(i))));
+      }
     }
-    List<Long> ids = engine.inTransaction(messages);
+    List<Long> ids = engine.inTransactions(transactions);
+    lastId = ids.get(ids.size() - 1);
+  }
+
+  private OutboxMessage message(String key, String text) {
+    OutboxMessage.Builder message = OutboxMessage.to(queue).type("t").body(text);
+    return (key.equals("none") ? message : message.orderingKey(key)).build();
+  }
+
+  private List<Long> publishTexts(String key, List<String> texts) {
+    List<Long> ids = engine.inTransaction(texts.stream().map(text -> message(key, text)).toList());
     lastId = ids.get(ids.size() - 1);
     return ids;
   }
@@ -249,10 +261,7 @@ class OrderedFaultsIT {
     String given = key(0, 8);
     String kept = key(50, 64);
     int most = 600;
-    for (int i = 0; i < most; i++) {
-      publish(given, i, i + 1);
-      publish(kept, i, i + 1);
-    }
+    publishInTurn(List.of(given, kept), most);
     long seenUpTo = lastId;
     publish(kept, most, most + 20);
     killedOwner(); // so that they are read in parts up to what it has seen
@@ -595,11 +604,7 @@ class OrderedFaultsIT {
     String slow = keys.get(7);
     gate(slow + ":0");
     int most = 70;
-    for (int i = 0; i < most; i++) {
-      for (String key : keys) {
-        publish(key, i, i + 1);
-      }
-    }
+    publishInTurn(keys, most);
     killedOwner();
     AtomicInteger counts = new AtomicInteger();
     AtomicInteger counted = new AtomicInteger();

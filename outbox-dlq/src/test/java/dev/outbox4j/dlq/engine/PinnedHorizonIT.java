@@ -195,7 +195,8 @@ class PinnedHorizonIT {
     return database.one(
         Long.class,
         "select count(*) from pg_stat_activity where datname = current_database()"
-            + " and backend_type = 'client backend' and backend_start < ?",
+            + " and backend_type = 'client backend' and backend_start < ?"
+            + " and pid <> pg_backend_pid()",
         began);
   }
 

@@ -10,7 +10,10 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicReference;
 import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
+import org.postgresql.PGStatement;
 import org.postgresql.ds.PGSimpleDataSource;
 
 /**
@@ -21,6 +24,7 @@ public final class TestDatabase implements AutoCloseable {
   private final PostgresServer server;
   private final String name;
   private final List<HikariDataSource> pools = new ArrayList<>();
+  private final AtomicReference<@Nullable Connection> reader = new AtomicReference<>();
 
   TestDatabase(PostgresServer server, String name) {
     this.server = server;
@@ -77,10 +81,31 @@ public final class TestDatabase implements AutoCloseable {
     return rows.get(0);
   }
 
-  /** Returns the first column of all rows. */
+  /**
+   * Returns the first column of all rows. One session is kept for this, since tests that wait ask
+   * again and again, and a new one costs a server process.
+   */
   public <T> List<T> list(Class<T> type, String sql, Object... parameters) {
-    try (Connection connection = plain().getConnection();
-        PreparedStatement statement = connection.prepareStatement(sql)) {
+    Connection session = reader.getAndSet(null);
+    try {
+      if (session == null || !session.isValid(1)) {
+        close(session);
+        session = plain().getConnection();
+      }
+      List<T> values = list(session, type, sql, parameters);
+      session = reader.getAndSet(session);
+      return values;
+    } catch (SQLException e) {
+      throw new IllegalStateException(sql, e);
+    } finally {
+      close(session);
+    }
+  }
+
+  private static <T> List<T> list(
+      Connection session, Class<T> type, String sql, Object... parameters) throws SQLException {
+    try (PreparedStatement statement = session.prepareStatement(sql)) {
+      statement.unwrap(PGStatement.class).setPrepareThreshold(0); // columns may change
       bind(statement, parameters);
       List<T> values = new ArrayList<>();
       try (ResultSet rows = statement.executeQuery()) {
@@ -89,8 +114,16 @@ public final class TestDatabase implements AutoCloseable {
         }
       }
       return values;
-    } catch (SQLException e) {
-      throw new IllegalStateException(sql, e);
+    }
+  }
+
+  private static void close(@Nullable Connection session) {
+    if (session != null) {
+      try {
+        session.close();
+      } catch (SQLException e) {
+        throw new IllegalStateException(e);
+      }
     }
   }
 
@@ -125,6 +158,7 @@ public final class TestDatabase implements AutoCloseable {
       }
       pool.close();
     }
+    close(reader.getAndSet(null));
     update(server.dataSource("postgres"), "drop database \"" + name + "\" with (force)");
     if (!leaks.isEmpty()) {
       throw new AssertionError("Connections still borrowed: " + leaks);
