@@ -66,6 +66,10 @@ final class Roster {
   static final Entrant TIMERS_OF_20_WORKERS =
       TIMERS.called("outbox4j-timers, 20 workers").with("workers", "20");
 
+  /** Publishes the messages of runs, and handles none. */
+  static final Entrant TICKS =
+      TIMERS.called("outbox4j-timers, ticks alone").with("handled", "false");
+
   /**
    * Schedulers beside our timers. One that polls does so every 10 ms, so that its lateness is not
    * just the interval.

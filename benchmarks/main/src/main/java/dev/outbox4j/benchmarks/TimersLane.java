@@ -9,7 +9,8 @@ import java.util.Map;
 
 /**
  * Timers of a second each: how late their runs begin, beside other schedulers; and timers of a
- * minute each: how much of a core they keep busy, in the client and the server together.
+ * minute each: how much of a core they keep busy, in the client and the server together, and how
+ * much of that are the ticks.
  *
  * <p>Of those of a second each timer has a millisecond of its own, as all contestants can have
  * that. A run ends long before the next instant of its timer, so nothing depends on what a
@@ -42,6 +43,10 @@ final class TimersLane implements Lane {
   static String minuteCell(int timers, boolean spread) {
     return "timers, %d of one a minute, %s"
         .formatted(timers, spread ? "spread evenly over it" : "all at once");
+  }
+
+  static String ticksCell(int timers) {
+    return "timers, %d of one a minute, spread evenly over it, no run handled".formatted(timers);
   }
 
   @Override
@@ -81,6 +86,19 @@ final class TimersLane implements Lane {
                         warmUp(entrant, MINUTES_IN_SECONDS),
                         Settings.number("seconds", MINUTES_IN_SECONDS)));
           }
+          run.turn(
+              ticksCell(timers),
+              round,
+              Roster.asked(List.of(Roster.TICKS)),
+              (entrant, database) ->
+                  sharesAlone(
+                      timers(
+                          run,
+                          entrant,
+                          database,
+                          "timers %d %d spread".formatted(timers, MINUTE),
+                          warmUp(entrant, MINUTES_IN_SECONDS),
+                          Settings.number("seconds", MINUTES_IN_SECONDS))));
         }
       }
     }
@@ -111,13 +129,25 @@ final class TimersLane implements Lane {
   /** Adds how much of one core the client and the server have used, if the server tells. */
   static Numbers withShare(Numbers numbers) {
     Double server = numbers.values().get("server_cpu_us_per_message");
-    return server == null
-        ? numbers
-        : numbers.with(
-            "core_share",
-            (Parts.value(numbers, "cpu_us_per_message") + server)
-                * Parts.value(numbers, "rate")
-                / 1e6);
+    if (server == null) {
+      return numbers;
+    }
+    double ofClient = share(numbers, Parts.value(numbers, "cpu_us_per_message"));
+    return numbers.with("core_share", ofClient + share(numbers, server));
+  }
+
+  private static double share(Numbers numbers, double microsEach) {
+    double messages = Math.max(1, Parts.value(numbers, "messages")); // as they were divided
+    return microsEach * messages / Parts.value(numbers, "seconds") / 1e6;
+  }
+
+  /** Without runs there is nothing else. */
+  private static Numbers sharesAlone(Numbers numbers) {
+    Double share = numbers.values().get("core_share");
+    Numbers alone =
+        new Numbers()
+            .with("client_core_share", share(numbers, Parts.value(numbers, "cpu_us_per_message")));
+    return share == null ? alone : alone.with("core_share", share);
   }
 
   @Override
@@ -132,5 +162,8 @@ final class TimersLane implements Lane {
     results
         .median(minuteCell(FIGURE_TIMERS, false), label, "core_share")
         .ifPresent(value -> figures.put("timers_10000_at_once_core_share", value));
+    results
+        .median(ticksCell(FIGURE_TIMERS), Roster.TICKS.label(), "core_share")
+        .ifPresent(value -> figures.put("timers_10000_tick_core_share", value));
   }
 }

@@ -55,16 +55,22 @@ class LanesTest {
         TimersLane.minuteCell(10_000, false),
         Roster.TIMERS.label(),
         new Numbers().with("core_share", 0.02));
+    results.add(
+        TimersLane.ticksCell(10_000),
+        Roster.TICKS.label(),
+        TimersLane.withShare(timers(0, 100_000, 200_000)));
     assertThat(figures(new TimersLane(), results))
         .containsOnly(
             entry("timer_lateness_p99_ms", 7.0),
             entry("timers_10000_core_share", 0.05),
-            entry("timers_10000_at_once_core_share", 0.02));
+            entry("timers_10000_at_once_core_share", 0.02),
+            entry("timers_10000_tick_core_share", 0.06));
   }
 
   private static Numbers timers(double rate, double client, double server) {
     return new Numbers()
-        .with("messages", 1000)
+        .with("messages", rate * 5)
+        .with("seconds", 5)
         .with("rate", rate)
         .with("cpu_us_per_message", client)
         .with("server_cpu_us_per_message", server);

@@ -6,17 +6,22 @@ import dev.outbox4j.benchmarks.spi.Beats;
 import dev.outbox4j.benchmarks.spi.Bench;
 import dev.outbox4j.benchmarks.spi.Timing;
 import dev.outbox4j.migrations.OutboxMigrations;
+import dev.outbox4j.migrations.PauseMigrations;
 import dev.outbox4j.migrations.TimerMigrations;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
+import dev.outbox4j.timer.OverlapPolicy;
 import dev.outbox4j.timer.Schedule;
 import dev.outbox4j.timer.Timer;
 import dev.outbox4j.timer.Timers;
 import java.time.Instant;
 import org.jspecify.annotations.Nullable;
 
-/** The timers of Outbox4j, as they come. Option: {@code workers}. */
+/**
+ * The timers of Outbox4j, as they come. Options: {@code workers}; {@code handled}, which is false
+ * for ticks alone: the queue is paused, and runs begin beside others.
+ */
 public final class OutboxTimers implements Timing {
   /** Of the subscriber, and one for the tick. */
   private static final int CONNECTIONS = 3;
@@ -42,20 +47,35 @@ public final class OutboxTimers implements Timing {
   public void prepare(Bench bench) {
     OutboxMigrations.standard().migrate(bench.dataSource());
     TimerMigrations.of("public", "outbox").migrate(bench.dataSource());
+    PauseMigrations.of("public", "outbox").migrate(bench.dataSource());
   }
 
   @Override
   public void start(Bench bench, Beats beats, Runs runs) {
     int workers = bench.option("workers", OutboxSubscriber.Builder.DEFAULT_WORKERS);
     HikariDataSource connections = bench.pool(CONNECTIONS + workers);
+    PostgresOutbox outbox = PostgresOutbox.on(connections, OutboxTable.named("outbox"));
+    boolean handled = !bench.option("handled", "true").equals("false");
+    if (!handled) {
+      outbox.pauses().pause("timers.bench", "benchmark", "ticks alone");
+    }
     Timers.Builder builder =
-        Timers.builder(PostgresOutbox.on(connections, OutboxTable.named("outbox")), "bench")
+        Timers.builder(outbox, "bench")
             .listen(PgjdbcListen.on(bench.dataSource()))
-            .subscriber(settings -> settings.workers(workers));
+            .subscriber(
+                settings -> {
+                  settings.workers(workers);
+                  if (!handled) {
+                    settings.pausable();
+                  }
+                });
     for (int i = 0; i < beats.timers(); i++) {
       int timer = i;
       Schedule schedule = Schedule.every(beats.interval(), Instant.EPOCH.plus(beats.offset(timer)));
-      builder.on(Timer.of("timer-" + timer, schedule), run -> runs.begin(timer, run.instant()));
+      Timer definition = Timer.of("timer-" + timer, schedule);
+      builder.on(
+          handled ? definition : definition.overlap(OverlapPolicy.ALLOW_ALL),
+          run -> runs.begin(timer, run.instant()));
     }
     Timers built = builder.build();
     built.start();
