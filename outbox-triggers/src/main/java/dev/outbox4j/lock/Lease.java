@@ -19,6 +19,9 @@ final class Lease implements HeldLock {
   private static final long SHORTEST_PAUSE = Duration.ofSeconds(1).toNanos();
   private static final int MARGIN = 60;
 
+  /** For a transaction to end that has the release in it. */
+  private static final long UNTIL_THE_COMMIT = Duration.ofSeconds(1).toNanos();
+
   private enum State {
     HELD,
     CLOSING,
@@ -301,6 +304,26 @@ final class Lease implements HeldLock {
         Thread.currentThread().interrupt();
       }
     }
+  }
+
+  /**
+   * Releases in a transaction that is guarded: the lock is free with its commit. If it is rolled
+   * back, the lock is released a moment later.
+   */
+  void releaseWith(Connection transaction) {
+    if (!isHeld() || !store.releaseWith(transaction, name, owner)) {
+      throw lost(null);
+    }
+    synchronized (this) {
+      if (state != State.HELD) {
+        throw lost(null);
+      }
+      state = State.CLOSED;
+      cancelAlarms();
+      notifyAll();
+    }
+    time.at(time.nanos() + UNTIL_THE_COMMIT, () -> time.run(() -> store.forget(name, owner)));
+    ended.accept(this);
   }
 
   /** What cannot be written is tried twice; then the lock is free when its lease ends. */

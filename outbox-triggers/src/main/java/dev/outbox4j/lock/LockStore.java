@@ -86,13 +86,27 @@ final class LockStore {
 
   /** Returns whether the lock was still this owner's. */
   boolean release(String name, String owner) {
-    Map<String, Object> values =
-        Map.of("name", name, "owner", owner, "payload", Releases.payload(application, name));
     return !jdbc.run(
             "release a lock",
             connection ->
-                statements.queryAlone(jdbc, connection, LockSql.RELEASE, values, row -> true))
+                statements.queryAlone(
+                    jdbc, connection, LockSql.RELEASE, toRelease(name, owner), row -> true))
         .isEmpty();
+  }
+
+  /** Returns whether the lock is this owner's until the transaction's commit, which tells of it. */
+  boolean releaseWith(Connection transaction, String name, String owner) {
+    try {
+      return !statements
+          .query(transaction, LockSql.RELEASE, toRelease(name, owner), row -> true)
+          .isEmpty();
+    } catch (SQLException e) {
+      throw SqlFaults.explainRolledBack("release a lock", outbox.table(), e);
+    }
+  }
+
+  private Map<String, Object> toRelease(String name, String owner) {
+    return Map.of("name", name, "owner", owner, "payload", Releases.payload(application, name));
   }
 
   /** Returns whether the lock is this owner's, and keeps it so until the transaction's end. */

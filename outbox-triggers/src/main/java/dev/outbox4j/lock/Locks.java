@@ -151,6 +151,10 @@ public final class Locks implements AutoCloseable {
             .sorted(Comparator.comparing(Lease::name))
             .map(lease -> new LocksHealth.Held(lease.name(), lease.token(), lease.remaining()))
             .toList(),
+        listeners.stream()
+            .map(SingletonListener::health)
+            .sorted(Comparator.comparing(LocksHealth.Listener::name))
+            .toList(),
         releases.waiting());
   }
 

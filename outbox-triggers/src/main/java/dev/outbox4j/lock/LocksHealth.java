@@ -11,6 +11,7 @@ import java.util.List;
  * @param listens whether they have a source that tells of releases
  * @param connected whether that source is connected now
  * @param held the locks that are held here, by their names
+ * @param listeners the listeners that are started here, by their names
  * @param waiting how many threads wait for a lock, listeners included
  */
 public record LocksHealth(
@@ -19,6 +20,7 @@ public record LocksHealth(
     boolean listens,
     boolean connected,
     List<Held> held,
+    List<Listener> listeners,
     int waiting) {
 
   /**
@@ -30,9 +32,18 @@ public record LocksHealth(
    */
   public record Held(String name, long token, Duration remaining) {}
 
-  /** Copies the list. */
+  /**
+   * A listener that is started.
+   *
+   * @param name the name of its lock
+   * @param holds whether its work is done here now; else it stands by
+   */
+  public record Listener(String name, boolean holds) {}
+
+  /** Copies the lists. */
   public LocksHealth {
     held = List.copyOf(held);
+    listeners = List.copyOf(listeners);
   }
 
   /**

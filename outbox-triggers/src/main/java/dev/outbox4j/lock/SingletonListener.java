@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.Objects;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -83,6 +84,23 @@ public final class SingletonListener implements AutoCloseable {
   }
 
   /**
+   * Sets what is told when the lock was lost while the work was done here. The work is stopped in
+   * any case.
+   *
+   * @param onLost told once of each loss, on a thread of its own, before the lease is over on the
+   *     server, or when a statement finds that it is another's; what it throws is logged
+   * @return a listener that differs in this
+   */
+  public SingletonListener onLost(Consumer<LostLock> onLost) {
+    return new SingletonListener(locks, lock.onLost(onLost), work);
+  }
+
+  /** {@return what it waits for, with all that was set} */
+  SingletonLock lock() {
+    return lock;
+  }
+
+  /**
    * Starts: waits for the lock on a thread of its own, and then starts the work.
    *
    * @throws IllegalStateException if it was started before, or the {@link Locks} are not started
@@ -142,6 +160,10 @@ public final class SingletonListener implements AutoCloseable {
   /** {@return whether the work is done here now} */
   public synchronized boolean isHolder() {
     return lease != null && lease.isHeld();
+  }
+
+  LocksHealth.Listener health() {
+    return new LocksHealth.Listener(lock.name(), isHolder());
   }
 
   private boolean stopped() {

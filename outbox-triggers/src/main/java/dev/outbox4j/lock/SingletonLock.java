@@ -3,12 +3,16 @@ package dev.outbox4j.lock;
 import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.Outcome;
+import dev.outbox4j.TransactionalHandler;
 import dev.outbox4j.TypedHandler;
 import dev.outbox4j.internal.Durations;
 import dev.outbox4j.lock.LockStore.Attempt;
 import dev.outbox4j.lock.Releases.Waiter;
 import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.timer.TimerHandler;
+import dev.outbox4j.timer.TransactionalTimerHandler;
 import java.nio.charset.StandardCharsets;
+import java.sql.Connection;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.Optional;
@@ -172,6 +176,16 @@ public final class SingletonLock {
     return new SingletonLock(locks, name, period, timeout, polling, onLost, store);
   }
 
+  /** {@return how often it is looked at beside at releases and ends of leases; null for never} */
+  @Nullable Duration polling() {
+    return polling;
+  }
+
+  /** {@return for how long it is waited for; null for without end} */
+  @Nullable Duration timeout() {
+    return timeout;
+  }
+
   /**
    * Sets what is told when a lock was lost that is held by this one.
    *
@@ -298,7 +312,8 @@ public final class SingletonLock {
    * @return the handler under the lock, for a subscriber's {@code on(...)}
    */
   public <T> TypedHandler<T> around(LockedHandler<T> handler) {
-    return (body, delivery) -> handle(this, handler, body, delivery);
+    Objects.requireNonNull(handler, "handler");
+    return (body, delivery) -> handle(delivery, lease -> handler.handle(body, delivery, lease));
   }
 
   /**
@@ -312,15 +327,104 @@ public final class SingletonLock {
    */
   public <T> TypedHandler<T> around(
       BiFunction<T, Delivery, String> suffix, LockedHandler<T> handler) {
+    Objects.requireNonNull(suffix, "suffix");
+    Objects.requireNonNull(handler, "handler");
     return (body, delivery) ->
-        handle(suffix(suffix.apply(body, delivery)), handler, body, delivery);
+        suffix(suffix.apply(body, delivery))
+            .handle(delivery, lease -> handler.handle(body, delivery, lease));
   }
 
-  private static <T> void handle(
-      SingletonLock lock, LockedHandler<T> handler, T body, Delivery delivery) throws Exception {
+  /**
+   * Puts a timer's handler under this lock: over all processes one run at a time is handled by
+   * those that are put under it, of whichever timers. A handler that waits for the lock keeps its
+   * worker, and its run has begun; set an {@linkplain #acquisitionTimeout acquisition timeout}
+   * below the handler's timeout, and the run comes again a little later. That is no failure, though
+   * {@code TimerRun.attempt()} is one more then.
+   *
+   * @param handler the handler
+   * @return the handler under the lock, for {@code Timers.builder(...).on(...)}
+   */
+  public TimerHandler around(LockedTimerHandler handler) {
+    Objects.requireNonNull(handler, "handler");
+    return run -> handle(run.delivery(), lease -> handler.handle(run, lease));
+  }
+
+  /**
+   * Puts a handler under this lock that runs in the transaction of its message's ack. The
+   * transaction is {@linkplain HeldLock#guard guarded}, and the lock is released with its commit:
+   * whoever acquires it next sees what was written. If the transaction is rolled back though the
+   * handler has returned, the lock is released a second later.
+   *
+   * <p>The lock is acquired in the transaction, so a handler that waits keeps its connection, and
+   * another one of the pool is needed to acquire with. Set an {@linkplain #acquisitionTimeout
+   * acquisition timeout}: the message then comes again a little later, which counts no attempt. By
+   * the rules of {@link HeldLock#guard} the transaction is to be READ COMMITTED, and the server
+   * ends it if it is idle between two statements for longer than was left of the period.
+   *
+   * @param handler the handler
+   * @param <T> what the payload is decoded to
+   * @return the handler under the lock, for {@code PostgresOutbox.transactional(...)}
+   */
+  public <T> TransactionalHandler<T, Connection> guarding(
+      TransactionalHandler<T, Connection> handler) {
+    Objects.requireNonNull(handler, "handler");
+    return (body, delivery, connection) ->
+        handleGuarded(delivery, connection, lease -> handler.handle(body, delivery, connection));
+  }
+
+  /**
+   * Puts a handler that runs in the transaction of its message's ack under a lock with a suffix of
+   * the message, as {@link #guarding(TransactionalHandler)} does under one without.
+   *
+   * @param suffix takes the suffix from the message, by the rules of {@link #suffix}
+   * @param handler the handler
+   * @param <T> what the payload is decoded to
+   * @return the handler under the lock, for {@code PostgresOutbox.transactional(...)}
+   */
+  public <T> TransactionalHandler<T, Connection> guarding(
+      BiFunction<T, Delivery, String> suffix, TransactionalHandler<T, Connection> handler) {
+    Objects.requireNonNull(suffix, "suffix");
+    Objects.requireNonNull(handler, "handler");
+    return (body, delivery, connection) ->
+        suffix(suffix.apply(body, delivery))
+            .handleGuarded(
+                delivery, connection, lease -> handler.handle(body, delivery, connection));
+  }
+
+  /**
+   * Puts a timer's handler that runs in the transaction of its run's end under this lock, as {@link
+   * #guarding(TransactionalHandler)} does a message's.
+   *
+   * @param handler the handler
+   * @return the handler under the lock, for {@code Timers.builder(...).on(...)}
+   */
+  public TransactionalTimerHandler<Connection> guarding(
+      TransactionalTimerHandler<Connection> handler) {
+    Objects.requireNonNull(handler, "handler");
+    return (run, connection) ->
+        handleGuarded(run.delivery(), connection, lease -> handler.handle(run, connection));
+  }
+
+  /** What is done with a lease. */
+  private interface Work {
+    void with(Lease lease) throws Exception;
+  }
+
+  private void handleGuarded(Delivery delivery, Connection transaction, Work work)
+      throws Exception {
+    handle(
+        delivery,
+        lease -> {
+          lease.guard(transaction);
+          work.with(lease);
+          lease.releaseWith(transaction);
+        });
+  }
+
+  private void handle(Delivery delivery, Work work) throws Exception {
     Lease lease;
     try {
-      lease = lock.acquireLease();
+      lease = acquireLease();
     } catch (LockTimeoutException e) { // the handler was not called: no attempt has failed
       Locks.log.info("{}; its message comes again", e.getMessage());
       delivery.decide(Outcome.reschedule(AFTER_A_FAILURE));
@@ -329,7 +433,7 @@ public final class SingletonLock {
     call(
         lease,
         held -> {
-          handler.handle(body, delivery, held);
+          work.with(lease);
           return true;
         });
   }

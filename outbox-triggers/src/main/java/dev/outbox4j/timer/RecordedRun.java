@@ -14,8 +14,10 @@ import java.util.Optional;
  * @param firstMissed the first of the missed instants that it stands for, if they were missed
  * @param missed how many missed instants it stands for
  * @param attempts how many attempts have begun
+ * @param token the fencing token of its latest attempt; 0 before the first
  * @param created when it was put on record
  * @param started when its first attempt began
+ * @param cancelled when it was asked to stop, if it was
  * @param ended when it ended
  * @param lastError why it failed, if it did
  */
@@ -28,7 +30,9 @@ public record RecordedRun(
     Optional<Instant> firstMissed,
     long missed,
     int attempts,
+    long token,
     Instant created,
     Optional<Instant> started,
+    Optional<Instant> cancelled,
     Optional<Instant> ended,
     Optional<String> lastError) {}

@@ -2,6 +2,7 @@ package dev.outbox4j.timer;
 
 import java.time.Duration;
 import java.time.Instant;
+import java.util.Optional;
 
 /**
  * Something about a timer that somebody is to look at. Instants are the server's.
@@ -11,8 +12,21 @@ import java.time.Instant;
  * @param since since when it has been so; for {@link Rule#NOT_ON_RECORD} and {@link
  *     Rule#SCHEDULE_FAILS}, when it was noticed
  * @param lasting how long that is
+ * @param run the run that hangs; empty for all rules but {@link Rule#HUNG}
+ * @param instants how many instants are {@link Rule#OVERDUE} or {@link Rule#MISSED}, counted up to
+ *     {@value #MOST_INSTANTS}; 0 for the other rules, and if nobody can tell: another schedule is
+ *     on record, or it fails
  */
-public record TimerAlert(Rule rule, String timer, Instant since, Duration lasting) {
+public record TimerAlert(
+    Rule rule,
+    String timer,
+    Instant since,
+    Duration lasting,
+    Optional<TimerStatus.Started> run,
+    int instants) {
+
+  /** How many instants are counted: {@value}. */
+  public static final int MOST_INSTANTS = 1_000;
 
   /** What may be wrong. */
   public enum Rule {
@@ -20,7 +34,7 @@ public record TimerAlert(Rule rule, String timer, Instant since, Duration lastin
     OVERDUE,
     /**
      * A run began longer ago than {@link Timer#alertWhenRunningFor} says, and has not ended; it may
-     * be tried again meanwhile.
+     * be tried again meanwhile. One whose message no worker has taken yet has not begun.
      */
     HUNG,
     /** An instant is longer ago than {@link Timer#alertWhenMissedFor} says, and has no run. */

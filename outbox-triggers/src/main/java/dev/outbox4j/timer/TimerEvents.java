@@ -37,6 +37,17 @@ public interface TimerEvents {
   default void ticked(String application, Duration took, @Nullable Throwable failure) {}
 
   /**
+   * A look has ended runs of a timer that are not to be, or not any more. Told by the node that
+   * decided so.
+   *
+   * @param application whose timer it is
+   * @param timer its name
+   * @param status {@link RunStatus#SKIPPED} or {@link RunStatus#TERMINATED}
+   * @param runs how many, 1 or more
+   */
+  default void ended(String application, String timer, RunStatus status, long runs) {}
+
+  /**
    * An attempt at a run begins.
    *
    * @param application whose timer it is

@@ -32,7 +32,9 @@ public interface TimerRun {
    */
   boolean isPastDue();
 
-  /** {@return which attempt this is, counted from 1} */
+  /**
+   * {@return which attempt this is, counted from 1; one that a crash of the server undid is not}
+   */
   int attempt();
 
   /**

@@ -333,6 +333,64 @@ class LeaseIT {
   }
 
   @Test
+  void aReleaseInAGuardedTransactionIsThereWithItsCommit() throws Exception {
+    Lease held = (Lease) acquire(15);
+    try (Connection connection = database.plain().getConnection()) {
+      connection.setAutoCommit(false);
+      held.guard(connection);
+
+      held.releaseWith(connection);
+
+      assertThat(held.isHeld()).isFalse();
+      assertThat(lock(15).tryAcquire()).as("before the commit").isEmpty();
+      connection.commit();
+    }
+    HeldLock next = acquire(15);
+    time.advance(Duration.ofMillis(1_000));
+    assertThat(next.isHeld()).isTrue();
+    assertThat(owner()).as("the next one has it").isNotEmpty();
+    assertThat(lost).isEmpty();
+    assertThat(held.isLost()).isFalse();
+  }
+
+  @Test
+  void aReleaseThatIsRolledBackIsMadeUpForASecondLater() throws Exception {
+    Lease held = (Lease) acquire(15);
+    try (Connection connection = database.plain().getConnection()) {
+      connection.setAutoCommit(false);
+      held.guard(connection);
+      held.releaseWith(connection);
+      connection.rollback();
+    }
+    time.advance(Duration.ofMillis(999));
+    assertThat(owner()).isNotEmpty();
+
+    time.advance(Duration.ofMillis(1));
+
+    assertThat(owner()).isEmpty();
+    assertThat(renewals).isEmpty();
+    assertThat(lost).isEmpty();
+  }
+
+  @Test
+  void aLockThatWasLostIsNotReleasedInATransaction() throws Exception {
+    Lease held = (Lease) acquire(15);
+    refusing = true;
+    try (Connection connection = database.plain().getConnection()) {
+      connection.setAutoCommit(false);
+      held.guard(connection);
+      time.advance(Duration.ofSeconds(15));
+
+      assertThatThrownBy(() -> held.releaseWith(connection))
+          .isInstanceOf(LockLostException.class)
+          .hasMessageContaining("invoices");
+
+      connection.rollback();
+    }
+    assertThat(lost).hasSize(1);
+  }
+
+  @Test
   void nothingIsGuardedByALockThatWasLost() throws Exception {
     HeldLock held = acquire(15);
     lapse();

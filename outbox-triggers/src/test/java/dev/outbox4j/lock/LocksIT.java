@@ -2,11 +2,15 @@ package dev.outbox4j.lock;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.tuple;
 import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.Outcome;
+import dev.outbox4j.RetryPolicy;
+import dev.outbox4j.TransactionalHandler;
 import dev.outbox4j.TypedHandler;
 import dev.outbox4j.migrations.LockMigrations;
 import dev.outbox4j.postgres.OutboxPublisher;
@@ -25,6 +29,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
@@ -34,6 +39,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.IntFunction;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -88,12 +94,20 @@ class LocksIT {
     return locks;
   }
 
+  /** Those of a process that hears of no release. */
+  private Locks deaf(DataSource source) {
+    Locks locks = Locks.builder(PostgresOutbox.on(source, database.table()), "shop").build();
+    all.add(locks);
+    locks.start();
+    return locks;
+  }
+
   private <T> Future<T> begin(Callable<T> call) {
     return threads.submit(call);
   }
 
   private static <T> T get(Future<T> future) throws Exception {
-    return future.get(30, TimeUnit.SECONDS);
+    return future.get(2, TimeUnit.MINUTES);
   }
 
   private void lapse() {
@@ -161,6 +175,61 @@ class LocksIT {
             () ->
                 source.executionsOf(ACQUISITION) == 1
                     && thread.getState() == Thread.State.TIMED_WAITING);
+  }
+
+  /** Whoever waits believes that the lock is held for a minute. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "delete from outbox_lock",
+        "update outbox_lock set owner = null",
+        "update outbox_lock set held_until = now() - interval '1 millisecond'"
+      })
+  void aReleaseThatGoesUnheardIsFoundByPolling(String silently) throws Exception {
+    HeldLock held = locks().lock("one").period(Duration.ofSeconds(60)).acquire();
+    CountingDataSource counting = new CountingDataSource(database.plain());
+    SingletonLock other = deaf(counting).lock("one").acquisitionPolling(Duration.ofMillis(500));
+    Future<HeldLock> next = begin(other::acquire);
+    await().until(() -> counting.executionsOf(ACQUISITION) >= 2); // it goes on to look
+    assertThat(next.isDone()).isFalse();
+
+    database.update(silently);
+
+    assertThat(get(next).token()).isGreaterThan(held.token()); // before the minute is over
+  }
+
+  @Test
+  void defaultsAreThoseOfTheGuide() throws Exception {
+    Locks locks = locks();
+    SingletonLock lock = locks.lock("one");
+    assertThat(lock.period()).isEqualTo(Duration.ofSeconds(15));
+    assertThat(lock.polling()).isEqualTo(Duration.ofSeconds(5));
+    assertThat(lock.timeout()).isNull();
+    lock.acquire();
+    assertThat(periodOnRecord("one")).isEqualTo(15);
+
+    SingletonListener listener = locks.listener("two", held -> () -> {});
+    assertThat(listener.lock().period()).isEqualTo(Duration.ofSeconds(60));
+    assertThat(listener.lock().polling()).isEqualTo(Duration.ofSeconds(60));
+    assertThat(listener.lock().timeout()).isNull();
+    assertThat(listener.withoutRecoveryPolling().lock().polling()).isNull();
+    assertThat(listener.forDevelopment().lock().polling()).isEqualTo(Duration.ofSeconds(60));
+    SingletonListener inDevelopment = locks.listener("three", held -> () -> {}).forDevelopment();
+    assertThat(inDevelopment.lock().period()).isEqualTo(Duration.ofSeconds(15));
+    listener.start();
+    inDevelopment.start();
+    await().until(() -> listener.isHolder() && inDevelopment.isHolder());
+    assertThat(periodOnRecord("two")).isEqualTo(60);
+    assertThat(periodOnRecord("three")).isEqualTo(15);
+  }
+
+  /** In seconds. */
+  private int periodOnRecord(String name) {
+    return database.one(
+        Integer.class,
+        "select round(extract(epoch from held_until - renewed_at))::int from outbox_lock"
+            + " where name = ?",
+        name);
   }
 
   @Test
@@ -457,6 +526,180 @@ class LocksIT {
   }
 
   @Test
+  void handlersOfTwoTypesUnderOneLockNeverRunAtTheSameTime() throws Exception {
+    publish(20, i -> i % 2 == 0 ? "booked" : "cancelled");
+    AtomicInteger running = new AtomicInteger();
+    AtomicInteger most = new AtomicInteger();
+    Set<String> handled = ConcurrentHashMap.newKeySet();
+    SingletonLock lock = locks().lock("account");
+    LockedHandler<String> handler =
+        (text, delivery, held) -> {
+          most.accumulateAndGet(running.incrementAndGet(), Math::max);
+          assertThat(held.isHeld()).isTrue();
+          increment(database.plain());
+          running.decrementAndGet();
+          handled.add(text);
+        };
+    OutboxSubscriber subscriber =
+        subscriber(pooled())
+            .on("booked", String.class, lock.around(handler))
+            .on("cancelled", String.class, lock.around(handler))
+            .build();
+    subscriber.start();
+    try {
+      await().atMost(Duration.ofSeconds(60)).until(() -> handled.size() == 20);
+    } finally {
+      subscriber.stop();
+    }
+    assertThat(most).hasValue(1);
+    assertThat(database.one(Long.class, "select n from counted")).isEqualTo(20);
+  }
+
+  /** What is read before it is written is right only if nobody else has written since. */
+  private static void increment(DataSource source) throws Exception {
+    try (Connection connection = source.getConnection()) {
+      increment(connection);
+    }
+  }
+
+  private static void increment(Connection connection) throws Exception {
+    long read;
+    try (ResultSet row = connection.createStatement().executeQuery("select n from counted")) {
+      row.next();
+      read = row.getLong(1);
+    }
+    connection.createStatement().executeUpdate("update counted set n = " + (read + 1));
+  }
+
+  private void publish(int messages, IntFunction<String> type) throws Exception {
+    database.update("truncate outbox");
+    OutboxPublisher publisher =
+        PostgresOutbox.publisher(database.table()).allowAutoCommit().build();
+    try (Connection connection = database.plain().getConnection()) {
+      for (int i = 0; i < messages; i++) {
+        publisher.publish(
+            connection, OutboxMessage.to("mail").type(type.apply(i)).body("message " + i).build());
+      }
+    }
+  }
+
+  private PostgresOutbox pooled() {
+    return PostgresOutbox.on(database.pool(12), database.table());
+  }
+
+  private static OutboxSubscriber.Builder subscriber(PostgresOutbox outbox) {
+    return OutboxSubscriber.builder("mail")
+        .store(outbox.store())
+        .deleteTerminalFailures()
+        .workers(6);
+  }
+
+  /** Until its commit nobody else reads what it will have written. */
+  @Test
+  void handlersInTransactionsUnderOneLockFollowEachOthersCommits() throws Exception {
+    publish(20, i -> "t");
+    PostgresOutbox outbox = pooled();
+    SingletonLock lock = locks().lock("account");
+    TransactionalHandler<String, Connection> handler =
+        lock.guarding((text, delivery, connection) -> increment(connection));
+    OutboxSubscriber subscriber =
+        subscriber(outbox).on("t", String.class, outbox.transactional(handler)).build();
+    subscriber.start();
+    try {
+      await().atMost(Duration.ofSeconds(60)).until(() -> database.count("outbox") == 0);
+    } finally {
+      subscriber.stop();
+    }
+    assertThat(database.one(Long.class, "select n from counted")).isEqualTo(20);
+  }
+
+  @Test
+  void handlersInTransactionsOfSeveralSuffixesRunBesideOneAnother() throws Exception {
+    publish(2, i -> "t");
+    PostgresOutbox outbox = pooled();
+    CountDownLatch two = new CountDownLatch(2);
+    TransactionalHandler<String, Connection> handler =
+        locks()
+            .lock("account")
+            .guarding(
+                (text, delivery) -> text,
+                (text, delivery, connection) -> {
+                  two.countDown();
+                  assertThat(two.await(30, TimeUnit.SECONDS)).isTrue();
+                });
+    OutboxSubscriber subscriber =
+        subscriber(outbox).on("t", String.class, outbox.transactional(handler)).build();
+    subscriber.start();
+    try {
+      await().atMost(Duration.ofSeconds(60)).until(() -> database.count("outbox") == 0);
+    } finally {
+      subscriber.stop();
+    }
+    assertThat(LockControl.of(outbox, "shop").locks())
+        .extracting(LockStatus::name)
+        .containsExactly("account/message 0", "account/message 1");
+  }
+
+  /** Its lock is free long before its period is over, or the second attempt would wait for that. */
+  @Test
+  void aHandlerInATransactionThatIsRolledBackLeavesItsLockFree() throws Exception {
+    publish(1, i -> "t");
+    PostgresOutbox outbox = pooled();
+    List<Integer> attempts = Collections.synchronizedList(new ArrayList<>());
+    SingletonLock lock = locks().lock("account").period(Duration.ofSeconds(60));
+    TransactionalHandler<String, Connection> handler =
+        lock.guarding(
+            (text, delivery, connection) -> {
+              attempts.add(delivery.attempt());
+              increment(connection);
+              if (delivery.attempt() == 1) {
+                delivery.decide(Outcome.retry("once more"));
+              } else if (delivery.attempt() == 2) {
+                throw new IllegalStateException("no paper");
+              }
+            });
+    OutboxSubscriber subscriber =
+        subscriber(outbox)
+            .retry(RetryPolicy.constant(Duration.ofMillis(1)).attempts(5))
+            .on("t", String.class, outbox.transactional(handler))
+            .build();
+    subscriber.start();
+    try {
+      await()
+          .atMost(Duration.ofSeconds(40))
+          .until(() -> database.one(Long.class, "select n from counted") == 1);
+    } finally {
+      subscriber.stop();
+    }
+    assertThat(attempts).containsExactly(1, 2, 3);
+    assertThat(lock.tryAcquire()).isPresent();
+  }
+
+  @Test
+  void aHandlerInATransactionThatWaitsForTooLongComesAgainWithoutAnAttempt() throws Exception {
+    publish(1, i -> "t");
+    PostgresOutbox outbox = pooled();
+    HeldLock held = locks().lock("account").acquire();
+    List<Integer> attempts = Collections.synchronizedList(new ArrayList<>());
+    SingletonLock lock = locks().lock("account").acquisitionTimeout(Duration.ofMillis(50));
+    TransactionalHandler<String, Connection> handler =
+        lock.guarding((text, delivery, connection) -> attempts.add(delivery.attempt()));
+    OutboxSubscriber subscriber =
+        subscriber(outbox).on("t", String.class, outbox.transactional(handler)).build();
+    subscriber.start();
+    try {
+      await()
+          .atMost(Duration.ofSeconds(30))
+          .until(() -> database.count("outbox where lease_token > 1") == 1);
+      held.close();
+      await().atMost(Duration.ofSeconds(30)).until(() -> database.count("outbox") == 0);
+    } finally {
+      subscriber.stop();
+    }
+    assertThat(attempts).containsExactly(1);
+  }
+
+  @Test
   void theWorkOfALockThatIsLostIsInterruptedAndFails() throws Exception {
     SingletonLock lock = locks().lock("one");
     CountDownLatch begun = new CountDownLatch(1);
@@ -651,9 +894,11 @@ class LocksIT {
     private final AtomicInteger starts = new AtomicInteger();
     private final AtomicInteger running = new AtomicInteger();
     private volatile boolean heldWhenClosed;
+    private volatile long startedAt;
 
     @Override
     public AutoCloseable start(HeldLock lock) {
+      startedAt = System.nanoTime();
       starts.incrementAndGet();
       running.incrementAndGet();
       return () -> {
@@ -689,11 +934,17 @@ class LocksIT {
     assertThat(two.isHolder()).isFalse();
 
     one.stop();
+    long stopped = System.nanoTime();
 
     assertThat(first.running).hasValue(0);
     assertThat(first.heldWhenClosed).as("stopped before the lock is released").isTrue();
-    await().atMost(Duration.ofSeconds(5)).until(() -> second.running.get() == 1);
+    await().atMost(Duration.ofSeconds(30)).until(() -> second.running.get() == 1);
+    assertThat(Duration.ofNanos(second.startedAt - stopped))
+        .as("from the return of the stop to the start elsewhere")
+        .isLessThan(Duration.ofSeconds(1));
     assertThat(two.isHolder()).isTrue();
+    assertThat(standby.health().listeners())
+        .containsExactly(new LocksHealth.Listener("importer", true));
     two.stop();
     assertThat(second.running).hasValue(0);
   }
@@ -702,8 +953,13 @@ class LocksIT {
   void whoLosesTheLockStopsTheWorkAndStandsBy() {
     Work first = new Work();
     Work second = new Work();
+    List<LostLock> lost = Collections.synchronizedList(new ArrayList<>());
     SingletonListener one =
-        locks().listener("importer", first).forDevelopment().withoutRecoveryPolling();
+        locks()
+            .listener("importer", first)
+            .forDevelopment()
+            .onLost(lost::add)
+            .withoutRecoveryPolling();
     one.start();
     await().until(() -> first.running.get() == 1);
     SingletonListener two = listener(locks(), second);
@@ -718,9 +974,50 @@ class LocksIT {
             });
 
     await().atMost(Duration.ofSeconds(30)).until(() -> first.running.get() == 0);
+    await()
+        .untilAsserted(
+            () ->
+                assertThat(lost)
+                    .extracting(LostLock::name, LostLock::period)
+                    .containsExactly(tuple("importer", Duration.ofSeconds(15))));
     two.stop();
 
     await().until(() -> first.starts.get() == 2 && first.running.get() == 1);
+    one.stop();
+    assertThat(lost).as("a stop is no loss").hasSize(1);
+  }
+
+  /** Whether a listener waits for a while; one that holds its lock waits for no time. */
+  private static boolean standsBy() {
+    return Thread.getAllStackTraces().keySet().stream()
+        .anyMatch(
+            thread ->
+                thread.getName().endsWith("listener-importer")
+                    && thread.getState() == Thread.State.TIMED_WAITING);
+  }
+
+  /** Whoever stands by believes that the lock is held for a minute. */
+  @Test
+  void aListenerFindsAReleaseThatGoesUnheardByItsPolling() {
+    Work first = new Work();
+    Work second = new Work();
+    SingletonListener one = listener(locks(), first);
+    await().until(() -> first.running.get() == 1);
+    CountingDataSource counting = new CountingDataSource(database.plain());
+    Locks standby = deaf(counting);
+    SingletonListener two =
+        standby.listener("importer", second).recoveryPolling(Duration.ofSeconds(15));
+    two.start();
+    await().until(() -> counting.executionsOf(ACQUISITION) == 1 && standsBy());
+    assertThat(standby.health().listeners())
+        .containsExactly(new LocksHealth.Listener("importer", false));
+
+    database.update("update outbox_lock set owner = null");
+
+    await().atMost(Duration.ofSeconds(45)).until(() -> second.running.get() == 1);
+    assertThat(counting.executionsOf(ACQUISITION)).isEqualTo(2);
+    two.stop();
+    one.stop();
   }
 
   @Test

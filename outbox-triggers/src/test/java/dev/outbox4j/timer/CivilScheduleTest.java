@@ -8,6 +8,7 @@ import dev.outbox4j.timer.CivilSchedule.Overlap;
 import java.time.DayOfWeek;
 import java.time.Duration;
 import java.time.Instant;
+import java.time.LocalDate;
 import java.time.LocalDateTime;
 import java.time.LocalTime;
 import java.time.ZoneId;
@@ -27,6 +28,38 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 class CivilScheduleTest {
   private static final ZoneId BERLIN = ZoneId.of("Europe/Berlin");
+
+  /** The days on which clocks change in 2026, which are all Sundays. */
+  private static final String SUNDAYS =
+      """
+      # zone              | times of day            | gap  | overlap | local day  | the instants of that day
+      Europe/Berlin       | 01:30 02:15 03:30       | MOVE | FIRST   | 2026-03-29 | 01:30+01:00 03:15+02:00 03:30+02:00
+      Europe/Berlin       | 01:30 02:15 03:30       | MOVE | BOTH    | 2026-03-29 | 01:30+01:00 03:15+02:00 03:30+02:00
+      Europe/Berlin       | 01:30 02:15 03:30       | SKIP | FIRST   | 2026-03-29 | 01:30+01:00 03:30+02:00
+      Europe/Berlin       | 01:30 02:15 03:30       | SKIP | BOTH    | 2026-03-29 | 01:30+01:00 03:30+02:00
+      Europe/Berlin       | 02:15 03:15             | MOVE | FIRST   | 2026-03-29 | 03:15+02:00
+      Europe/Berlin       | 02:00 02:59:59          | SKIP | FIRST   | 2026-03-29 | ''
+      Europe/Berlin       | 01:30 02:00 02:30 03:00 | MOVE | FIRST   | 2026-10-25 | 01:30+02:00 02:00+02:00 02:30+02:00 03:00+01:00
+      Europe/Berlin       | 01:30 02:00 02:30 03:00 | MOVE | BOTH    | 2026-10-25 | 01:30+02:00 02:00+02:00 02:30+02:00 02:00+01:00 02:30+01:00 03:00+01:00
+      Europe/Berlin       | 01:30 02:00 02:30 03:00 | SKIP | FIRST   | 2026-10-25 | 01:30+02:00 02:00+02:00 02:30+02:00 03:00+01:00
+      Europe/Berlin       | 01:30 02:00 02:30 03:00 | SKIP | BOTH    | 2026-10-25 | 01:30+02:00 02:00+02:00 02:30+02:00 02:00+01:00 02:30+01:00 03:00+01:00
+      America/New_York    | 01:30 02:15 03:30       | MOVE | FIRST   | 2026-03-08 | 01:30-05:00 03:15-04:00 03:30-04:00
+      America/New_York    | 01:30 02:15 03:30       | MOVE | BOTH    | 2026-03-08 | 01:30-05:00 03:15-04:00 03:30-04:00
+      America/New_York    | 01:30 02:15 03:30       | SKIP | FIRST   | 2026-03-08 | 01:30-05:00 03:30-04:00
+      America/New_York    | 01:30 02:15 03:30       | SKIP | BOTH    | 2026-03-08 | 01:30-05:00 03:30-04:00
+      America/New_York    | 00:30 01:00 01:30 02:00 | MOVE | FIRST   | 2026-11-01 | 00:30-04:00 01:00-04:00 01:30-04:00 02:00-05:00
+      America/New_York    | 00:30 01:00 01:30 02:00 | MOVE | BOTH    | 2026-11-01 | 00:30-04:00 01:00-04:00 01:30-04:00 01:00-05:00 01:30-05:00 02:00-05:00
+      America/New_York    | 00:30 01:00 01:30 02:00 | SKIP | FIRST   | 2026-11-01 | 00:30-04:00 01:00-04:00 01:30-04:00 02:00-05:00
+      America/New_York    | 00:30 01:00 01:30 02:00 | SKIP | BOTH    | 2026-11-01 | 00:30-04:00 01:00-04:00 01:30-04:00 01:00-05:00 01:30-05:00 02:00-05:00
+      Australia/Lord_Howe | 01:30 02:15 03:00       | MOVE | FIRST   | 2026-10-04 | 01:30+10:30 02:45+11:00 03:00+11:00
+      Australia/Lord_Howe | 01:30 02:15 03:00       | MOVE | BOTH    | 2026-10-04 | 01:30+10:30 02:45+11:00 03:00+11:00
+      Australia/Lord_Howe | 01:30 02:15 03:00       | SKIP | FIRST   | 2026-10-04 | 01:30+10:30 03:00+11:00
+      Australia/Lord_Howe | 01:30 02:15 03:00       | SKIP | BOTH    | 2026-10-04 | 01:30+10:30 03:00+11:00
+      Australia/Lord_Howe | 01:15 01:30 01:45 02:00 | MOVE | FIRST   | 2026-04-05 | 01:15+11:00 01:30+11:00 01:45+11:00 02:00+10:30
+      Australia/Lord_Howe | 01:15 01:30 01:45 02:00 | MOVE | BOTH    | 2026-04-05 | 01:15+11:00 01:30+11:00 01:45+11:00 01:30+10:30 01:45+10:30 02:00+10:30
+      Australia/Lord_Howe | 01:15 01:30 01:45 02:00 | SKIP | FIRST   | 2026-04-05 | 01:15+11:00 01:30+11:00 01:45+11:00 02:00+10:30
+      Australia/Lord_Howe | 01:15 01:30 01:45 02:00 | SKIP | BOTH    | 2026-04-05 | 01:15+11:00 01:30+11:00 01:45+11:00 01:30+10:30 01:45+10:30 02:00+10:30
+      """;
 
   /**
    * The changes of 2026: Berlin goes from 02:00 to 03:00 on 29 March and from 03:00 to 02:00 on 25
@@ -66,7 +99,7 @@ class CivilScheduleTest {
   void theInstantsOfADayOnWhichClocksChange(
       ZoneId zone, String expression, String day, String expected) {
     assertThat(instantsOf(day, zone, Schedule.cron(expression).in(zone)))
-        .isEqualTo(List.of(expected.split(" ", -1)));
+        .isEqualTo(listed(expected));
   }
 
   @ParameterizedTest
@@ -86,8 +119,7 @@ class CivilScheduleTest {
       String expression, Gap gap, Overlap overlap, String day, String expected) {
     Schedule schedule = Schedule.cron(expression).in(BERLIN).gap(gap).overlap(overlap);
 
-    assertThat(instantsOf(day, BERLIN, schedule))
-        .isEqualTo(expected.isEmpty() ? List.of() : List.of(expected.split(" ", -1)));
+    assertThat(instantsOf(day, BERLIN, schedule)).isEqualTo(listed(expected));
   }
 
   @Test
@@ -109,6 +141,74 @@ class CivilScheduleTest {
         .containsExactly("02:30+02:00", "09:00+01:00");
     assertThat(instantsOf("2026-10-26", BERLIN, weekly)).containsExactly("08:00+01:00");
     assertThat(instantsOf("2026-10-27", BERLIN, weekly)).isEmpty();
+  }
+
+  @ParameterizedTest
+  @CsvSource(delimiter = '|', textBlock = SUNDAYS)
+  void theTimesOfADayOnWhichClocksChange(
+      ZoneId zone, String times, Gap gap, Overlap overlap, String day, String expected) {
+    List<LocalTime> all = Stream.of(times.split(" ", -1)).map(LocalTime::parse).toList();
+    LocalTime[] more = all.stream().skip(1).toArray(LocalTime[]::new);
+    Schedule daily = Schedule.daily(all.get(0), more).in(zone).gap(gap).overlap(overlap);
+
+    assertThat(instantsOf(day, zone, daily)).isEqualTo(listed(expected));
+  }
+
+  @ParameterizedTest
+  @CsvSource(delimiter = '|', textBlock = SUNDAYS)
+  void theTimesOfAWeekdayOnWhichClocksChange(
+      ZoneId zone, String times, Gap gap, Overlap overlap, String day, String expected) {
+    List<LocalTime> all = Stream.of(times.split(" ", -1)).map(LocalTime::parse).toList();
+    Schedule weekly =
+        Schedule.weekly(Map.of(DayOfWeek.SUNDAY, all, DayOfWeek.MONDAY, List.of(LocalTime.NOON)))
+            .in(zone)
+            .gap(gap)
+            .overlap(overlap);
+    LocalDate sunday = LocalDate.parse(day);
+
+    assertThat(instantsOf(day, zone, weekly)).isEqualTo(listed(expected));
+    assertThat(instantsOf(sunday.minusDays(1).toString(), zone, weekly)).isEmpty();
+    assertThat(instantsOf(sunday.plusDays(1).toString(), zone, weekly))
+        .singleElement()
+        .asString()
+        .startsWith("12:00");
+    assertThat(instantsOf(sunday.plusDays(2).toString(), zone, weekly)).isEmpty();
+  }
+
+  @Test
+  void timesOfDayAreMovedAndComeOnceUnlessItIsSaid() {
+    CivilSchedule daily = Schedule.daily(LocalTime.of(2, 30)).in(BERLIN);
+    CivilSchedule weekly = Schedule.weekly(DayOfWeek.SUNDAY, LocalTime.of(2, 30)).in(BERLIN);
+
+    for (CivilSchedule schedule : List.of(daily, weekly)) {
+      assertThat(schedule.description())
+          .isEqualTo(schedule.gap(Gap.MOVE).overlap(Overlap.FIRST).description());
+    }
+  }
+
+  /** Whatever clocks on walls show; of such a schedule nothing can be said about gap or overlap. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          # zone              | local day  | half-hours | those around the change, in local time
+          Europe/Berlin       | 2026-03-29 | 46         | 01:00+01:00 01:30+01:00 03:00+02:00 03:30+02:00
+          Europe/Berlin       | 2026-10-25 | 50         | 02:00+02:00 02:30+02:00 02:00+01:00 02:30+01:00 03:00+01:00
+          America/New_York    | 2026-03-08 | 46         | 01:00-05:00 01:30-05:00 03:00-04:00 03:30-04:00
+          America/New_York    | 2026-11-01 | 50         | 01:00-04:00 01:30-04:00 01:00-05:00 01:30-05:00 02:00-05:00
+          Australia/Lord_Howe | 2026-10-04 | 47         | 01:00+10:30 01:30+10:30 02:30+11:00 03:00+11:00
+          Australia/Lord_Howe | 2026-04-05 | 49         | 01:00+11:00 01:30+11:00 01:30+10:30 02:00+10:30
+          """)
+  void aConstantIntervalGoesOnWhereClocksChange(
+      ZoneId zone, String day, int number, String around) {
+    Schedule halfHourly = Schedule.every(Duration.ofMinutes(30));
+
+    assertThat(instantsOf(day, zone, halfHourly)).hasSize(number).containsSequence(listed(around));
+  }
+
+  private static List<String> listed(String instants) {
+    return instants.isEmpty() ? List.of() : List.of(instants.split(" ", -1));
   }
 
   @Test

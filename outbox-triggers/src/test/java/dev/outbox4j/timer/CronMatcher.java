@@ -1,13 +1,16 @@
 package dev.outbox4j.timer;
 
 import java.time.LocalDateTime;
+import java.time.Month;
 import java.util.BitSet;
 import java.util.List;
 
-/** Tells by itself which times an expression of numbers matches, to compare with. */
+/** Tells by itself which times an expression matches, to compare with. */
 final class CronMatcher {
   private static final int[] LOWEST = {0, 0, 0, 1, 1, 0};
   private static final int[] HIGHEST = {59, 59, 23, 31, 12, 6};
+  private static final int DAY = 3;
+  private static final int MONTH = 4;
   private static final int WEEKDAY = 5;
 
   private final BitSet[] fields = new BitSet[LOWEST.length];
@@ -26,12 +29,26 @@ final class CronMatcher {
     String[] stepped = part.split("/", -1);
     String[] range = stepped[0].split("-", -1);
     boolean all = stepped[0].equals("*");
-    int first = all ? LOWEST[field] : Integer.parseInt(range[0]);
-    int last = all ? HIGHEST[field] : Integer.parseInt(range[range.length - 1]);
+    int first = all ? LOWEST[field] : value(field, range[0]);
+    int last = all ? HIGHEST[field] : value(field, range[range.length - 1]);
     int step = stepped.length == 1 ? 1 : Integer.parseInt(stepped[1]);
     for (int value = first; value <= last; value += step) {
       fields[field].set(field == WEEKDAY ? value % 7 : value);
     }
+  }
+
+  private static int value(int field, String text) {
+    if (Character.isDigit(text.charAt(0))) {
+      return Integer.parseInt(text);
+    }
+    List<String> names = field == MONTH ? RandomCron.MONTHS : RandomCron.WEEKDAYS;
+    return 1 + names.indexOf(text);
+  }
+
+  /** Tells whether there is such a day in any year; each date falls on each weekday in some. */
+  boolean matchesSomeDay() {
+    int firstDay = fields[DAY].nextSetBit(0);
+    return fields[MONTH].stream().anyMatch(month -> firstDay <= Month.of(month).maxLength());
   }
 
   boolean matches(LocalDateTime time) {

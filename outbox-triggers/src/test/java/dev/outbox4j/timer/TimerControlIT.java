@@ -20,6 +20,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What people do to timers. The server's clock is not waited for: what is stored is put back. */
 @ExtendWith(PostgresExtension.class)
@@ -109,6 +111,7 @@ class TimerControlIT {
               assertThat(pause.reason()).isEqualTo("the mail server is away");
             });
     assertThat(paused.due()).isEmpty();
+    assertThat(paused.runsLeft()).isEmpty();
 
     goBy(5);
     assertThat(control.trigger("daily", "all the same")).isTrue();
@@ -121,6 +124,56 @@ class TimerControlIT {
             () -> assertThat(control.timers().get(0).due()).contains(today().plus(A_DAY)));
     assertThat(runs()).containsExactly("MANUAL SUCCEEDED");
     assertThat(control.timers().get(0).notRun()).isZero();
+  }
+
+  @Test
+  void theRecordSaysWhichRunWasAskedToStopItsTokenAndHowManyRunsAreLeft() {
+    timers =
+        Timers.builder(outbox, "shop")
+            .on(
+                DAILY.overlap(OverlapPolicy.CANCEL_OTHER).limitedTo(5),
+                run -> {
+                  handled.add(run);
+                  if (handled.size() == 1) {
+                    await().atMost(Duration.ofSeconds(60)).until(run::isCancelled);
+                  }
+                })
+            .listen(PgjdbcListen.on(database.plain()))
+            .build();
+    timers.start();
+    await().until(() -> !control.timers().isEmpty());
+    assertThat(control.timers().get(0).runsLeft()).hasValue(5);
+    goBy(1);
+    await().until(() -> handled.size() == 1);
+    database.update("update outbox_timer_run set instant = instant - interval '1 day'");
+
+    goBy(1);
+
+    await()
+        .atMost(Duration.ofSeconds(60))
+        .untilAsserted(
+            () -> assertThat(runs()).containsExactly("CATCH_UP SUCCEEDED", "CATCH_UP SUCCEEDED"));
+    List<RecordedRun> latestFirst = control.history("daily", 2);
+    assertThat(latestFirst.get(0).cancelled()).isEmpty();
+    assertThat(latestFirst.get(1).cancelled()).isPresent();
+    assertThat(handled)
+        .extracting(TimerRun::token)
+        .containsExactly(latestFirst.get(1).token(), latestFirst.get(0).token())
+        .allMatch(token -> token > 0);
+    assertThat(control.timers().get(0).runsLeft()).hasValue(3);
+  }
+
+  @Test
+  void aRunThatWasNotStartedHasNoToken() {
+    start(DAILY);
+    timers.stop();
+    assertThat(control.trigger("daily", "later")).isTrue();
+
+    RecordedRun waiting = control.history("daily", 1).get(0);
+
+    assertThat(waiting.token()).isZero();
+    assertThat(waiting.started()).isEmpty();
+    assertThat(control.timers().get(0).oldestStarted()).isEmpty();
   }
 
   @Test
@@ -161,6 +214,52 @@ class TimerControlIT {
     assertThat(control.pause("dayly", "ann", "why")).isFalse();
     assertThat(control.resume("dayly")).isFalse();
     assertThat(control.remove("dayly")).isFalse();
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {Integer.MIN_VALUE, -1, 0, 100_001, Integer.MAX_VALUE})
+  void aNumberOutOfRangeIsRefused(int most) {
+    start(DAILY);
+    String message = "most is " + most + "; it must be 1 to 100,000";
+
+    assertThatThrownBy(() -> control.next(DAILY, most))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessage(message);
+    assertThatThrownBy(() -> control.history("daily", most))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessage(message);
+    assertThatThrownBy(() -> control.purge(Instant.now(), most))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessage(message);
+  }
+
+  @Test
+  void theGreatestNumberIsAllowed() {
+    start(DAILY);
+    Timer everyMinute = Timer.of("t", Schedule.every(Duration.ofMinutes(1)));
+
+    assertThat(control.next(everyMinute, 100_000)).hasSize(100_000);
+    assertThat(control.history("daily", 100_000)).isEmpty();
+    assertThat(control.purge(Instant.now(), 100_000)).isZero();
+  }
+
+  @Test
+  void ofTenThousandInstantsRunsAreMadeAndOfMoreNone() {
+    start(DAILY);
+    timers.stop(); // nobody is to handle them
+    Timer everySecond = Timer.of("daily", Schedule.every(Duration.ofSeconds(1)));
+    Instant from = today().minus(A_DAY);
+    Instant last = from.plusSeconds(9_999);
+    Instant tooLate = last.plusSeconds(1);
+
+    assertThatThrownBy(() -> control.backfill(everySecond, from, tooLate, "x"))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessage(
+            "the time from %s to %s has more than 10000 instants; ask for parts of it"
+                .formatted(from, tooLate));
+    assertThat(database.count("outbox_timer_run")).isZero();
+    assertThat(control.backfill(everySecond, from, last, "x")).isEqualTo(10_000);
+    assertThat(database.count("outbox_timer_run")).isEqualTo(10_000);
   }
 
   @Test

@@ -10,11 +10,14 @@ import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.testing.CapturedLogs;
 import dev.outbox4j.timer.TimerAlert.Rule;
+import dev.outbox4j.triggers.metrics.MicrometerTimerMetrics;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.OffsetDateTime;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
@@ -30,10 +33,12 @@ class TimersHealthIT {
   private static final Timer DAILY = Timer.of("daily", Schedule.every(Duration.ofDays(1)));
 
   private final TestDatabase database;
+  private final PostgresOutbox outbox;
   private Timers timers;
 
   TimersHealthIT(TestDatabase database) {
     this.database = database;
+    this.outbox = PostgresOutbox.on(database.pool(10), database.table());
   }
 
   @BeforeEach
@@ -49,12 +54,8 @@ class TimersHealthIT {
     }
   }
 
-  private PostgresOutbox outbox() {
-    return PostgresOutbox.on(database.pool(10), database.table());
-  }
-
   private Timers.Builder builder() {
-    return Timers.builder(outbox(), "shop").listen(PgjdbcListen.on(database.plain()));
+    return Timers.builder(outbox, "shop").listen(PgjdbcListen.on(database.plain()));
   }
 
   private void start(Timers.Builder builder) {
@@ -153,13 +154,61 @@ class TimersHealthIT {
     assertThat(handled).isEmpty();
   }
 
+  /** Beside a node whose clock is right; who decides on an instant is a matter of chance. */
+  @ParameterizedTest
+  @ValueSource(longs = {-300, 300})
+  void aNodeWithAWrongClockAndARightOneRunEachSecondOnceAndInTime(long seconds) {
+    Timer eachSecond = Timer.of("second", Schedule.every(Duration.ofSeconds(1)));
+    BlockingQueue<TimerRun> handled = new LinkedBlockingQueue<>();
+    SimpleMeterRegistry registry = new SimpleMeterRegistry();
+    try (CapturedLogs logs = new CapturedLogs();
+        Timers right = builder().on(eachSecond, handled::add).build()) {
+      right.start();
+      start(
+          builder()
+              .clock(() -> Instant.now().plusSeconds(seconds))
+              .events(MicrometerTimerMetrics.on(registry))
+              .on(eachSecond, handled::add));
+
+      await().atMost(Duration.ofSeconds(60)).until(() -> handled.size() >= 6);
+      logs.awaitLine(TimersHealthIT::isOfAWrongClock);
+      assertThat(registry.get("outbox.timer.clock.offset").timeGauge().value(TimeUnit.SECONDS))
+          .isBetween(seconds - 30.0, seconds + 30.0);
+      timers.stop();
+      right.stop();
+
+      assertThat(logs.lines().stream().filter(TimersHealthIT::isOfAWrongClock))
+          .as("the node whose clock is right says nothing, and the other says it once")
+          .hasSize(1);
+    }
+    assertThat(handled).extracting(TimerRun::cause).containsOnly(Cause.SCHEDULED);
+    assertThat(handled).extracting(TimerRun::instant).doesNotHaveDuplicates();
+    assertThat(handled).extracting(TimerRun::attempt).containsOnly(1);
+    assertThat(database.list(String.class, "select distinct cause from outbox_timer_run"))
+        .containsExactly("scheduled");
+    assertThat(
+            database.list(
+                String.class,
+                "select instant || ' at ' || started_at from outbox_timer_run"
+                    + " where started_at < instant or created_at < instant"
+                    + " or started_at > instant + interval '10 seconds'"))
+        .as("too early, or too late, by the server's clock")
+        .isEmpty();
+  }
+
+  private static boolean isOfAWrongClock(String line) {
+    return line.startsWith("WARN")
+        && line.contains("timers of shop: this process's clock is PT")
+        && line.contains("off the server's");
+  }
+
   @Test
   void theRulesCanBeAskedWithAllNodesStopped() {
     Timer watched =
         DAILY.alertWhenMissedFor(Duration.ofHours(1)).alertWithoutSuccessFor(Duration.ofHours(36));
     start(builder().on(watched, run -> {}));
     timers.stop();
-    TimerControl control = TimerControl.of(outbox(), "shop");
+    TimerControl control = TimerControl.of(outbox, "shop");
     Timer unknown = Timer.of("weekly", Schedule.every(Duration.ofDays(7)));
     assertThat(rules(control.alerts(List.of(watched, unknown))))
         .containsExactly(Rule.NOT_ON_RECORD);
@@ -171,6 +220,10 @@ class TimersHealthIT {
 
     assertThat(rules(control.alerts(List.of(watched))))
         .containsExactly(Rule.OVERDUE, Rule.MISSED, Rule.NO_SUCCESS);
+    List<TimerAlert> alerts = control.alerts(List.of(watched));
+    assertThat(alerts.get(0).instants()).as("yesterday's midnight and today's").isEqualTo(2);
+    assertThat(alerts.get(1).instants()).as("today's may be within its grace").isBetween(1, 2);
+    assertThat(alerts.get(2).instants()).isZero();
     control.pause("daily", "ann", "no paper");
     assertThat(rules(control.alerts(List.of(watched)))).containsExactly(Rule.NO_SUCCESS);
     control.resume("daily");
@@ -187,7 +240,7 @@ class TimersHealthIT {
                   throw new IllegalStateException("never");
                 }));
     goBy(1);
-    TimerControl control = TimerControl.of(outbox(), "shop");
+    TimerControl control = TimerControl.of(outbox, "shop");
     await()
         .until(
             () ->
@@ -198,14 +251,45 @@ class TimersHealthIT {
 
     database.update("update outbox_timer_run set started_at = started_at - interval '2 hours'");
 
-    assertThat(rules(control.alerts(List.of(DAILY)))).containsExactly(Rule.HUNG);
+    List<TimerAlert> alerts = control.alerts(List.of(DAILY));
+    assertThat(rules(alerts)).containsExactly(Rule.HUNG);
+    RecordedRun hanging = control.history("daily", 1).get(0);
+    assertThat(alerts.get(0).run())
+        .contains(
+            new TimerStatus.Started(
+                hanging.id(), hanging.instant(), hanging.started().orElseThrow()));
+    assertThat(control.timers().get(0).oldestStarted()).isEqualTo(alerts.get(0).run());
     control.remove("daily");
     assertThat(rules(control.alerts(List.of(DAILY)))).containsExactly(Rule.NOT_ON_RECORD);
   }
 
+  /** A node reads what is on record when it starts, and each half minute. */
+  @Test
+  void theLogSaysWhichRunHangs() {
+    Timer timer = DAILY.alertWhenRunningFor(Duration.ofMinutes(1));
+    CountDownLatch go = new CountDownLatch(1);
+    start(builder().on(timer, run -> go.await()));
+    goBy(1);
+    TimerControl control = TimerControl.of(outbox, "shop");
+    await().until(() -> control.timers().get(0).oldestStarted().isPresent());
+    database.update("update outbox_timer_run set started_at = started_at - interval '2 minutes'");
+    TimerStatus.Started hanging = control.timers().get(0).oldestStarted().orElseThrow();
+    try (CapturedLogs logs = new CapturedLogs();
+        Timers another = builder().on(timer, run -> {}).build()) {
+      another.start();
+
+      logs.awaitLine(
+          line ->
+              line.contains("timer daily: HUNG since " + hanging.at())
+                  && line.contains("; run " + hanging.id() + " of " + hanging.instant()));
+    } finally {
+      go.countDown();
+    }
+  }
+
   @Test
   void theNextInstantsAreThoseByTheServersClock() {
-    TimerControl control = TimerControl.of(outbox(), "shop");
+    TimerControl control = TimerControl.of(outbox, "shop");
     Instant today =
         database.one(OffsetDateTime.class, "select date_trunc('day', now(), 'UTC')").toInstant();
 
@@ -222,7 +306,7 @@ class TimersHealthIT {
             + " select 'shop', 'daily', now() - make_interval(days => n), 'scheduled',"
             + " case when n < 3 then 'failed' else 'succeeded' end, now()"
             + " from generate_series(1, 5) n");
-    TimerControl control = TimerControl.of(outbox(), "shop");
+    TimerControl control = TimerControl.of(outbox, "shop");
 
     assertThat(control.purge(Instant.now(), 100)).isEqualTo(3);
 

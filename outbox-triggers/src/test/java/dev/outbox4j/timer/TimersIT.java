@@ -9,26 +9,35 @@ import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import java.sql.Connection;
 import java.sql.PreparedStatement;
+import java.sql.SQLException;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.OffsetDateTime;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.postgresql.ds.PGSimpleDataSource;
 
 /** Timers on a real server. Its clock is not waited for: what is stored is put into the past. */
 @ExtendWith(PostgresExtension.class)
 class TimersIT {
-  private static final Timer DAILY = Timer.of("daily", Schedule.every(Duration.ofDays(1)));
+  private static final Duration A_DAY = Duration.ofDays(1);
+  private static final Timer DAILY = Timer.of("daily", Schedule.every(A_DAY));
+  private static final Duration SOON = Duration.ofMinutes(1);
+  private static final String RUNS_IN_FULL = "select r::text from outbox_timer_run r order by id";
 
   private final TestDatabase database;
   private final DataSource pool;
@@ -73,9 +82,43 @@ class TimersIT {
         days);
   }
 
+  /** With the runs on record; in two steps, as no two instants may be the same meanwhile. */
+  private void aDayGoesBy() {
+    database.update("update outbox_timer_run set instant = instant - interval '24000 hours'");
+    database.update("update outbox_timer_run set instant = instant + interval '23976 hours'");
+    goBy(1);
+  }
+
   private List<String> runs() {
     return database.list(
         String.class, "select cause || ' ' || status from outbox_timer_run order by id");
+  }
+
+  private void awaitRuns(String... expected) {
+    await().atMost(SOON).untilAsserted(() -> assertThat(runs()).containsExactly(expected));
+  }
+
+  /** What is on record of a run that has ended; they count from 0. */
+  private PastRun onRecord(int nth, RunStatus status) {
+    return new PastRun(
+        ofRun(nth, "instant"), status, ofRun(nth, "started_at"), ofRun(nth, "ended_at"));
+  }
+
+  private Instant ofRun(int nth, String column) {
+    return database
+        .one(
+            OffsetDateTime.class,
+            "select " + column + " from outbox_timer_run order by id offset ? limit 1",
+            nth)
+        .toInstant();
+  }
+
+  private static void noteEffect(TimerRun run, Connection connection) throws SQLException {
+    try (PreparedStatement insert =
+        connection.prepareStatement("insert into effects values (?::timestamptz)")) {
+      insert.setString(1, run.instant().toString());
+      insert.executeUpdate();
+    }
   }
 
   @Test
@@ -91,6 +134,7 @@ class TimersIT {
         database.one(OffsetDateTime.class, "select date_trunc('day', now(), 'UTC')").toInstant();
     assertThat(run.instant()).isEqualTo(today);
     assertThat(run.cause()).isEqualTo(Cause.CATCH_UP);
+    assertThat(run.delivery().correlationId()).contains("daily/" + today);
     assertThat(run.missed()).isEqualTo(3);
     assertThat(run.firstMissed()).isEqualTo(today.minus(Duration.ofDays(2)));
     assertThat(run.attempt()).isEqualTo(1);
@@ -100,6 +144,62 @@ class TimersIT {
     await().untilAsserted(() -> assertThat(runs()).containsExactly("catch_up succeeded"));
     assertThat(database.count("outbox")).isZero();
     assertThat(handled).isEmpty();
+  }
+
+  /** Who waits for the disk says a trigger that fires at the commit. */
+  @Test
+  void theEndOfARunWaitsForTheDiskAndItsBeginDoesNot() {
+    database.update("create table commits (ended boolean, setting text)");
+    database.update(
+        "create function note_commit() returns trigger language plpgsql as $$ begin"
+            + " insert into commits values (new.ended_at is not null,"
+            + " current_setting('synchronous_commit')); return null; end $$");
+    database.update(
+        "create constraint trigger note_commit after update on outbox_timer_run deferrable"
+            + " initially deferred for each row execute function note_commit()");
+    try {
+      PGSimpleDataSource waiting = database.plain();
+      waiting.setOptions("-c synchronous_commit=on");
+      start(
+          Timers.builder(PostgresOutbox.on(waiting, database.table()), "shop")
+              .on(DAILY, run -> {}));
+      goBy(1);
+      await().untilAsserted(() -> assertThat(runs()).containsExactly("catch_up succeeded"));
+      assertThat(
+              database.list(
+                  String.class, "select ended || ' ' || setting from commits order by ended"))
+          .containsExactly("false off", "true on");
+    } finally {
+      database.update("drop trigger note_commit on outbox_timer_run");
+      database.update("drop function note_commit");
+      database.update("drop table commits");
+    }
+  }
+
+  @Test
+  void instantsThatLieCloseTogetherAreDecidedTogether() {
+    int each = 100;
+    AtomicInteger ticks = new AtomicInteger();
+    AtomicInteger handled = new AtomicInteger();
+    Timers.Builder builder =
+        builder()
+            .events(
+                new TimerEvents() {
+                  @Override
+                  public void ticked(
+                      String application, Duration took, @Nullable Throwable failure) {
+                    ticks.incrementAndGet();
+                  }
+                });
+    for (int i = 0; i < each; i++) {
+      Instant first = Instant.EPOCH.plusMillis(i * 10L);
+      builder.on(
+          Timer.of("timer-" + i, Schedule.every(Duration.ofSeconds(1), first)),
+          run -> handled.incrementAndGet());
+    }
+    start(builder);
+    await().until(() -> handled.get() >= 5 * each);
+    assertThat(ticks.get()).isLessThan(handled.get() / 2);
   }
 
   @Test
@@ -181,11 +281,7 @@ class TimersIT {
             .on(
                 DAILY,
                 (run, connection) -> {
-                  try (PreparedStatement insert =
-                      connection.prepareStatement("insert into effects values (?::timestamptz)")) {
-                    insert.setString(1, run.instant().toString());
-                    insert.executeUpdate();
-                  }
+                  noteEffect(run, connection);
                   if (attempts.incrementAndGet() == 1) {
                     throw new IllegalStateException("once");
                   }
@@ -262,6 +358,161 @@ class TimersIT {
   }
 
   @Test
+  void aRunIsAskedToStopAndTheNextOneBeginsWhenItReturns() {
+    CountDownLatch go = new CountDownLatch(1);
+    List<TimerRun> handled = new CopyOnWriteArrayList<>();
+    start(
+        builder()
+            .on(
+                DAILY.overlap(OverlapPolicy.CANCEL_OTHER),
+                run -> {
+                  handled.add(run);
+                  if (handled.size() == 1) {
+                    go.await();
+                  }
+                }));
+    goBy(1);
+    await().atMost(SOON).until(() -> handled.size() == 1);
+    TimerRun first = handled.get(0);
+    assertThat(first.isCancelled()).isFalse();
+
+    aDayGoesBy();
+
+    await().atMost(SOON).until(first::isCancelled);
+    assertThat(runs()).containsExactly("catch_up begun", "catch_up waiting");
+    assertThat(handled).hasSize(1);
+    go.countDown();
+    awaitRuns("catch_up succeeded", "catch_up succeeded");
+    assertThat(handled).hasSize(2);
+    assertThat(handled.get(1).previous()).contains(onRecord(0, RunStatus.SUCCEEDED));
+    assertThat(ofRun(1, "started_at")).isAfterOrEqualTo(ofRun(0, "ended_at"));
+  }
+
+  @Test
+  void whatATerminatedRunHasWrittenInItsTransactionIsRolledBack() {
+    CountDownLatch go = new CountDownLatch(1);
+    List<TimerRun> handled = new CopyOnWriteArrayList<>();
+    start(
+        builder()
+            .on(
+                DAILY.overlap(OverlapPolicy.TERMINATE_OTHER),
+                (run, connection) -> {
+                  noteEffect(run, connection);
+                  handled.add(run);
+                  if (handled.size() == 1) {
+                    go.await();
+                  }
+                })
+            .subscriber(settings -> settings.gracefulTimeout(SOON)));
+    goBy(1);
+    await().atMost(SOON).until(() -> handled.size() == 1);
+
+    aDayGoesBy();
+
+    awaitRuns("catch_up terminated", "catch_up succeeded");
+    List<String> before = database.list(String.class, RUNS_IN_FULL);
+    assertThat(database.count("effects")).as("of the second run").isEqualTo(1);
+    go.countDown();
+    timers.stop(); // waits for the first one
+    assertThat(database.count("effects")).isEqualTo(1);
+    assertThat(database.list(String.class, RUNS_IN_FULL)).isEqualTo(before);
+    assertThat(database.count("outbox")).isZero();
+    assertThat(database.count("outbox_dlq")).isZero();
+    assertThat(handled).hasSize(2);
+  }
+
+  @Test
+  void aStopWaitsForTheRunInProgressAndAnInstantThatComesLaterHasNoRun() throws Exception {
+    CountDownLatch go = new CountDownLatch(1);
+    BlockingQueue<TimerRun> handled = new LinkedBlockingQueue<>();
+    start(
+        builder()
+            .on(
+                DAILY,
+                run -> {
+                  handled.add(run);
+                  go.await();
+                })
+            .subscriber(settings -> settings.gracefulTimeout(SOON)));
+    goBy(1);
+    TimerRun run = handled.poll(60, TimeUnit.SECONDS);
+    assertThat(run).isNotNull();
+
+    CompletableFuture<Void> stopped = CompletableFuture.runAsync(timers::stop);
+    await().atMost(SOON).until(run::isCancelled);
+    assertThat(stopped).isNotDone();
+    go.countDown();
+    assertThat(stopped).succeedsWithin(SOON);
+    assertThat(runs()).containsExactly("catch_up succeeded");
+
+    // what another node hears, and does, the stopped one would have heard as well
+    try (Timers other = builder().on(Timer.of("other", DAILY.schedule()), handled::add).build()) {
+      other.start();
+      await().atMost(SOON).until(() -> database.count("outbox_timer") == 2);
+      aDayGoesBy();
+      awaitRuns("catch_up succeeded", "catch_up succeeded");
+    }
+    assertThat(database.list(String.class, "select name from outbox_timer_run order by id"))
+        .containsExactly("daily", "other");
+    assertThat(database.list(String.class, "select name from outbox_timer where due_at <= now()"))
+        .containsExactly("daily");
+  }
+
+  @Test
+  void theLastRunBeforeThatEndedIsTold() throws Exception {
+    BlockingQueue<TimerRun> handled = new LinkedBlockingQueue<>();
+    start(
+        builder()
+            .on(
+                DAILY.withoutRetries(),
+                run -> {
+                  handled.add(run);
+                  if (run.previous().isEmpty()) {
+                    throw new IllegalStateException("no paper");
+                  }
+                }));
+    goBy(1);
+    awaitRuns("catch_up failed");
+    assertThat(handled.take().previous()).isEmpty();
+
+    aDayGoesBy();
+    awaitRuns("catch_up failed", "catch_up succeeded");
+    TimerRun second = handled.take();
+    assertThat(second.previous()).contains(onRecord(0, RunStatus.FAILED));
+    assertThat(second.previous().orElseThrow().instant()).isEqualTo(second.instant().minus(A_DAY));
+
+    aDayGoesBy();
+    awaitRuns("catch_up failed", "catch_up succeeded", "catch_up succeeded");
+    PastRun ofThird = handled.take().previous().orElseThrow();
+    assertThat(ofThird).isEqualTo(onRecord(1, RunStatus.SUCCEEDED));
+    assertThat(ofThird.ended()).isAfterOrEqualTo(ofThird.started());
+  }
+
+  @Test
+  void theTokenGrowsWithTheAttempts() {
+    List<TimerRun> attempts = new CopyOnWriteArrayList<>();
+    start(
+        builder()
+            .on(
+                DAILY,
+                run -> {
+                  attempts.add(run);
+                  throw new IllegalStateException("no mail server");
+                })
+            .subscriber(
+                settings ->
+                    settings.retry(RetryPolicy.constant(Duration.ofMillis(1)).attempts(4))));
+
+    goBy(1);
+
+    awaitRuns("catch_up failed");
+    assertThat(attempts).extracting(TimerRun::attempt).containsExactly(1, 2, 3, 4);
+    assertThat(attempts).extracting(TimerRun::token).isSorted().doesNotHaveDuplicates();
+    assertThat(database.one(Long.class, "select lease_token from outbox_timer_run"))
+        .isEqualTo(attempts.get(3).token());
+  }
+
+  @Test
   void anAttemptThatCouldNotBeNotedIsNoFailureOfTheHandler() {
     AtomicInteger handled = new AtomicInteger();
     start(builder().on(DAILY.withoutRetries(), run -> handled.incrementAndGet()));
@@ -271,7 +522,8 @@ class TimersIT {
     try {
       database.update(
           "insert into outbox (queue, type, payload, headers) select 'timers.shop', 'daily', '',"
-              + " jsonb_build_object('timer-run', max(id)::text) from away");
+              + " jsonb_build_object('timer-run', to_char(instant at time zone 'UTC',"
+              + " 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') || ' ' || cause || ' ') from away");
       await().until(() -> database.count("outbox where lease_token > 1") == 1);
       assertThat(database.count("outbox_dlq")).isZero();
     } finally {

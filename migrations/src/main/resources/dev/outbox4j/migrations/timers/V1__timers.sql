@@ -73,6 +73,11 @@ create index "${outbox_table}_timer_run_open_idx"
   on "${outbox_schema}"."${outbox_table}_timer_run" (application, name, instant)
   where ended_at is null;
 
+-- for the tick: runs that wait for others
+create index "${outbox_table}_timer_run_waiting_idx"
+  on "${outbox_schema}"."${outbox_table}_timer_run" (application, name)
+  where status = 'waiting';
+
 -- for the ack, which ends the run of its message
 create index "${outbox_table}_timer_run_message_idx"
   on "${outbox_schema}"."${outbox_table}_timer_run" (message_id)

@@ -4,6 +4,7 @@ import dev.outbox4j.timer.Timer;
 import dev.outbox4j.timer.TimerAlert;
 import dev.outbox4j.timer.TimerAlert.Rule;
 import dev.outbox4j.timer.TimerStatus;
+import dev.outbox4j.timer.TimerStatus.Started;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -12,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
+import java.util.function.Predicate;
 import java.util.stream.Collectors;
 
 /**
@@ -45,7 +47,9 @@ public final class Alerts {
     for (Timer timer : timers) {
       TimerStatus status = byName.get(timer.name());
       if (status == null) {
-        all.add(new TimerAlert(Rule.NOT_ON_RECORD, timer.name(), now, Duration.ZERO));
+        all.add(
+            new TimerAlert(
+                Rule.NOT_ON_RECORD, timer.name(), now, Duration.ZERO, Optional.empty(), 0));
       } else {
         all.addAll(new Alerts(timer, status).ask());
       }
@@ -55,14 +59,14 @@ public final class Alerts {
 
   private List<TimerAlert> ask() {
     if (status.overdue().compareTo(OVERDUE) > 0) {
-      status.due().ifPresent(due -> add(Rule.OVERDUE, due));
+      status.due().ifPresent(due -> add(Rule.OVERDUE, due, Optional.empty(), overdue(due)));
     }
     status
         .oldestStarted()
-        .filter(started -> isOver(started, timer.runningLimit()))
-        .ifPresent(started -> add(Rule.HUNG, started));
+        .filter(started -> isOver(started.at(), timer.runningLimit()))
+        .ifPresent(started -> add(Rule.HUNG, started.at(), Optional.of(started), 0));
     try {
-      timer.missedGrace().flatMap(this::missed).ifPresent(instant -> add(Rule.MISSED, instant));
+      timer.missedGrace().map(grace -> grace.plus(timer.jitter())).ifPresent(this::addMissed);
     } catch (RuntimeException e) { // the user's own schedule; the tick has logged it
       add(Rule.SCHEDULE_FAILS, status.asOf());
     }
@@ -74,10 +78,44 @@ public final class Alerts {
     return found;
   }
 
+  /** Of another schedule others take care. */
+  private boolean isOnRecord() {
+    return Instants.description(timer).equals(status.schedule());
+  }
+
+  private int overdue(Instant due) {
+    try {
+      return isOnRecord() ? count(due, instant -> !instant.isAfter(status.asOf())) : 0;
+    } catch (RuntimeException e) { // the user's own schedule; the tick has logged it
+      return 0;
+    }
+  }
+
+  private void addMissed(Duration grace) {
+    missed(grace)
+        .ifPresent(
+            first ->
+                add(
+                    Rule.MISSED,
+                    first,
+                    Optional.empty(),
+                    count(first, instant -> isOver(instant, grace))));
+  }
+
+  /** Counts the instants from one on. */
+  private int count(Instant first, Predicate<Instant> counts) {
+    int count = 0;
+    Optional<Instant> next = Instants.next(timer, first.minusNanos(1));
+    while (count < TimerAlert.MOST_INSTANTS && next.isPresent() && counts.test(next.get())) {
+      count++;
+      next = Instants.next(timer, next.get());
+    }
+    return count;
+  }
+
   /** The first instant that should have a run; a timer that is not due any more has none. */
   private Optional<Instant> missed(Duration grace) {
-    boolean same = Instants.description(timer).equals(status.schedule());
-    if (status.due().isEmpty() || !same) { // of another schedule others take care
+    if (status.due().isEmpty() || !isOnRecord()) {
       return Optional.empty();
     }
     Instant base =
@@ -85,8 +123,7 @@ public final class Alerts {
             .lastInstant()
             .filter(instant -> instant.isAfter(status.countsFrom()))
             .orElse(status.countsFrom());
-    return Instants.next(timer, base)
-        .filter(instant -> isOver(instant, grace.plus(timer.jitter())));
+    return Instants.next(timer, base).filter(instant -> isOver(instant, grace));
   }
 
   private boolean isOver(Instant since, Duration most) {
@@ -94,8 +131,12 @@ public final class Alerts {
   }
 
   private void add(Rule rule, Instant since) {
-    Duration lasting = Duration.between(since, status.asOf());
-    found.add(
-        new TimerAlert(rule, timer.name(), since, lasting.isNegative() ? Duration.ZERO : lasting));
+    add(rule, since, Optional.empty(), 0);
+  }
+
+  private void add(Rule rule, Instant since, Optional<Started> run, int instants) {
+    Duration between = Duration.between(since, status.asOf());
+    Duration lasting = between.isNegative() ? Duration.ZERO : between;
+    found.add(new TimerAlert(rule, timer.name(), since, lasting, run, instants));
   }
 }

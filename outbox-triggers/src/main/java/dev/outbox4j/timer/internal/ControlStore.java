@@ -19,6 +19,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
 /** The record of timers, for people. Thread-safe. */
@@ -186,8 +187,10 @@ public final class ControlStore {
         instant(row, 6),
         row.getLong(7),
         row.getInt(8),
+        row.getLong(13),
         ServerTime.read(row, 9),
         instant(row, 10),
+        instant(row, 14),
         instant(row, 11),
         Optional.ofNullable(row.getString(12)));
   }
@@ -195,8 +198,8 @@ public final class ControlStore {
   private static TimerStatus status(ResultSet row) throws SQLException {
     Instant registered = ServerTime.read(row, 3);
     Optional<Instant> due = instant(row, 4);
-    Optional<Instant> lastSuccess = instant(row, 12);
-    Instant now = ServerTime.read(row, 13);
+    Optional<Instant> lastSuccess = instant(row, 11);
+    Instant now = ServerTime.read(row, 12);
     return new TimerStatus(
         row.getString(1),
         row.getString(2),
@@ -207,12 +210,20 @@ public final class ControlStore {
         row.getLong(8),
         row.getLong(9),
         row.getLong(10),
-        instant(row, 11),
+        Optional.ofNullable(started(row)),
         lastSuccess,
         since(lastSuccess.orElse(registered), now),
-        instant(row, 14),
-        ServerTime.read(row, 15),
+        instant(row, 13),
+        ServerTime.read(row, 14),
+        row.getLong(15) == 0 ? OptionalLong.empty() : OptionalLong.of(row.getLong(16)),
         now);
+  }
+
+  private static TimerStatus.@Nullable Started started(ResultSet row) throws SQLException {
+    Instant at = ServerTime.readNullable(row, 19);
+    return at == null
+        ? null
+        : new TimerStatus.Started(row.getLong(17), ServerTime.read(row, 18), at);
   }
 
   private static TimerStatus.@Nullable Pause pause(ResultSet row) throws SQLException {

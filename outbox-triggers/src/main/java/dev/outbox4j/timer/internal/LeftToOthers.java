@@ -62,7 +62,7 @@ final class LeftToOthers implements RateLimit {
 
   @Override
   public int available() {
-    return nanosLeft() > 0 ? 0 : Integer.MAX_VALUE;
+    return nanosLeft() > 0 ? 0 : NO_LIMIT;
   }
 
   @Override

@@ -80,19 +80,28 @@ public final class NodeState {
     for (TimerAlert alert : found) {
       if (!known.contains(key(alert))) {
         log.warn(
-            "timer {}: {} since {}, which is {}",
+            "timer {}: {} since {}, which is {}{}",
             alert.timer(),
             alert.rule(),
             alert.since(),
-            alert.lasting());
+            alert.lasting(),
+            details(alert));
       }
     }
     timers = List.copyOf(onRecord);
     alerts = List.copyOf(found);
   }
 
+  private static String details(TimerAlert alert) {
+    if (alert.instants() > 0) {
+      return "; instants: " + alert.instants();
+    }
+    return alert.run().map(run -> "; run " + run.id() + " of " + run.instant()).orElse("");
+  }
+
+  /** Another run that hangs is told, too. */
   private static String key(TimerAlert alert) {
-    return alert.rule() + " " + alert.timer();
+    return alert.rule() + " " + alert.timer() + alert.run().map(run -> " " + run.id()).orElse("");
   }
 
   /**

@@ -123,20 +123,20 @@ public final class RunHandlers {
   }
 
   private void handle(Timer timer, Delivery delivery, Call call) throws Exception {
-    long id = Long.parseLong(delivery.header(TimerStore.RUN_HEADER).orElseThrow());
+    RunKey key = RunKey.parse(delivery.header(RunKey.HEADER).orElse(""));
     StartedRun run;
     try {
-      run = starts.start(timer, id, delivery);
+      run = starts.start(timer, key, delivery);
     } catch (OutboxStoreException e) { // the handler has not been called: no attempt has failed
-      log.warn("timer {}: run {} could not begin, trying again", timer.name(), id, e);
+      log.warn("timer {}: run {} could not begin, trying again", timer.name(), key, e);
       delivery.decide(Outcome.reschedule(AFTER_A_FAILED_START));
       return;
     }
     if (run == null) {
-      log.info("timer {}: run {} is not to begin any more", timer.name(), id);
+      log.info("timer {}: run {} is not to begin any more", timer.name(), key);
       return;
     }
-    running.put(id, run);
+    running.put(run.id(), run);
     observer.tell(events -> events.began(application, run));
     long begun = System.nanoTime();
     Throwable failure = null;
@@ -146,7 +146,7 @@ public final class RunHandlers {
       failure = e;
       throw e;
     } finally {
-      running.remove(id, run);
+      running.remove(run.id(), run);
       tellHandled(run, Duration.ofNanos(System.nanoTime() - begun), failure);
     }
   }

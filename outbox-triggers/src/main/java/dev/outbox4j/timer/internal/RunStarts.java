@@ -11,36 +11,28 @@ import dev.outbox4j.triggers.internal.Statements;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Instant;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/** Notes that an attempt at a run begins, and reads what its handler is told. Thread-safe. */
+/**
+ * Notes that attempts at runs begin, and reads what their handlers are told. Those of many workers
+ * go in one statement. Thread-safe.
+ */
 final class RunStarts {
-  /**
-   * Of the run's message, or of a dead letter that was put back. An attempt that another began
-   * later has a greater token: then this one does not begin.
-   */
-  private static final String START =
+  /** What a handler is told of a run that has begun. */
+  private static final String TOLD =
       """
-      with started as (
-        update {timer_runs} r
-        set status = 'begun', message_id = :message, lease_token = :token,
-          attempts_count = r.attempts_count
-            + case when r.message_id = :message and r.lease_token = :token then 0 else 1 end,
-          started_at = case when r.status = 'failed' then clock_timestamp()
-            else coalesce(r.started_at, clock_timestamp()) end,
-          ended_at = null
-        where r.id = :run
-          and (r.message_id = :message and r.ended_at is null and r.lease_token <= :token
-            or r.status = 'failed'
-              and (r.message_id <> :message or r.lease_token < :token)
-              and exists (select from {outbox} o where o.id = :message))
-        returning r.*)
-      select s.instant, s.cause, s.missed_first, s.missed_count, s.cancelled_at is not null,
-        clock_timestamp(), s.attempts_count, l.instant, l.status, l.started_at, l.ended_at
+      select s.place, s.id, s.instant, s.cause, s.missed_first, s.missed_count,
+        s.cancelled_at is not null, clock_timestamp(), s.attempts_count, l.instant, l.status,
+        l.started_at, l.ended_at, set_config('synchronous_commit', 'off', true)
       from started s
       left join lateral (
         select e.instant, e.status, e.started_at, e.ended_at
@@ -52,15 +44,77 @@ final class RunStarts {
         limit 1) l on true
       """;
 
-  private static final String KNOWN = "select 1 from {timer_runs} r where r.id = :run";
+  /**
+   * By the messages. An attempt that another began later has a greater token: then this one does
+   * not begin. The application is compared so that the planner cannot search by it.
+   *
+   * <p>Nobody waits for the disk here. If the server crashes, what it forgets is that an attempt
+   * had begun; its message comes again all the same, and the end of a run waits for the disk.
+   */
+  private static final String START =
+      """
+      with started as (
+        update {timer_runs} r
+        set lease_token = a.token, attempts_count = r.attempts_count
+            + case when r.lease_token = a.token then 0 else 1 end,
+          started_at = coalesce(r.started_at, clock_timestamp())
+        from unnest(:messages::bigint[], :tokens::bigint[]) with ordinality
+          as a (message, token, place)
+        where r.message_id = a.message and r.ended_at is null and r.lease_token <= a.token
+          and (r.application = :application) is true
+        returning a.place, r.*)
+      """
+          + TOLD;
+
+  /** Of a dead letter that was put back: its message is another one. */
+  private static final String START_AGAIN =
+      """
+      with started as (
+        update {timer_runs} r
+        set status = 'begun', message_id = :message, lease_token = :token,
+          attempts_count = r.attempts_count + 1, started_at = clock_timestamp(), ended_at = null
+        where r.application = :application and r.name = :name and r.instant = :instant::timestamptz
+          and r.cause = :cause and r.request = :request and r.status = 'failed'
+          and (r.message_id <> :message or r.lease_token < :token)
+          and exists (select from {outbox} o where o.id = :message)
+        returning 1 as place, r.*)
+      """
+          + TOLD;
+
+  private static final String KNOWN =
+      """
+      select 1
+      from {timer_runs} r
+      where r.application = :application and r.name = :name and r.instant = :instant::timestamptz
+        and r.cause = :cause and r.request = :request
+      """;
 
   private final Jdbc jdbc;
   private final Statements statements;
+  private final GroupedCalls<Asked, StartedRun> groups = new GroupedCalls<>(this::start);
 
   RunStarts(PostgresOutbox outbox, String application) {
     this.jdbc =
         new Jdbc(outbox.dataSource(), outbox.table(), PostgresOutbox.DEFAULT_NETWORK_TIMEOUT);
     this.statements = new Statements(outbox.table(), application);
+  }
+
+  private record Asked(Timer timer, RunKey run, Delivery delivery) {
+    long message() {
+      return delivery.id();
+    }
+
+    Map<String, Object> key() {
+      return Map.of(
+          "name",
+          timer.name(),
+          "instant",
+          run.instant().toString(),
+          "cause",
+          TimerRow.stored(run.cause()),
+          "request",
+          run.request());
+    }
   }
 
   /**
@@ -69,66 +123,106 @@ final class RunStarts {
    * @return null if it is not to begin: the run was terminated, or has another attempt
    * @throws IllegalStateException if the run is not on record any more
    */
-  @Nullable StartedRun start(Timer timer, long run, Delivery delivery) {
-    List<StartedRun> started =
-        jdbc.run(
-            "start of a run",
-            connection ->
-                statements.queryAlone(
-                    jdbc,
-                    connection,
-                    START,
-                    Map.of("run", run, "message", delivery.id(), "token", delivery.leaseToken()),
-                    row -> read(row, timer, run, delivery)));
-    if (started.isEmpty()) {
-      requireOnRecord(run);
-      return null;
+  @Nullable StartedRun start(Timer timer, RunKey run, Delivery delivery) {
+    Asked asked = new Asked(timer, run, delivery);
+    StartedRun started = groups.call(asked);
+    if (started == null) {
+      started = startAgain(asked);
     }
-    return started.get(0);
+    if (started == null) {
+      requireOnRecord(asked);
+    }
+    return started;
   }
 
-  private void requireOnRecord(long run) {
-    boolean known =
-        jdbc.run(
-            "look for a run",
-            connection ->
-                !statements
-                    .queryAlone(jdbc, connection, KNOWN, Map.of("run", run), row -> true)
-                    .isEmpty());
-    if (!known) {
+  private List<@Nullable StartedRun> start(List<Asked> all) {
+    Map<Asked, StartedRun> started = new HashMap<>();
+    List<Asked> left = all;
+    while (!left.isEmpty()) { // a row is written once in a statement
+      Set<Long> messages = new HashSet<>();
+      Map<Boolean, List<Asked>> first =
+          left.stream().collect(Collectors.partitioningBy(each -> messages.add(each.message())));
+      List<Asked> now = first.get(true);
+      Map<String, Object> values =
+          Parameters.of(now)
+              .numbers("messages", Asked::message)
+              .numbers("tokens", each -> each.delivery().leaseToken())
+              .values();
+      run("start of runs", START, values, now).forEach(run -> started.put(run.asked(), run.run()));
+      left = first.get(false);
+    }
+    List<@Nullable StartedRun> answers = new ArrayList<>();
+    all.forEach(asked -> answers.add(started.get(asked)));
+    return answers;
+  }
+
+  private @Nullable StartedRun startAgain(Asked asked) {
+    Map<String, Object> values = new HashMap<>(asked.key());
+    values.put("message", asked.message());
+    values.put("token", asked.delivery().leaseToken());
+    return run("start of a run anew", START_AGAIN, values, List.of(asked)).stream()
+        .map(Answer::run)
+        .findFirst()
+        .orElse(null);
+  }
+
+  private record Answer(Asked asked, StartedRun run) {}
+
+  private List<Answer> run(
+      String operation, String template, Map<String, Object> values, List<Asked> asked) {
+    return query(
+        operation,
+        template,
+        values,
+        row -> {
+          Asked of = asked.get(row.getInt(1) - 1);
+          return new Answer(of, read(row, of));
+        });
+  }
+
+  private void requireOnRecord(Asked asked) {
+    if (query("look for a run", KNOWN, asked.key(), row -> true).isEmpty()) {
       throw new IllegalStateException(
-          "run "
-              + run
-              + " was purged or its timer removed; discard its message, or its dead letter");
+          "run '"
+              + asked.run()
+              + "' was purged or its timer removed; discard its message, or its dead letter");
     }
   }
 
-  private static StartedRun read(ResultSet row, Timer timer, long run, Delivery delivery)
-      throws SQLException {
-    Instant instant = ServerTime.read(row, 1);
-    Instant firstMissed = ServerTime.readNullable(row, 3);
+  private <T> List<T> query(
+      String operation,
+      String template,
+      Map<String, Object> values,
+      Statements.RowReader<T> reader) {
+    return jdbc.run(
+        operation, connection -> statements.queryAlone(jdbc, connection, template, values, reader));
+  }
+
+  private static StartedRun read(ResultSet row, Asked asked) throws SQLException {
+    Instant instant = ServerTime.read(row, 3);
+    Instant firstMissed = ServerTime.readNullable(row, 5);
     return new StartedRun(
-        timer,
-        run,
+        asked.timer(),
+        row.getLong(2),
         instant,
-        TimerRow.cause(row.getString(2)),
+        TimerRow.cause(row.getString(4)),
         firstMissed == null ? instant : firstMissed,
-        row.getLong(4),
-        ServerTime.read(row, 6),
-        row.getInt(7),
+        row.getLong(6),
+        ServerTime.read(row, 8),
+        row.getInt(9),
         Optional.ofNullable(previous(row)),
-        delivery,
-        row.getBoolean(5));
+        asked.delivery(),
+        row.getBoolean(7));
   }
 
   private static @Nullable PastRun previous(ResultSet row) throws SQLException {
-    Instant instant = ServerTime.readNullable(row, 8);
+    Instant instant = ServerTime.readNullable(row, 10);
     return instant == null
         ? null
         : new PastRun(
             instant,
-            RunStatus.valueOf(row.getString(9).toUpperCase(Locale.ROOT)),
-            ServerTime.read(row, 10),
-            ServerTime.read(row, 11));
+            RunStatus.valueOf(row.getString(11).toUpperCase(Locale.ROOT)),
+            ServerTime.read(row, 12),
+            ServerTime.read(row, 13));
   }
 }

@@ -17,6 +17,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.function.Function;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -34,6 +36,16 @@ public final class TickLoop {
 
   private static final Duration STOP_TIMEOUT = Duration.ofSeconds(20);
   private static final Duration FORGETTING = Duration.ofMinutes(10);
+
+  /**
+   * From a tick that decided on something to the next: instants that lie close together are decided
+   * together, at a cost that does not grow with their number.
+   */
+  private static final Duration SPACING = Duration.ofMillis(50);
+
+  /** For runs that are asked to stop while nothing is heard. */
+  private static final Duration CANCELLED = Duration.ofSeconds(1);
+
   private static final int MOST_TIMERS = 500;
   private static final int MOST_LOGGED = 50;
   private static final int NEXT_LOGGED = 5;
@@ -58,6 +70,8 @@ public final class TickLoop {
   private long forgetAt = System.nanoTime();
   private long readAt = System.nanoTime();
   private long begunAt;
+  private long nextAt = System.nanoTime();
+  private long lookForCancelledAt = System.nanoTime();
 
   /**
    * Creates a loop that is not started.
@@ -99,7 +113,7 @@ public final class TickLoop {
         new Loop(
             new EngineThreads(queue, TickLoop.class.getClassLoader()),
             "ticks",
-            woken -> timedStep(),
+            this::timedStep,
             this::failed);
   }
 
@@ -153,9 +167,13 @@ public final class TickLoop {
     return Duration.ofNanos(System.nanoTime() - begunAt);
   }
 
-  private long timedStep() {
+  private long timedStep(boolean told) {
+    loop.pause(nextAt - System.nanoTime());
     if (loop.stopping()) {
       return Loop.END;
+    }
+    if (told) {
+      lookForCancelledAt = System.nanoTime();
     }
     begunAt = System.nanoTime();
     long wait = step();
@@ -181,6 +199,7 @@ public final class TickLoop {
     }
     Tick tick = store.tick(timers, others, MOST_TIMERS);
     others = tick.others();
+    tellEnded(tick.ended());
     if (!tick.abandoned().isEmpty()) {
       log.warn(
           "timers {}: another schedule is on record, and no node takes care of it; this node does"
@@ -194,13 +213,27 @@ public final class TickLoop {
       others = Set.of();
       return 0;
     }
-    store.cancelled(runs.running()).forEach(runs::cancel);
+    boolean some = tick.timers() > 0 && tick.timers() < MOST_TIMERS;
+    nextAt = some ? begunAt + SPACING.toNanos() : begunAt;
+    if (System.nanoTime() - lookForCancelledAt >= 0) {
+      store.cancelled(runs.running()).forEach(runs::cancel);
+      lookForCancelledAt = System.nanoTime() + CANCELLED.toNanos();
+    }
     long wait = untilNextLook(tick);
     if (System.nanoTime() - readAt >= 0) {
       readAt = System.nanoTime() + LONGEST_WAIT.toNanos();
       readStatus();
     }
     return Math.min(wait, Math.max(0, readAt - System.nanoTime()));
+  }
+
+  private void tellEnded(List<EndedRun> ended) {
+    ended.stream()
+        .collect(Collectors.groupingBy(Function.identity(), Collectors.counting()))
+        .forEach(
+            (run, runs) ->
+                observer.tell(
+                    events -> events.ended(application, run.timer(), run.status(), runs)));
   }
 
   /** What it throws is no failure of the tick, which is committed. */

@@ -2,9 +2,8 @@ package dev.outbox4j.timer.internal;
 
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.postgres.OutboxPublisher;
-import dev.outbox4j.postgres.Published;
-import dev.outbox4j.postgres.internal.ServerTime;
 import dev.outbox4j.timer.Cause;
+import dev.outbox4j.timer.RunStatus;
 import dev.outbox4j.timer.Timer;
 import dev.outbox4j.timer.internal.PlannedRun.Fate;
 import dev.outbox4j.triggers.internal.Statements;
@@ -12,10 +11,14 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Instant;
 import java.util.ArrayList;
-import java.util.HashMap;
+import java.util.Collections;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.Function;
+import java.util.stream.Collectors;
+import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -23,6 +26,9 @@ import org.jspecify.annotations.Nullable;
  * message locks it before its run.
  */
 final class TickWrites {
+  /** No message. */
+  private static final long NONE = 0;
+
   private final Statements statements;
   private final OutboxPublisher publisher;
   private final String queue;
@@ -55,34 +61,38 @@ final class TickWrites {
     }
   }
 
-  private record Key(String name, Instant instant, Cause cause) {}
-
   private record Added(Timer timer, PlannedRun run, @Nullable String deployment) {
+    RunKey key() {
+      return new RunKey(run.instant(), run.cause(), request());
+    }
+
     /** A deployment has one run, whatever nodes of others start in between. */
-    String request() {
+    private String request() {
       return run.cause() == Cause.STARTUP && deployment != null ? deployment : "";
     }
 
-    Key key() {
-      return new Key(timer.name(), run.instant(), run.cause());
+    boolean begins() {
+      return run.fate() == Fate.BEGINS;
     }
   }
 
-  private record Begun(long id, OutboxMessage message) {}
+  private record Waited(Timer timer, OpenRun run) {}
 
-  void write(Connection connection, List<Decided> decided, Instant now) throws SQLException {
-    terminate(connection, ids(decided, TickPlan.Runs::terminated));
-    end(connection, TimerSql.SKIP_RUNS, ids(decided, TickPlan.Runs::skipped));
-    end(connection, TimerSql.CANCEL_RUNS, ids(decided, TickPlan.Runs::cancelled));
-    List<Begun> begun = waited(decided, now);
-    begun.addAll(added(connection, decided, now));
-    begin(connection, begun);
+  /** Writes it, and returns the runs that have ended by it. */
+  List<EndedRun> write(Connection connection, List<Decided> decided, Instant now)
+      throws SQLException {
+    List<EndedRun> ended = new ArrayList<>();
+    ended.addAll(terminate(connection, ids(decided, TickPlan.Runs::terminated)));
+    ended.addAll(skip(connection, ids(decided, TickPlan.Runs::skipped)));
+    cancel(connection, ids(decided, TickPlan.Runs::cancelled));
+    ended.addAll(begin(connection, waited(decided), added(decided), now));
     follow(connection, decided);
     tell(connection, decided);
     statements.update(
         connection,
         TimerSql.UPDATE_TIMERS,
         TimerChange.values(decided.stream().map(Decided::change).toList()));
+    return ended;
   }
 
   /** The end of a run for which others wait is told; who ends one meanwhile waits for this. */
@@ -113,101 +123,135 @@ final class TickWrites {
         .toArray();
   }
 
-  private void terminate(Connection connection, long[] ids) throws SQLException {
-    if (ids.length > 0) {
-      statements.update(connection, TimerSql.TERMINATE_RUNS, Map.of("ids", ids));
-    }
+  private List<EndedRun> terminate(Connection connection, long[] ids) throws SQLException {
+    return end(connection, TimerSql.TERMINATE_RUNS, ids, RunStatus.TERMINATED);
   }
 
-  private void end(Connection connection, String template, long[] ids) throws SQLException {
+  private List<EndedRun> skip(Connection connection, long[] ids) throws SQLException {
+    return end(connection, TimerSql.SKIP_RUNS, ids, RunStatus.SKIPPED);
+  }
+
+  private List<EndedRun> end(Connection connection, String template, long[] ids, RunStatus status)
+      throws SQLException {
+    return ids.length == 0
+        ? List.of()
+        : statements.query(
+            connection,
+            template,
+            Map.of("ids", ids),
+            row -> new EndedRun(row.getString(1), status));
+  }
+
+  private void cancel(Connection connection, long[] ids) throws SQLException {
     if (ids.length > 0) {
-      statements.update(connection, template, Map.of("ids", ids));
+      statements.update(connection, TimerSql.CANCEL_RUNS, Map.of("ids", ids));
     }
   }
 
   /** Runs that waited begin as soon as they may. */
-  private List<Begun> waited(List<Decided> decided, Instant now) {
-    List<Begun> begun = new ArrayList<>();
-    for (Decided each : decided) {
-      for (OpenRun run : each.record().open()) {
-        if (each.plan().runs().begun().contains(run.id())) {
-          OutboxMessage.Builder message = message(each.timer(), run.id(), run.instant(), now);
-          begun.add(new Begun(run.id(), message.build()));
-        }
-      }
-    }
-    return begun;
+  private static List<Waited> waited(List<Decided> decided) {
+    return decided.stream()
+        .flatMap(
+            each ->
+                each.record().open().stream()
+                    .filter(run -> each.plan().runs().begun().contains(run.id()))
+                    .map(run -> new Waited(each.timer(), run)))
+        .toList();
   }
 
-  /** A run that is on record already is another's; it has its message. */
-  private List<Begun> added(Connection connection, List<Decided> decided, Instant now)
+  private static List<Added> added(List<Decided> decided) {
+    return decided.stream()
+        .flatMap(
+            each ->
+                each.plan().runs().added().stream()
+                    .map(run -> new Added(each.timer(), run, each.record().deployment())))
+        .toList();
+  }
+
+  /** Publishes the messages of what begins, then notes which is whose; returns what is skipped. */
+  private List<EndedRun> begin(
+      Connection connection, List<Waited> waited, List<Added> added, Instant now)
       throws SQLException {
-    List<Added> all =
-        decided.stream()
-            .flatMap(
-                each ->
-                    each.plan().runs().added().stream()
-                        .map(run -> new Added(each.timer(), run, each.record().deployment())))
-            .toList();
-    if (all.isEmpty()) {
+    List<OutboxMessage> messages = new ArrayList<>();
+    waited.forEach(each -> messages.add(message(each.timer(), each.run().key(), now).build()));
+    added.stream().filter(Added::begins).forEach(each -> messages.add(message(each, now)));
+    Iterator<Long> published =
+        messages.isEmpty()
+            ? Collections.emptyIterator()
+            : publisher.publish(connection, messages).stream()
+                .map(each -> each.rowId().orElseThrow())
+                .iterator();
+    if (!waited.isEmpty()) {
+      long[] ids = waited.stream().mapToLong(each -> each.run().id()).toArray();
+      long[] messageIds = waited.stream().mapToLong(each -> published.next()).toArray();
+      statements.update(
+          connection, TimerSql.BEGIN_RUNS, Map.of("ids", ids, "message_ids", messageIds));
+    }
+    if (added.isEmpty()) {
       return List.of();
     }
-    Map<Key, Long> inserted = new HashMap<>();
-    statements.query(
+    return insert(
         connection,
-        TimerSql.INSERT_RUNS,
-        Parameters.of(all)
-            .texts("names", added -> added.timer().name())
-            .instants("instants", added -> added.run().instant())
-            .texts("causes", added -> TimerRow.stored(added.run().cause()))
-            .texts("requests", Added::request)
-            .instants("missed_firsts", added -> first(added.run().missed()))
-            .numbers("missed_counts", added -> count(added.run().missed()))
-            .texts("statuses", added -> status(added.run().fate()))
-            .values(),
-        row ->
-            inserted.put(
-                new Key(
-                    row.getString(2), ServerTime.read(row, 3), TimerRow.cause(row.getString(4))),
-                row.getLong(1)));
-    List<Begun> begun = new ArrayList<>();
-    for (Added each : all) {
-      Long id = inserted.get(each.key());
-      if (id != null && each.run().fate() == Fate.BEGINS) {
-        Instant instant = each.run().instant();
-        Instant start = instant.plus(Instants.jitter(each.timer(), instant));
-        begun.add(new Begun(id, message(each.timer(), id, instant, now).deliverAt(start).build()));
-      }
-    }
-    return begun;
+        added,
+        added.stream().mapToLong(each -> each.begins() ? published.next() : NONE).toArray());
   }
 
-  private OutboxMessage.Builder message(Timer timer, long run, Instant instant, Instant now) {
+  private record Inserted(long message, String timer, String status) {}
+
+  private List<EndedRun> insert(Connection connection, List<Added> added, long[] messageIds)
+      throws SQLException {
+    Map<String, Object> values =
+        Parameters.of(added)
+            .texts("names", each -> each.timer().name())
+            .instants("instants", each -> each.run().instant())
+            .texts("causes", each -> TimerRow.stored(each.run().cause()))
+            .texts("requests", Added::request)
+            .instants("missed_firsts", each -> first(each.run().missed()))
+            .numbers("missed_counts", each -> count(each.run().missed()))
+            .texts("statuses", each -> status(each.run().fate()))
+            .values();
+    values.put("message_ids", messageIds);
+    List<Inserted> inserted =
+        statements.query(
+            connection,
+            TimerSql.INSERT_RUNS,
+            values,
+            row -> new Inserted(row.getLong(1), row.getString(2), row.getString(3)));
+    Set<Long> own = inserted.stream().map(Inserted::message).collect(Collectors.toSet());
+    long[] ofOthers =
+        LongStream.of(messageIds).filter(id -> id != NONE && !own.contains(id)).toArray();
+    if (ofOthers.length > 0) {
+      statements.update(connection, TimerSql.DELETE_MESSAGES, Map.of("ids", ofOthers));
+    }
+    return inserted.stream()
+        .filter(run -> run.status().equals(status(Fate.SKIPPED)))
+        .map(run -> new EndedRun(run.timer(), RunStatus.SKIPPED))
+        .toList();
+  }
+
+  private OutboxMessage message(Added added, Instant now) {
+    Instant instant = added.run().instant();
+    Instant start = instant.plus(Instants.jitter(added.timer(), instant));
+    return message(added.timer(), added.key(), now).deliverAt(start).build();
+  }
+
+  private OutboxMessage.Builder message(Timer timer, RunKey run, Instant now) {
     OutboxMessage.Builder message =
         OutboxMessage.to(queue)
             .type(timer.name())
-            .header(TimerStore.RUN_HEADER, String.valueOf(run));
+            .correlationId(timer.name() + "/" + run.instant())
+            .header(RunKey.HEADER, run.toString());
     if (timer.retriesUntilNext()) {
-      Instant start = instant.plus(Instants.jitter(timer, instant));
+      Instant start = run.instant().plus(Instants.jitter(timer, run.instant()));
       Instants.next(timer, start.isAfter(now) ? start : now).ifPresent(message::expiresAt);
     }
     return message;
   }
 
-  private void begin(Connection connection, List<Begun> begun) throws SQLException {
-    if (begun.isEmpty()) {
-      return;
-    }
-    List<Published> published =
-        publisher.publish(connection, begun.stream().map(Begun::message).toList());
-    long[] ids = begun.stream().mapToLong(Begun::id).toArray();
-    long[] messages = published.stream().mapToLong(each -> each.rowId().orElseThrow()).toArray();
-    statements.update(connection, TimerSql.BEGIN_RUNS, Map.of("ids", ids, "message_ids", messages));
-  }
-
   private static String status(Fate fate) {
     return switch (fate) {
-      case BEGINS, WAITS -> "waiting"; // until its message is there
+      case BEGINS -> "begun";
+      case WAITS -> "waiting";
       case SKIPPED -> "skipped";
     };
   }

@@ -59,7 +59,11 @@ record TimerRow(String name, TimerRecord record, Optional<Instant> due) {
 
   static OpenRun readRun(ResultSet row) throws SQLException {
     return new OpenRun(
-        row.getLong(2), ServerTime.read(row, 3), cause(row.getString(4)), row.getBoolean(5));
+        row.getLong(2),
+        ServerTime.read(row, 3),
+        cause(row.getString(4)),
+        row.getString(5),
+        row.getBoolean(6));
   }
 
   static Cause cause(String stored) {

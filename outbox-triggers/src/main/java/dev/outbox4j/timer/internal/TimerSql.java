@@ -55,36 +55,49 @@ final class TimerSql {
   /**
    * Those that are due, and those of which a run waits, unless the end of what it waits for will be
    * told; others have the locked ones.
+   *
+   * <p>What is asked of each row, here and below, is a subquery that the planner cannot make a join
+   * of. It is one probe of an index, whatever the statistics say; a join of tables that were empty
+   * when they were analyzed walks through all rows for each.
    */
   static final String TAKE =
       "select "
           + COLUMNS
           + """
 
-          from {timers} t
-          where t.application = :application and t.name = any (array(
-            (select d.name
-              from {timers} d
-              where d.application = :application and d.due_at <= now()
-                and d.name <> all (:others::text[])
-              order by d.due_at
-              limit :most)
-            union
-            (select distinct w.name
-              from {timer_runs} w
-              join {timers} p on p.application = w.application and p.name = w.name
-              where w.application = :application and w.ended_at is null and w.status = 'waiting'
-                and w.name <> all (:others::text[])
-                and (p.paused_at is null or w.cause = 'manual')
-                and not exists (
-                  select from {timer_runs} b
-                  where b.application = w.application and b.name = w.name
-                    and b.ended_at is null and b.status <> 'waiting' and b.followed
-                    and (w.name <> all (:beside::text[])
-                      or b.cause = w.cause and w.cause <> 'manual'))
-              limit :most)))
-          order by t.name
-          for update of t skip locked
+          from unnest(array(
+            select u.name
+            from (
+              (select d.name
+                from {timers} d
+                where d.application = :application and d.due_at <= now()
+                  and d.name <> all (:others::text[])
+                order by d.due_at
+                limit :most)
+              union
+              (select distinct w.name
+                from {timer_runs} w
+                where w.application = :application and w.status = 'waiting'
+                  and w.name <> all (:others::text[])
+                  and (
+                    select p.paused_at is null or w.cause = 'manual'
+                    from {timers} p
+                    where p.application = w.application and p.name = w.name)
+                  and (
+                    select true
+                    from {timer_runs} b
+                    where b.application = w.application and b.name = w.name
+                      and b.ended_at is null and b.status <> 'waiting' and b.followed
+                      and (w.name <> all (:beside::text[])
+                        or b.cause = w.cause and w.cause <> 'manual')
+                    limit 1) is null
+                limit :most)) u
+            order by u.name)) as n (name)
+          cross join lateral (
+            select *
+            from {timers} l
+            where l.application = :application and l.name = n.name
+            for update skip locked) t
           """;
 
   /** Somebody deleted the message, or emptied the outbox: nothing else would end the run. */
@@ -94,32 +107,54 @@ final class TimerSql {
       set status = 'failed', ended_at = now(), last_error = 'its message is gone'
       where r.application = :application and r.name = any (:names::text[])
         and r.ended_at is null and r.status = 'begun'
-        and not exists (select from {outbox} o where o.id = r.message_id)
+        and (select true from {outbox} o where o.id = r.message_id) is null
       """;
 
   static final String OPEN_RUNS =
       """
-      select r.name, r.id, r.instant, r.cause, r.status <> 'waiting'
-      from {timer_runs} r
-      where r.application = :application and r.name = any (:names::text[]) and r.ended_at is null
+      select r.name, r.id, r.instant, r.cause, r.request, r.status <> 'waiting',
+        r.status <> 'waiting'
+          and (select true from {outbox} o where o.id = r.message_id) is null
+      from unnest(:names::text[]) as n (name)
+      cross join lateral (
+        select *
+        from {timer_runs} o
+        where o.application = :application and o.name = n.name and o.ended_at is null
+        offset 0) r
       order by r.name, r.instant, r.id
       """;
 
+  /**
+   * Those that begin have their messages already. An instant that was run in its time is not caught
+   * up, nor the other way round, although a backup has put the cursor back.
+   */
   static final String INSERT_RUNS =
       """
       insert into {timer_runs} (application, name, instant, cause, request, missed_first, missed_count,
-        status, ended_at)
+        status, message_id, ended_at)
       select :application, a.name, a.instant, a.cause, a.request, a.missed_first, a.missed_count,
-        a.status, case when a.status = 'skipped' then now() end
+        a.status, nullif(a.message_id, 0), case when a.status = 'skipped' then now() end
       from unnest(:names::text[], :instants::text[]::timestamptz[], :causes::text[],
         :requests::text[], :missed_firsts::text[]::timestamptz[], :missed_counts::bigint[],
-        :statuses::text[])
-        as a (name, instant, cause, request, missed_first, missed_count, status)
+        :statuses::text[], :message_ids::bigint[])
+        as a (name, instant, cause, request, missed_first, missed_count, status, message_id)
+      where a.cause not in ('scheduled', 'catch_up') or (
+        select true
+        from {timer_runs} e
+        where e.application = :application and e.name = a.name and e.instant = a.instant
+          and e.cause in ('scheduled', 'catch_up')
+        limit 1) is null
       on conflict do nothing
-      returning id, name, instant, cause
+      returning coalesce(message_id, 0), name, status
       """;
 
-  /** The runs whose messages are published, which {@link #BEGIN_RUNS} names. */
+  /** Of runs that are on record already, with messages of their own. */
+  static final String DELETE_MESSAGES =
+      """
+      delete from {outbox} o where o.id = any (:ids::bigint[])
+      """;
+
+  /** Of runs that waited, once their messages are published. */
   static final String BEGIN_RUNS =
       """
       update {timer_runs} r
@@ -147,6 +182,7 @@ final class TimerSql {
       update {timer_runs} r
       set status = 'skipped', ended_at = now()
       where r.id = any (:ids::bigint[]) and r.ended_at is null
+      returning r.name
       """;
 
   static final String CANCEL_RUNS =
@@ -169,9 +205,10 @@ final class TimerSql {
       set status = 'terminated', ended_at = now()
       from gone
       where r.id = any (:ids::bigint[]) and r.ended_at is null and r.message_id = gone.id
+      returning r.name
       """;
 
-  /** No cursor moves back. */
+  /** Of rows that are locked, so each stays in its place. No cursor moves back. */
   static final String UPDATE_TIMERS =
       """
       update {timers} t
@@ -182,13 +219,20 @@ final class TimerSql {
         missed_count = a.missed_count, not_run_count = t.not_run_count + a.not_run,
         runs_limit = nullif(a.runs_limit, 0), runs_left = a.runs_left, deployment = a.deployment,
         startup_at = a.startup_at, due_at = a.due_at
-      from unnest(:names::text[], :schedules::text[], :decided_up_to::text[]::timestamptz[],
-        :missed_firsts::text[]::timestamptz[], :missed_latests::text[]::timestamptz[],
-        :missed_counts::bigint[], :not_run::bigint[], :runs_limits::bigint[], :runs_left::bigint[],
-        :deployments::text[], :startup_at::text[]::timestamptz[], :due_at::text[]::timestamptz[])
-        as a (name, schedule, decided_up_to, missed_first, missed_latest, missed_count, not_run,
-          runs_limit, runs_left, deployment, startup_at, due_at)
-      where t.application = :application and t.name = a.name
+      from (
+        select u.*, (
+            select l.ctid
+            from {timers} l
+            where l.application = :application and l.name = u.name) as place
+        from unnest(:names::text[], :schedules::text[], :decided_up_to::text[]::timestamptz[],
+          :missed_firsts::text[]::timestamptz[], :missed_latests::text[]::timestamptz[],
+          :missed_counts::bigint[], :not_run::bigint[], :runs_limits::bigint[],
+          :runs_left::bigint[], :deployments::text[], :startup_at::text[]::timestamptz[],
+          :due_at::text[]::timestamptz[])
+          as u (name, schedule, decided_up_to, missed_first, missed_latest, missed_count, not_run,
+            runs_limit, runs_left, deployment, startup_at, due_at)
+        offset 0) a
+      where t.ctid = a.place
       """;
 
   /** How many seconds until the next timer is due; below zero if one was already. */
@@ -333,7 +377,8 @@ final class TimerSql {
   static final String HISTORY =
       """
       select r.id, r.instant, r.cause, r.request, r.status, r.missed_first, r.missed_count,
-        r.attempts_count, r.created_at, r.started_at, r.ended_at, r.last_error
+        r.attempts_count, r.created_at, r.started_at, r.ended_at, r.last_error, r.lease_token,
+        r.cancelled_at
       from {timer_runs} r
       where r.application = :application and r.name = :name
       order by r.instant desc, r.id desc
@@ -343,14 +388,21 @@ final class TimerSql {
   static final String STATUS =
       """
       select t.name, t.schedule, t.registered_at, t.due_at, t.paused_at, t.paused_by,
-        t.pause_reason, t.not_run_count, o.waiting, o.begun, o.oldest, s.ended_at,
-        clock_timestamp(), l.instant, t.counts_from
+        t.pause_reason, t.not_run_count, o.waiting, o.begun, s.ended_at, clock_timestamp(),
+        l.instant, t.counts_from, t.runs_limit, t.runs_left, h.id, h.instant, h.started_at
       from {timers} t
       left join lateral (
         select count(*) filter (where r.status = 'waiting') as waiting,
-          count(*) filter (where r.status <> 'waiting') as begun, min(r.started_at) as oldest
+          count(*) filter (where r.status <> 'waiting') as begun
         from {timer_runs} r
         where r.application = t.application and r.name = t.name and r.ended_at is null) o on true
+      left join lateral (
+        select r.id, r.instant, r.started_at
+        from {timer_runs} r
+        where r.application = t.application and r.name = t.name and r.ended_at is null
+          and r.started_at is not null
+        order by r.started_at, r.id
+        limit 1) h on true
       left join lateral (
         select r.ended_at
         from {timer_runs} r

@@ -48,9 +48,6 @@ public final class TimerStore {
   /** Of each timer, however many are due at once. */
   private static final int LEAST_INSTANTS = 100;
 
-  /** The header of a message that names its run. */
-  static final String RUN_HEADER = "timer-run";
-
   private final Jdbc jdbc;
   private final Statements statements;
   private final TickWrites writes;
@@ -82,6 +79,7 @@ public final class TimerStore {
    *     schedule is on record
    * @param abandoned those of them that this node knows by another schedule, and that nobody takes
    *     care of
+   * @param ended the runs that it has ended
    * @param again whether to look once more at once: what a run waits for may have ended meanwhile
    * @param untilNext how long until a timer is due, below zero if one was already; null if none is
    */
@@ -89,6 +87,7 @@ public final class TimerStore {
       int timers,
       Set<String> others,
       Set<String> abandoned,
+      List<EndedRun> ended,
       boolean again,
       @Nullable Duration untilNext) {}
 
@@ -189,12 +188,13 @@ public final class TimerStore {
       }
     }
     boolean again = false;
+    List<EndedRun> ended = List.of();
     if (!own.isEmpty()) {
       List<Decided> decided = decide(connection, own, timers, now);
-      writes.write(connection, decided, now);
+      ended = writes.write(connection, decided, now);
       again = decided.stream().anyMatch(Decided::leavesWaiting);
     }
-    return new Tick(own.size(), strange, abandoned, again, untilNext(connection, strange));
+    return new Tick(own.size(), strange, abandoned, ended, again, untilNext(connection, strange));
   }
 
   private static String[] beside(Map<String, Timer> timers) {
@@ -207,19 +207,8 @@ public final class TimerStore {
   private List<Decided> decide(
       Connection connection, List<TimerRow> rows, Map<String, Timer> timers, Instant now)
       throws SQLException {
-    Map<String, List<OpenRun>> open = new HashMap<>();
     Map<String, Object> names = Parameters.of(rows).texts("names", TimerRow::name).values();
-    int lost = statements.update(connection, TimerSql.END_WITHOUT_MESSAGE, names);
-    if (lost > 0) {
-      log.error("{} runs of timers have ended as failed, since their messages are gone", lost);
-    }
-    statements.query(
-        connection,
-        TimerSql.OPEN_RUNS,
-        names,
-        row ->
-            open.computeIfAbsent(row.getString(1), name -> new ArrayList<>())
-                .add(TimerRow.readRun(row)));
+    Map<String, List<OpenRun>> open = openRuns(connection, names);
     Set<String> failing = pauseFailing(connection, rows, timers);
     int most = Math.max(LEAST_INSTANTS, TickPlanner.MOST_INSTANTS / rows.size());
     List<Decided> due = new ArrayList<>();
@@ -234,6 +223,30 @@ public final class TimerStore {
       due.add(new Decided(timer, record, plan(timer, record, now, most)));
     }
     return due;
+  }
+
+  /** Ends those whose messages somebody has deleted, and returns the others by their timers. */
+  private Map<String, List<OpenRun>> openRuns(Connection connection, Map<String, Object> names)
+      throws SQLException {
+    Map<String, List<OpenRun>> open = new HashMap<>();
+    boolean lost =
+        statements
+            .query(
+                connection,
+                TimerSql.OPEN_RUNS,
+                names,
+                row -> {
+                  open.computeIfAbsent(row.getString(1), name -> new ArrayList<>())
+                      .add(TimerRow.readRun(row));
+                  return row.getBoolean(7);
+                })
+            .contains(true);
+    if (!lost) {
+      return open;
+    }
+    int ended = statements.update(connection, TimerSql.END_WITHOUT_MESSAGE, names);
+    log.error("{} runs of timers have ended as failed, since their messages are gone", ended);
+    return openRuns(connection, names);
   }
 
   /** One timer whose schedule fails is not to keep the others from being looked at. */

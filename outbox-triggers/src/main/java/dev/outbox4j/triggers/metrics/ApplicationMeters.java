@@ -1,5 +1,6 @@
 package dev.outbox4j.triggers.metrics;
 
+import dev.outbox4j.timer.RunStatus;
 import dev.outbox4j.timer.TimerAlert;
 import dev.outbox4j.timer.TimerStatus;
 import dev.outbox4j.timer.TimersHealth;
@@ -69,6 +70,8 @@ final class ApplicationMeters {
             .collect(Collectors.toMap(status -> tag(status.name()), Shown::of, Shown::with));
     for (String tag : shown.keySet()) {
       if (shownTags.add(tag)) {
+        registrar.counter(TimerMeters.SKIPPED, application, tag); // from zero on
+        registrar.counter(TimerMeters.TERMINATED, application, tag);
         registerGauges(tag);
       }
     }
@@ -100,6 +103,11 @@ final class ApplicationMeters {
   private double shown(String tag, ToDoubleFunction<Shown> value) {
     Shown found = shown.get(tag);
     return found == null ? Double.NaN : value.applyAsDouble(found);
+  }
+
+  void ended(String name, RunStatus status, long runs) {
+    TimerMeters meter = status == RunStatus.SKIPPED ? TimerMeters.SKIPPED : TimerMeters.TERMINATED;
+    registrar.counter(meter, application, tag(name)).increment((double) runs);
   }
 
   void late(String name, Duration lateness) {

@@ -18,7 +18,19 @@ enum LockMeters implements Described {
       Tag.OF_LOCK,
       "Waits that ended by their timeout"),
   LOST("counter", "outbox.lock.lost", null, Tag.OF_LOCK, "Locks lost before they were released"),
+  HEALTHY(
+      "gauge",
+      "outbox.lock.healthy",
+      null,
+      Tag.OF_APPLICATION,
+      "1 while the health of the locks in memory is good, else 0"),
   HELD("gauge", "outbox.lock.held", null, Tag.OF_APPLICATION, "Locks that are held"),
+  LISTENERS(
+      "gauge",
+      "outbox.lock.listeners",
+      null,
+      Tag.OF_APPLICATION,
+      "Listeners whose work is done here; those that stand by are not counted"),
   WAITING("gauge", "outbox.lock.waiting", null, Tag.OF_APPLICATION, "Threads that wait for a lock");
 
   /** The keys of tags. */

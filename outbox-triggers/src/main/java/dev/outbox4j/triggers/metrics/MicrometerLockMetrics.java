@@ -2,6 +2,7 @@ package dev.outbox4j.triggers.metrics;
 
 import dev.outbox4j.lock.LockEvents;
 import dev.outbox4j.lock.LocksHealth;
+import dev.outbox4j.lock.LocksHealth.Listener;
 import dev.outbox4j.lock.LostLock;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Duration;
@@ -41,7 +42,12 @@ public final class MicrometerLockMetrics implements LockEvents {
   public void started(String application, Supplier<LocksHealth> health) {
     stopped(application);
     Registrar registrar = new Registrar(registry);
+    registrar.gauge(LockMeters.HEALTHY, () -> health.get().healthy() ? 1 : 0, application);
     registrar.gauge(LockMeters.HELD, () -> health.get().held().size(), application);
+    registrar.gauge(
+        LockMeters.LISTENERS,
+        () -> health.get().listeners().stream().filter(Listener::holds).count(),
+        application);
     registrar.gauge(LockMeters.WAITING, () -> health.get().waiting(), application);
     gauges.put(application, registrar);
   }

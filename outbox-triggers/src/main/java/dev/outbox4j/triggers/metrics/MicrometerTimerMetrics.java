@@ -1,5 +1,6 @@
 package dev.outbox4j.triggers.metrics;
 
+import dev.outbox4j.timer.RunStatus;
 import dev.outbox4j.timer.TimerEvents;
 import dev.outbox4j.timer.TimerRun;
 import dev.outbox4j.timer.TimersHealth;
@@ -68,6 +69,14 @@ public final class MicrometerTimerMetrics implements TimerEvents {
     ApplicationMeters meters = applications.get(application);
     if (meters != null) {
       meters.ticked(took, failure == null);
+    }
+  }
+
+  @Override
+  public void ended(String application, String timer, RunStatus status, long runs) {
+    ApplicationMeters meters = applications.get(application);
+    if (meters != null) {
+      meters.ended(timer, status, runs);
     }
   }
 

@@ -24,6 +24,18 @@ enum TimerMeters implements Described {
       "seconds",
       Tag.OF_RUN,
       "Time in handlers; failure if the handler threw"),
+  SKIPPED(
+      "counter",
+      "outbox.timer.skipped",
+      null,
+      Tag.OF_TIMER,
+      "Runs that this node skipped, since another run lasted"),
+  TERMINATED(
+      "counter",
+      "outbox.timer.terminated",
+      null,
+      Tag.OF_TIMER,
+      "Runs that this node fenced off, to begin another in their place"),
   HEALTHY(
       "gauge",
       "outbox.timer.healthy",

@@ -11,6 +11,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 
@@ -24,7 +25,7 @@ class AlertsTest {
   private static final class Status {
     private String schedule = Instants.description(HOURLY);
     private @Nullable Instant due = NOON.plus(HOUR);
-    private @Nullable Instant oldestStarted;
+    private TimerStatus.@Nullable Started oldestStarted;
     private @Nullable Instant lastSuccess;
     private @Nullable Instant lastInstant = NOON;
     private Instant countsFrom = NOON.minus(HOUR.multipliedBy(3));
@@ -50,6 +51,7 @@ class AlertsTest {
           Duration.between(lastSuccess == null ? registered : lastSuccess, now),
           Optional.ofNullable(lastInstant),
           countsFrom,
+          OptionalLong.empty(),
           now);
     }
   }
@@ -59,7 +61,11 @@ class AlertsTest {
   }
 
   private static TimerAlert alert(Rule rule, Instant since, Duration lasting) {
-    return new TimerAlert(rule, "hourly", since, lasting);
+    return alert(rule, since, lasting, 0);
+  }
+
+  private static TimerAlert alert(Rule rule, Instant since, Duration lasting, int instants) {
+    return new TimerAlert(rule, "hourly", since, lasting, Optional.empty(), instants);
   }
 
   @Test
@@ -75,18 +81,36 @@ class AlertsTest {
 
     assertThat(ask(HOURLY, status, due.plusSeconds(60))).isEmpty();
     assertThat(ask(HOURLY, status, due.plusSeconds(61)))
-        .containsExactly(alert(Rule.OVERDUE, due, Duration.ofSeconds(61)));
+        .containsExactly(alert(Rule.OVERDUE, due, Duration.ofSeconds(61), 1));
+  }
+
+  @Test
+  void overdueInstantsAreCountedUpToALimit() {
+    Status status = new Status();
+    Instant due = NOON.plus(HOUR);
+
+    assertThat(ask(HOURLY, status, due.plus(HOUR.multipliedBy(2))))
+        .containsExactly(alert(Rule.OVERDUE, due, HOUR.multipliedBy(2), 3));
+    assertThat(ask(HOURLY, status, due.plus(Duration.ofDays(100))))
+        .extracting(TimerAlert::instants)
+        .containsExactly(TimerAlert.MOST_INSTANTS);
+    status.schedule = "every PT24H";
+    assertThat(ask(HOURLY, status, due.plus(HOUR)))
+        .as("of another schedule nobody can tell")
+        .containsExactly(alert(Rule.OVERDUE, due, HOUR, 0));
   }
 
   @Test
   void aRunThatLastsLongerThanItsLimitHangs() {
+    TimerStatus.Started run = new TimerStatus.Started(17, NOON.minusSeconds(5), NOON);
     Status status = new Status();
-    status.oldestStarted = NOON;
+    status.oldestStarted = run;
     status.due = NOON.plus(Duration.ofDays(1));
 
     assertThat(ask(HOURLY, status, NOON.plus(HOUR))).isEmpty();
     assertThat(ask(HOURLY, status, NOON.plus(HOUR).plusMillis(1)))
-        .containsExactly(alert(Rule.HUNG, NOON, HOUR.plusMillis(1)));
+        .containsExactly(
+            new TimerAlert(Rule.HUNG, "hourly", NOON, HOUR.plusMillis(1), Optional.of(run), 0));
     assertThat(
             ask(HOURLY.alertWhenRunningFor(Duration.ofMinutes(5)), status, NOON.plusSeconds(301)))
         .extracting(TimerAlert::rule)
@@ -102,7 +126,10 @@ class AlertsTest {
 
     assertThat(ask(timer, status, missed.plus(Duration.ofMinutes(10)))).isEmpty();
     assertThat(ask(timer, status, missed.plus(Duration.ofMinutes(11))))
-        .containsExactly(alert(Rule.MISSED, missed, Duration.ofMinutes(11)));
+        .containsExactly(alert(Rule.MISSED, missed, Duration.ofMinutes(11), 1));
+    assertThat(ask(timer, status, missed.plus(HOUR.multipliedBy(2))))
+        .as("the last instant is within its grace")
+        .containsExactly(alert(Rule.MISSED, missed, HOUR.multipliedBy(2), 2));
     assertThat(ask(timer.jitter(Duration.ofMinutes(2)), status, missed.plusSeconds(11 * 60)))
         .isEmpty();
     status.lastInstant = missed;
@@ -128,11 +155,11 @@ class AlertsTest {
 
     assertThat(ask(timer, status, NOON))
         .containsExactly(
-            alert(Rule.MISSED, NOON.minus(HOUR.multipliedBy(2)), HOUR.multipliedBy(2)));
+            alert(Rule.MISSED, NOON.minus(HOUR.multipliedBy(2)), HOUR.multipliedBy(2), 2));
     status.countsFrom = NOON.minusSeconds(1);
     assertThat(ask(timer, status, NOON)).isEmpty();
     assertThat(ask(timer, status, NOON.plusMillis(1)))
-        .containsExactly(alert(Rule.MISSED, NOON, Duration.ofMillis(1)));
+        .containsExactly(alert(Rule.MISSED, NOON, Duration.ofMillis(1), 1));
   }
 
   @Test
@@ -189,5 +216,10 @@ class AlertsTest {
 
     assertThat(ask(timer, status, NOON))
         .containsExactly(alert(Rule.SCHEDULE_FAILS, NOON, Duration.ZERO));
+    Instant later = NOON.plus(HOUR.multipliedBy(3));
+    assertThat(ask(timer, status, later))
+        .containsExactly(
+            alert(Rule.OVERDUE, NOON.plus(HOUR), HOUR.multipliedBy(2)),
+            alert(Rule.SCHEDULE_FAILS, later, Duration.ZERO));
   }
 }

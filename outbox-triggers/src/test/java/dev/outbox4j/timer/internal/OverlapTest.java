@@ -83,6 +83,33 @@ class OverlapTest {
     assertThat(simulated.events()).isEqualTo(List.of(expected.split(", ", -1)));
   }
 
+  /** A run of the first minute that lasts so long that all others of the day wait for it. */
+  @Test
+  void atMostAThousandWaitAndTheNextOneDoesWhenOneOfThemBegins() {
+    Timer minutely = Timer.of("t", Schedule.cron("0 * * * * *")).overlap(OverlapPolicy.BUFFER_ALL);
+    SimulatedTimer simulated = new SimulatedTimer(minutely, at("00:00"), Duration.ofMinutes(1_005));
+
+    simulated.runUntil(at("16:47"));
+
+    assertThat(events(simulated, "begins"))
+        .containsExactly("00:01 begins 00:01", "16:46 begins 00:02");
+    assertThat(events(simulated, "waits"))
+        .hasSize(1_001)
+        .startsWith("00:02 waits 00:02")
+        .endsWith("16:41 waits 16:41", "16:46 waits 16:46");
+    assertThat(events(simulated, "skips"))
+        .containsExactly(
+            "16:42 skips 16:42",
+            "16:43 skips 16:43",
+            "16:44 skips 16:44",
+            "16:45 skips 16:45",
+            "16:47 skips 16:47");
+  }
+
+  private static List<String> events(SimulatedTimer simulated, String what) {
+    return simulated.events().stream().filter(event -> event.contains(what)).toList();
+  }
+
   private static Instant at(String time) {
     return Instant.parse("2026-11-24T" + time + ":00Z");
   }

@@ -50,7 +50,7 @@ final class SimulatedTimer {
   }
 
   void add(Instant instant, Cause cause) {
-    open(new OpenRun(++lastId, instant, cause, false));
+    open(new OpenRun(++lastId, instant, cause, "", false));
   }
 
   void pause(boolean paused) {
@@ -110,7 +110,7 @@ final class SimulatedTimer {
       log(now, "skips", run.instant());
       return;
     }
-    OpenRun open = new OpenRun(++lastId, run.instant(), run.cause(), false);
+    OpenRun open = new OpenRun(++lastId, run.instant(), run.cause(), "", false);
     if (run.fate() == Fate.BEGINS) {
       begin(now, open);
     } else {
@@ -120,7 +120,7 @@ final class SimulatedTimer {
   }
 
   private void begin(Instant now, OpenRun run) {
-    open(new OpenRun(run.id(), run.instant(), run.cause(), true));
+    open(new OpenRun(run.id(), run.instant(), run.cause(), run.request(), true));
     ends.put(run.id(), now.plus(lasts));
     log(now, "begins", run.instant());
   }

@@ -65,6 +65,7 @@ class TickPlanIT {
       long before = counting.executions();
       assertThat(store.tick(byName, Set.of(), 500).timers()).isEqualTo(1);
       long one = counting.executions() - before;
+      assertThat(one).isLessThanOrEqualTo(8);
       assertThat(scans(counters)).isEqualTo(scans);
 
       counters.run(

@@ -259,7 +259,7 @@ class TickPlannerTest {
                     .map(
                         run ->
                             plan.runs().begun().contains(run.id())
-                                ? new OpenRun(run.id(), run.instant(), run.cause(), true)
+                                ? new OpenRun(run.id(), run.instant(), run.cause(), "", true)
                                 : run),
                 plan.runs().added().stream()
                     .filter(run -> run.fate() != PlannedRun.Fate.SKIPPED)
@@ -269,6 +269,7 @@ class TickPlannerTest {
                                 ++id[0],
                                 run.instant(),
                                 run.cause(),
+                                "",
                                 run.fate() == PlannedRun.Fate.BEGINS)))
             .toList();
     return Changed.from(record).by(plan).open(open).record();

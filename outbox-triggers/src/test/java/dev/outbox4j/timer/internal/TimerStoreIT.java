@@ -14,7 +14,9 @@ import dev.outbox4j.timer.Schedule;
 import dev.outbox4j.timer.Timer;
 import dev.outbox4j.timer.internal.TimerStore.Tick;
 import java.time.Duration;
+import java.time.Instant;
 import java.time.InstantSource;
+import java.time.OffsetDateTime;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -70,17 +72,24 @@ class TimerStoreIT {
 
   @Test
   void twelveSchedulersMakeEachRunOnceAndItsMessageOnce() throws Exception {
+    // so that no minute begins meanwhile
+    Instant end =
+        database.one(OffsetDateTime.class, "select date_trunc('minute', now())").toInstant();
     List<Timer> timers =
         IntStream.rangeClosed(1, 5)
             .mapToObj(
                 nth ->
                     Timer.of("timer-" + nth, MINUTELY)
                         .onTime(A_DAY)
-                        .overlap(OverlapPolicy.ALLOW_ALL))
+                        .overlap(OverlapPolicy.ALLOW_ALL)
+                        .endingAt(end))
             .toList();
     DataSource pool = database.pool(12);
     store(pool).register(timers, null);
-    due(120, "minute");
+    database.update(
+        "update outbox_timer set due_at = now(),"
+            + " decided_up_to = ?::timestamptz - interval '120 minutes'",
+        end.toString());
     ExecutorService threads = Executors.newFixedThreadPool(12);
     try {
       List<Future<?>> schedulers = new ArrayList<>();
@@ -102,23 +111,72 @@ class TimerStoreIT {
       threads.shutdownNow();
     }
 
-    // a minute may have begun meanwhile
-    long runs = database.count("outbox_timer_run");
-    assertThat(runs).isBetween(600L, 605L);
-    assertThat(database.count("(select distinct name, instant from outbox_timer_run) r"))
-        .isEqualTo(runs);
-    assertThat(database.count("outbox")).isEqualTo(runs);
+    List<String> expected =
+        database.list(
+            String.class,
+            "select 'timer-' || n || ' ' || instant from generate_series(1, 5) n,"
+                + " generate_series(?::timestamptz - interval '119 minutes', ?::timestamptz,"
+                + " interval '1 minute') instant",
+            end.toString(),
+            end.toString());
+    assertThat(expected).hasSize(600);
+    assertThat(database.list(String.class, "select name || ' ' || instant from outbox_timer_run"))
+        .containsExactlyInAnyOrderElementsOf(expected);
+    assertThat(database.count("outbox")).isEqualTo(600);
     assertThat(
             database.count(
                 "outbox o join outbox_timer_run r on r.message_id = o.id"
-                    + " and r.status = 'begun' and r.id::text = o.headers ->> 'timer-run'"
-                    + " and r.name = o.type"))
-        .isEqualTo(runs);
+                    + " and r.status = 'begun' and r.name = o.type and r.instant || ' ' || r.cause"
+                    + " = split_part(o.headers ->> 'timer-run', ' ', 1)::timestamptz || ' '"
+                    + " || split_part(o.headers ->> 'timer-run', ' ', 2)"))
+        .isEqualTo(600);
   }
 
   private static boolean isBehind(Tick tick) {
     Duration untilNext = tick.untilNext();
     return untilNext != null && untilNext.isNegative();
+  }
+
+  /** Each node has the definition from its own code. */
+  private static Timer spread() {
+    return Timer.of("t", MINUTELY)
+        .onTime(Duration.ofDays(36_525))
+        .overlap(OverlapPolicy.ALLOW_ALL)
+        .jitter(Duration.ofMinutes(30))
+        .endingAt(Instant.parse("2026-01-01T02:00:00Z"));
+  }
+
+  @Test
+  void aMessageIsDueByTheJitterAfterTheInstantOfItsRunWhicheverNodeDecides() {
+    Instant begin = Instant.parse("2026-01-01T00:00:00Z");
+    List<String> expected =
+        IntStream.rangeClosed(1, 120)
+            .mapToObj(minute -> begin.plus(Duration.ofMinutes(minute)))
+            .map(instant -> text(instant, Instants.jitter(spread(), instant)))
+            .toList();
+    for (int node = 1; node <= 2; node++) {
+      database.update("truncate outbox, outbox_timer, outbox_timer_run");
+      TimerStore store = store(database.plain());
+      store.register(List.of(spread()), null);
+      database.update(
+          "update outbox_timer set due_at = now(), decided_up_to = ?::timestamptz",
+          begin.toString());
+      store.tick(Map.of("t", spread()), Set.of(), 10);
+
+      assertThat(
+              database.list(
+                  String.class,
+                  "select extract(epoch from r.instant)::bigint || ' '"
+                      + " || (extract(epoch from o.available_at - r.instant) * 1000)::bigint"
+                      + " from outbox o join outbox_timer_run r on r.message_id = o.id"
+                      + " order by r.instant"))
+          .as("node %d", node)
+          .isEqualTo(expected);
+    }
+  }
+
+  private static String text(Instant instant, Duration jitter) {
+    return instant.getEpochSecond() + " " + jitter.toMillis();
   }
 
   /** Before each of its statements in turn, until there is none more to die before. */
@@ -217,6 +275,31 @@ class TimerStoreIT {
                 String.class,
                 "select status from outbox_timer_run where name = 'timer-50' order by instant"))
         .containsExactly("succeeded", "begun", "waiting");
+  }
+
+  @Test
+  void aRunThatIsOnRecordAlreadyHasNoSecondMessage() {
+    List<Timer> timers =
+        List.of(Timer.of("a", DAILY), Timer.of("b", DAILY), Timer.of("in-time", DAILY));
+    TimerStore store = store(database.plain());
+    store.register(timers, null);
+    due(1, "day");
+    store.tick(byName(timers), Set.of(), 10);
+    database.update("update outbox_timer_run set status = 'succeeded', ended_at = now()");
+    database.update("delete from outbox");
+    database.update("delete from outbox_timer_run where name = 'b'");
+    database.update(
+        "update outbox_timer_run set cause = 'scheduled', missed_first = null, missed_count = 0"
+            + " where name = 'in-time'");
+    due(1, "day"); // as if a backup of the timers had been put back
+
+    assertThat(store.tick(byName(timers), Set.of(), 10).timers()).isEqualTo(3);
+
+    assertThat(
+            database.list(
+                String.class, "select name || ' ' || status from outbox_timer_run order by name"))
+        .containsExactly("a succeeded", "b begun", "in-time succeeded");
+    assertEachBegunRunHasAMessageAndNoOtherHas();
   }
 
   @Test

@@ -7,6 +7,7 @@ import static org.awaitility.Awaitility.await;
 import dev.outbox4j.lock.HeldLock;
 import dev.outbox4j.lock.LockTimeoutException;
 import dev.outbox4j.lock.Locks;
+import dev.outbox4j.lock.LocksHealth;
 import dev.outbox4j.lock.SingletonLock;
 import dev.outbox4j.migrations.LockMigrations;
 import dev.outbox4j.postgres.PostgresOutbox;
@@ -98,8 +99,17 @@ class LockMetersIT {
             .collect(Collectors.toSet());
     assertThat(scraped)
         .isEqualTo(documented.stream().map(line -> line.group(2)).collect(Collectors.toSet()));
+
+    assertThat(registry.get("outbox.lock.healthy").gauge().value()).isEqualTo(1);
+    assertThat(registry.get("outbox.lock.listeners").gauge().value()).isZero();
+    locks.listener("import", own -> () -> {}).start();
+    await().until(() -> registry.get("outbox.lock.listeners").gauge().value() == 1);
+    assertThat(locks.health().listeners())
+        .containsExactly(new LocksHealth.Listener("import", true));
     locks.stop();
+    assertThat(locks.health().listeners()).isEmpty();
     assertThat(registry.find("outbox.lock.held").gauge()).isNull();
+    assertThat(registry.find("outbox.lock.listeners").gauge()).isNull();
   }
 
   private static List<Matcher> documented() throws IOException {

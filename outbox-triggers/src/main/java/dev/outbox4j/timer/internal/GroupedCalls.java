@@ -1,0 +1,116 @@
+package dev.outbox4j.timer.internal;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Calls that many threads make, in groups: who comes while a group is on its way is in the next
+ * one, which one of its threads sends for all. If a group fails, each of its threads makes its call
+ * alone, so that none fails for another. Thread-safe.
+ */
+final class GroupedCalls<Q, R> {
+  private final Function<List<Q>, List<@Nullable R>> call;
+  private final ReentrantLock lock = new ReentrantLock();
+  private final Condition ended = lock.newCondition();
+  private List<Asked<Q, R>> waiting = new ArrayList<>();
+  private boolean onItsWay;
+
+  /**
+   * Creates the groups.
+   *
+   * @param call answers each of a list in its order; its time is limited
+   */
+  GroupedCalls(Function<List<Q>, List<@Nullable R>> call) {
+    this.call = call;
+  }
+
+  private enum State {
+    WAITING,
+    ANSWERED,
+    FAILED
+  }
+
+  /** What one thread asked. Written under the lock. */
+  private static final class Asked<Q, R> {
+    private final Q question;
+    private State state = State.WAITING;
+    private @Nullable R answer;
+
+    Asked(Q question) {
+      this.question = question;
+    }
+  }
+
+  /** Returns the answer, or throws what the call throws for this question alone. */
+  @Nullable R call(Q question) {
+    Asked<Q, R> own = new Asked<>(question);
+    List<Asked<Q, R>> group = join(own);
+    if (!group.isEmpty()) {
+      send(group);
+    }
+    return own.state == State.ANSWERED ? own.answer : call.apply(List.of(question)).get(0);
+  }
+
+  /** {@return how many wait for the call that is on its way} */
+  int waiting() {
+    lock.lock();
+    try {
+      return waiting.size();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Returns the group that this thread is to send; none if another has answered. */
+  private List<Asked<Q, R>> join(Asked<Q, R> own) {
+    lock.lock();
+    try {
+      waiting.add(own);
+      while (onItsWay && own.state == State.WAITING) {
+        ended.awaitUninterruptibly();
+      }
+      if (own.state != State.WAITING) {
+        return List.of();
+      }
+      List<Asked<Q, R>> group = waiting;
+      waiting = new ArrayList<>();
+      onItsWay = true;
+      return group;
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private void send(List<Asked<Q, R>> group) {
+    List<@Nullable R> answers = null;
+    try {
+      answers = call.apply(group.stream().map(asked -> asked.question).toList());
+    } catch (RuntimeException e) {
+      if (group.size() == 1) {
+        throw e;
+      }
+      // which of them it failed for is not known
+    } finally {
+      end(group, answers);
+    }
+  }
+
+  private void end(List<Asked<Q, R>> group, @Nullable List<@Nullable R> answers) {
+    lock.lock();
+    try {
+      for (int i = 0; i < group.size(); i++) {
+        Asked<Q, R> asked = group.get(i);
+        asked.state = answers == null ? State.FAILED : State.ANSWERED;
+        asked.answer = answers == null ? null : answers.get(i);
+      }
+      onItsWay = false;
+      ended.signalAll();
+    } finally {
+      lock.unlock();
+    }
+  }
+}
