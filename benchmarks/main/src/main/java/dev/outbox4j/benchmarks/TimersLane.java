@@ -22,6 +22,7 @@ final class TimersLane implements Lane {
 
   private static final int SECOND = 1000;
   private static final int MINUTE = 60 * SECOND;
+  private static final int DAY = 24 * 60 * MINUTE;
 
   /** For so long the compiler takes a processor, of the two that there may be. */
   private static final int WARM_UP_SECONDS = 30;
@@ -45,8 +46,10 @@ final class TimersLane implements Lane {
         .formatted(timers, spread ? "spread evenly over it" : "all at once");
   }
 
-  static String ticksCell(int timers) {
-    return "timers, %d of one a minute, spread evenly over it, no run handled".formatted(timers);
+  /** What they cost beside what is there without them: that of timers of which few are due. */
+  static String ticksCell(int timers, boolean due) {
+    return "timers, %d of one a %s, spread evenly over it, no run handled"
+        .formatted(timers, due ? "minute" : "day");
   }
 
   @Override
@@ -86,19 +89,21 @@ final class TimersLane implements Lane {
                         warmUp(entrant, MINUTES_IN_SECONDS),
                         Settings.number("seconds", MINUTES_IN_SECONDS)));
           }
-          run.turn(
-              ticksCell(timers),
-              round,
-              Roster.asked(List.of(Roster.TICKS)),
-              (entrant, database) ->
-                  sharesAlone(
-                      timers(
-                          run,
-                          entrant,
-                          database,
-                          "timers %d %d spread".formatted(timers, MINUTE),
-                          warmUp(entrant, MINUTES_IN_SECONDS),
-                          Settings.number("seconds", MINUTES_IN_SECONDS))));
+          for (int interval : new int[] {MINUTE, DAY}) {
+            run.turn(
+                ticksCell(timers, interval == MINUTE),
+                round,
+                Roster.asked(List.of(Roster.TICKS)),
+                (entrant, database) ->
+                    sharesAlone(
+                        timers(
+                            run,
+                            entrant,
+                            database,
+                            "timers %d %d spread".formatted(timers, interval),
+                            warmUp(entrant, MINUTES_IN_SECONDS),
+                            Settings.number("seconds", MINUTES_IN_SECONDS))));
+          }
         }
       }
     }
@@ -162,8 +167,13 @@ final class TimersLane implements Lane {
     results
         .median(minuteCell(FIGURE_TIMERS, false), label, "core_share")
         .ifPresent(value -> figures.put("timers_10000_at_once_core_share", value));
-    results
-        .median(ticksCell(FIGURE_TIMERS), Roster.TICKS.label(), "core_share")
+    Figure.median(
+            results.paired(
+                new Results.Place(
+                    ticksCell(FIGURE_TIMERS, true), Roster.TICKS.label(), "core_share"),
+                new Results.Place(
+                    ticksCell(FIGURE_TIMERS, false), Roster.TICKS.label(), "core_share"),
+                (due, few) -> due - few))
         .ifPresent(value -> figures.put("timers_10000_tick_core_share", value));
   }
 }

@@ -56,15 +56,19 @@ class LanesTest {
         Roster.TIMERS.label(),
         new Numbers().with("core_share", 0.02));
     results.add(
-        TimersLane.ticksCell(10_000),
+        TimersLane.ticksCell(10_000, true),
         Roster.TICKS.label(),
-        TimersLane.withShare(timers(0, 100_000, 200_000)));
+        TimersLane.withShare(timers(0, 1_750_000, 2_000_000)));
+    results.add(
+        TimersLane.ticksCell(10_000, false),
+        Roster.TICKS.label(),
+        TimersLane.withShare(timers(0, 250_000, 1_000_000)));
     assertThat(figures(new TimersLane(), results))
         .containsOnly(
             entry("timer_lateness_p99_ms", 7.0),
             entry("timers_10000_core_share", 0.05),
             entry("timers_10000_at_once_core_share", 0.02),
-            entry("timers_10000_tick_core_share", 0.06));
+            entry("timers_10000_tick_core_share", 0.5));
   }
 
   private static Numbers timers(double rate, double client, double server) {
