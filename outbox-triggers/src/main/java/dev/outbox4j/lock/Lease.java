@@ -322,8 +322,21 @@ final class Lease implements HeldLock {
       cancelAlarms();
       notifyAll();
     }
-    time.at(time.nanos() + UNTIL_THE_COMMIT, () -> time.run(() -> store.forget(name, owner)));
+    forgetLater();
     ended.accept(this);
+  }
+
+  /** Again and again while the transaction is open, which locks the row; at its end it is free. */
+  private void forgetLater() {
+    time.at(
+        time.nanos() + UNTIL_THE_COMMIT,
+        () ->
+            time.run(
+                () -> {
+                  if (!store.forget(name, owner) && time.nanos() - deadlineAt() < 0) {
+                    forgetLater();
+                  }
+                }));
   }
 
   /** What cannot be written is tried twice; then the lock is free when its lease ends. */

@@ -153,12 +153,19 @@ final class LockStore {
                 Map.of("before", before.toString(), "most", (long) most)));
   }
 
-  /** Releases what an attempt may have taken without hearing of it; if that fails it runs out. */
-  void forget(String name, String owner) {
+  /**
+   * Releases what an attempt may have taken without hearing of it, or a transaction may not have
+   * released; if that fails it runs out.
+   *
+   * @return false if it failed
+   */
+  boolean forget(String name, String owner) {
     try {
       release(name, owner);
+      return true;
     } catch (OutboxStoreException e) {
       Locks.log.debug("lock {}: what may have been taken runs out by itself", name, e);
+      return false;
     }
   }
 

@@ -229,6 +229,10 @@ public final class Locks implements AutoCloseable {
     listeners.add(listener);
   }
 
+  boolean isStarted() {
+    return state == State.STARTED;
+  }
+
   boolean isStopped() {
     return state == State.STOPPED;
   }

@@ -32,10 +32,13 @@ final class Releases implements NotificationSource.Listener {
     }
 
     /** Waits for a wake, at most for a while. */
-    void await(long nanos) throws InterruptedException {
-      if (wakes.tryAcquire(nanos, TimeUnit.NANOSECONDS)) {
+    /** Returns whether it was woken. */
+    boolean await(long nanos) throws InterruptedException {
+      boolean woken = wakes.tryAcquire(nanos, TimeUnit.NANOSECONDS);
+      if (woken) {
         wakes.drainPermits();
       }
+      return woken;
     }
 
     @Override

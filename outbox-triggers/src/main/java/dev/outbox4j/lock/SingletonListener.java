@@ -24,6 +24,7 @@ public final class SingletonListener implements AutoCloseable {
   private @Nullable Thread thread; // guarded by this
   private boolean waiting; // guarded by this
   private @Nullable Lease lease; // guarded by this
+  private boolean working; // guarded by this
 
   private SingletonListener(Locks locks, SingletonLock lock, ListenerWork work) {
     this.locks = locks;
@@ -159,7 +160,7 @@ public final class SingletonListener implements AutoCloseable {
 
   /** {@return whether the work is done here now} */
   public synchronized boolean isHolder() {
-    return lease != null && lease.isHeld();
+    return working && lease != null && lease.isHeld();
   }
 
   LocksHealth.Listener health() {
@@ -211,6 +212,10 @@ public final class SingletonListener implements AutoCloseable {
     @Nullable T await() throws InterruptedException;
   }
 
+  private synchronized void setWorking(boolean working) {
+    this.working = working;
+  }
+
   private void hold(Lease acquired) {
     synchronized (this) {
       lease = acquired;
@@ -220,8 +225,10 @@ public final class SingletonListener implements AutoCloseable {
       if (!stopped()) {
         AutoCloseable started = Objects.requireNonNull(work.start(acquired), "what stops the work");
         try {
+          setWorking(true);
           awaitEnd(acquired);
         } finally {
+          setWorking(false);
           close(started);
         }
       }

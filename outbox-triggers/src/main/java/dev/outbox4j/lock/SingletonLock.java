@@ -17,6 +17,7 @@ import java.time.Duration;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.function.BiFunction;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -36,6 +37,7 @@ public final class SingletonLock {
   static final Duration LONGEST_PERIOD = Duration.ofSeconds(60);
   private static final Duration SHORTEST_POLLING = Duration.ofMillis(500);
   private static final Duration AFTER_A_FAILURE = Duration.ofSeconds(1);
+  private static final Duration LOOK_FOR_CANCEL = Duration.ofMillis(500);
   private static final int MAX_NAME_BYTES = 200;
   private static final int MAX_SUFFIX_BYTES = 500;
 
@@ -222,8 +224,13 @@ public final class SingletonLock {
   }
 
   Lease acquireLease() throws InterruptedException {
+    return Objects.requireNonNull(acquireLease(() -> false), "not cancelled");
+  }
+
+  /** Returns null if it is not wanted any more before it could be acquired. */
+  private @Nullable Lease acquireLease(BooleanSupplier cancelled) throws InterruptedException {
     try (Waiter waiter = locks.releases().waiter(name)) {
-      return new Acquisition(waiter).await();
+      return new Acquisition(waiter, cancelled).await();
     }
   }
 
@@ -313,7 +320,8 @@ public final class SingletonLock {
    */
   public <T> TypedHandler<T> around(LockedHandler<T> handler) {
     Objects.requireNonNull(handler, "handler");
-    return (body, delivery) -> handle(delivery, lease -> handler.handle(body, delivery, lease));
+    return (body, delivery) ->
+        handle(delivery, isCancelled(delivery), lease -> handler.handle(body, delivery, lease));
   }
 
   /**
@@ -331,7 +339,8 @@ public final class SingletonLock {
     Objects.requireNonNull(handler, "handler");
     return (body, delivery) ->
         suffix(suffix.apply(body, delivery))
-            .handle(delivery, lease -> handler.handle(body, delivery, lease));
+            .handle(
+                delivery, isCancelled(delivery), lease -> handler.handle(body, delivery, lease));
   }
 
   /**
@@ -346,7 +355,7 @@ public final class SingletonLock {
    */
   public TimerHandler around(LockedTimerHandler handler) {
     Objects.requireNonNull(handler, "handler");
-    return run -> handle(run.delivery(), lease -> handler.handle(run, lease));
+    return run -> handle(run.delivery(), run::isCancelled, lease -> handler.handle(run, lease));
   }
 
   /**
@@ -369,7 +378,11 @@ public final class SingletonLock {
       TransactionalHandler<T, Connection> handler) {
     Objects.requireNonNull(handler, "handler");
     return (body, delivery, connection) ->
-        handleGuarded(delivery, connection, lease -> handler.handle(body, delivery, connection));
+        handleGuarded(
+            delivery,
+            isCancelled(delivery),
+            connection,
+            lease -> handler.handle(body, delivery, connection));
   }
 
   /**
@@ -388,7 +401,10 @@ public final class SingletonLock {
     return (body, delivery, connection) ->
         suffix(suffix.apply(body, delivery))
             .handleGuarded(
-                delivery, connection, lease -> handler.handle(body, delivery, connection));
+                delivery,
+                isCancelled(delivery),
+                connection,
+                lease -> handler.handle(body, delivery, connection));
   }
 
   /**
@@ -402,7 +418,8 @@ public final class SingletonLock {
       TransactionalTimerHandler<Connection> handler) {
     Objects.requireNonNull(handler, "handler");
     return (run, connection) ->
-        handleGuarded(run.delivery(), connection, lease -> handler.handle(run, connection));
+        handleGuarded(
+            run.delivery(), run::isCancelled, connection, lease -> handler.handle(run, connection));
   }
 
   /** What is done with a lease. */
@@ -410,10 +427,16 @@ public final class SingletonLock {
     void with(Lease lease) throws Exception;
   }
 
-  private void handleGuarded(Delivery delivery, Connection transaction, Work work)
+  private static BooleanSupplier isCancelled(Delivery delivery) {
+    return () -> delivery.leaseLost() || delivery.stopping();
+  }
+
+  private void handleGuarded(
+      Delivery delivery, BooleanSupplier cancelled, Connection transaction, Work work)
       throws Exception {
     handle(
         delivery,
+        cancelled,
         lease -> {
           lease.guard(transaction);
           work.with(lease);
@@ -421,13 +444,30 @@ public final class SingletonLock {
         });
   }
 
-  private void handle(Delivery delivery, Work work) throws Exception {
+  /** Where the handler is not called, no attempt has failed. */
+  private void handle(Delivery delivery, BooleanSupplier cancelled, Work work) throws Exception {
     Lease lease;
     try {
-      lease = acquireLease();
-    } catch (LockTimeoutException e) { // the handler was not called: no attempt has failed
+      lease = acquireLease(cancelled);
+    } catch (LockTimeoutException e) {
       Locks.log.info("{}; its message comes again", e.getMessage());
       delivery.decide(Outcome.reschedule(AFTER_A_FAILURE));
+      return;
+    } catch (IllegalStateException e) {
+      if (locks.isStarted()) {
+        throw e;
+      }
+      Locks.log.warn("lock {}: a message comes again, since {}", name, e.getMessage());
+      delivery.decide(Outcome.reschedule(AFTER_A_FAILURE));
+      return;
+    }
+    if (lease == null || cancelled.getAsBoolean()) {
+      if (lease != null) {
+        lease.close();
+      }
+      if (delivery.stopping()) {
+        delivery.decide(Outcome.reschedule(AFTER_A_FAILURE));
+      }
       return;
     }
     call(
@@ -484,20 +524,26 @@ public final class SingletonLock {
   /** Tries until the lock is acquired. */
   private final class Acquisition {
     private final Waiter waiter;
+    private final BooleanSupplier cancelled;
     private final String owner = locks.newOwner();
     private final long begun = locks.time().nanos();
     private boolean perhapsTaken;
     private boolean failed;
     private @Nullable String holder;
 
-    Acquisition(Waiter waiter) {
+    Acquisition(Waiter waiter, BooleanSupplier cancelled) {
       this.waiter = waiter;
+      this.cancelled = cancelled;
     }
 
-    Lease await() throws InterruptedException {
+    /** Returns null if it was cancelled. */
+    @Nullable Lease await() throws InterruptedException {
       Lease lease = null;
       try {
         while (lease == null) {
+          if (cancelled.getAsBoolean()) {
+            return null;
+          }
           long wait = Durations.saturatedNanos(AFTER_A_FAILURE);
           try {
             Tried tried = attempt(owner);
@@ -513,7 +559,7 @@ public final class SingletonLock {
             told(e);
           }
           if (lease == null) {
-            waiter.await(Math.min(wait, left()));
+            await(Math.min(wait, left()));
           }
         }
         locks.tellAcquired(baseName(), Duration.ofNanos(locks.time().nanos() - begun));
@@ -522,6 +568,15 @@ public final class SingletonLock {
         if (lease == null && perhapsTaken) {
           forget(owner);
         }
+      }
+    }
+
+    /** Ends soon after it is cancelled, too. */
+    private void await(long nanos) throws InterruptedException {
+      long left = nanos;
+      while (left > 0 && !cancelled.getAsBoolean()) {
+        long part = Math.min(left, LOOK_FOR_CANCEL.toNanos());
+        left = waiter.await(part) ? 0 : left - part;
       }
     }
 

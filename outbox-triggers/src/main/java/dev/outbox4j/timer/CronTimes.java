@@ -49,6 +49,9 @@ final class CronTimes implements CivilTimes {
 
   private static final Pattern OF_AN_INTERVAL = Pattern.compile("[*/-]");
 
+  /** The parser takes its Sunday for the last day of a week, which begins no range. */
+  private static final Pattern RANGE_FROM_SUNDAY = Pattern.compile("\\bSUN-(?!SUN)");
+
   /** Any instant: an expression that matches nothing after it matches nothing at all. */
   private static final LocalDateTime SOME_TIME = LocalDateTime.of(2000, 1, 1, 0, 0);
 
@@ -67,7 +70,8 @@ final class CronTimes implements CivilTimes {
     String normal = String.join(" ", fields);
     Cron cron;
     try {
-      cron = new CronParser(DIALECT).parse(normal).validate();
+      String parsed = RANGE_FROM_SUNDAY.matcher(normal).replaceAll("0-");
+      cron = new CronParser(DIALECT).parse(parsed).validate();
     } catch (IllegalArgumentException e) {
       throw new IllegalArgumentException(
           "cron expression '%s' is not valid: %s; %s"

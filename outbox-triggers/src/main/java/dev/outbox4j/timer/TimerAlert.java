@@ -14,8 +14,9 @@ import java.util.Optional;
  * @param lasting how long that is
  * @param run the run that hangs; empty for all rules but {@link Rule#HUNG}
  * @param instants how many instants are {@link Rule#OVERDUE} or {@link Rule#MISSED}, counted up to
- *     {@value #MOST_INSTANTS}; 0 for the other rules, and if nobody can tell: another schedule is
- *     on record, or it fails
+ *     {@value #MOST_INSTANTS} from when the timer is due; 0 for the other rules, and if it is not
+ *     known: another schedule is on record, it fails, or so many alerts are counted that it would
+ *     take long
  */
 public record TimerAlert(
     Rule rule,

@@ -39,7 +39,7 @@ public interface TimerRun {
 
   /**
    * {@return the fencing token of this attempt} It is greater than that of every earlier attempt at
-   * this run.
+   * this run; but it begins anew if a dead letter of the run is put back.
    */
   long token();
 

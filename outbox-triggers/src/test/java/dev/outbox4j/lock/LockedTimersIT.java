@@ -9,6 +9,7 @@ import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.timer.OverlapPolicy;
 import dev.outbox4j.timer.RecordedRun;
 import dev.outbox4j.timer.RunStatus;
 import dev.outbox4j.timer.Schedule;
@@ -19,6 +20,7 @@ import java.sql.Connection;
 import java.sql.ResultSet;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
@@ -155,6 +157,67 @@ class LockedTimersIT {
 
     awaitSuccesses(2 * RUNS);
     assertThat(counted()).isEqualTo(2 * RUNS);
+  }
+
+  @Test
+  void aRunThatIsTerminatedWhileItWaitsIsNotHandled() throws Exception {
+    HeldLock held = locks.lock("ledger").acquire();
+    List<Long> handled = new CopyOnWriteArrayList<>();
+    start(
+        builder()
+            .on(
+                ONE.overlap(OverlapPolicy.TERMINATE_OTHER),
+                locks.lock("ledger").around((run, own) -> handled.add(run.missed()))));
+    aDayGoesBy();
+    await().until(() -> runs().size() == 1 && runs().get(0).attempts() == 1);
+    database.update("update outbox_timer_run set instant = instant - interval '1 day'");
+    aDayGoesBy();
+    await()
+        .atMost(Duration.ofSeconds(60))
+        .until(
+            () ->
+                runs().stream().anyMatch(run -> run.status() == RunStatus.TERMINATED)
+                    && runs().stream().anyMatch(run -> run.attempts() == 1 && isBegun(run)));
+    await().until(() -> timers.health().subscriber().running() == 1);
+    held.close();
+
+    await()
+        .atMost(Duration.ofSeconds(60))
+        .until(() -> runs().stream().anyMatch(run -> run.status() == RunStatus.SUCCEEDED));
+    assertThat(handled).hasSize(1);
+  }
+
+  private static boolean isBegun(RecordedRun run) {
+    return run.status() == RunStatus.BEGUN;
+  }
+
+  private void aDayGoesBy() {
+    database.list(
+        String.class,
+        "with gone as (update outbox_timer set due_at = now(),"
+            + " decided_up_to = decided_up_to - interval '24 hours' returning 1)"
+            + " select pg_notify('outbox_outbox_timer', 'shop')::text from gone");
+  }
+
+  @Test
+  void aRunComesAgainUntilTheLocksAreStarted() {
+    Locks later =
+        Locks.builder(PostgresOutbox.on(database.plain(), database.table()), "shop").build();
+    AtomicInteger handled = new AtomicInteger();
+    start(builder().on(ONE, later.lock("later").around((run, own) -> handled.incrementAndGet())));
+    assertThat(control.trigger("one", "now")).isTrue();
+    await()
+        .atMost(Duration.ofSeconds(60))
+        .until(() -> runs().size() == 1 && runs().get(0).attempts() >= 2);
+    assertThat(runs()).allMatch(LockedTimersIT::isBegun);
+
+    later.start();
+    try {
+      awaitSuccesses(1);
+      assertThat(handled).hasValue(1);
+    } finally {
+      later.stop();
+    }
   }
 
   @Test

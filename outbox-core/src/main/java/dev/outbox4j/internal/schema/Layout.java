@@ -320,6 +320,7 @@ public record Layout(
               Index.plain("application", "name", "request")
                   .uniqueWhere("(cause = ANY (ARRAY['manual'::text, 'startup'::text]))"),
               Index.plain("application", "name", "instant").where("(ended_at IS NULL)"),
+              Index.plain("application", "name").where("(status = 'waiting'::text)"),
               Index.plain("message_id").where("(ended_at IS NULL)")),
           "",
           true,

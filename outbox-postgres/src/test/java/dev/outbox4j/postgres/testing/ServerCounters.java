@@ -19,6 +19,7 @@ public final class ServerCounters implements AutoCloseable {
   /** Counts from now on; vacuum would count as well, so it is off. */
   public ServerCounters(TestDatabase database, String table) {
     database.update("alter table " + table + " set (autovacuum_enabled = off)");
+    database.update("drop table if exists mark");
     database.update("create table mark (n int)");
     this.session = database.pool(1);
     this.table = table;

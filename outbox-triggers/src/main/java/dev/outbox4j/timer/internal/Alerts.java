@@ -12,6 +12,7 @@ import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
@@ -22,13 +23,30 @@ import java.util.stream.Collectors;
 public final class Alerts {
   private static final Duration OVERDUE = Duration.ofMinutes(1);
 
+  /** Of all timers together: schedules may be many, and slow. */
+  private static final int MOST_COUNTED = 10_000;
+
+  private static final long LONGEST_COUNTING = TimeUnit.SECONDS.toNanos(1);
+
   private final Timer timer;
   private final TimerStatus status;
+  private final Counting counting;
   private final List<TimerAlert> found = new ArrayList<>();
 
-  private Alerts(Timer timer, TimerStatus status) {
+  private Alerts(Timer timer, TimerStatus status, Counting counting) {
     this.timer = timer;
     this.status = status;
+    this.counting = counting;
+  }
+
+  /** How many instants may still be counted, and until when. For one thread. */
+  private static final class Counting {
+    private final long begun = System.nanoTime();
+    private int left = MOST_COUNTED;
+
+    boolean mayGoOn() {
+      return left-- > 0 && System.nanoTime() - begun < LONGEST_COUNTING;
+    }
   }
 
   /**
@@ -44,6 +62,7 @@ public final class Alerts {
     Map<String, TimerStatus> byName =
         onRecord.stream().collect(Collectors.toMap(TimerStatus::name, Function.identity()));
     List<TimerAlert> all = new ArrayList<>();
+    Counting counting = new Counting();
     for (Timer timer : timers) {
       TimerStatus status = byName.get(timer.name());
       if (status == null) {
@@ -51,7 +70,7 @@ public final class Alerts {
             new TimerAlert(
                 Rule.NOT_ON_RECORD, timer.name(), now, Duration.ZERO, Optional.empty(), 0));
       } else {
-        all.addAll(new Alerts(timer, status).ask());
+        all.addAll(new Alerts(timer, status, counting).ask());
       }
     }
     return all;
@@ -102,11 +121,18 @@ public final class Alerts {
                     count(first, instant -> isOver(instant, grace))));
   }
 
-  /** Counts the instants from one on. */
+  /** Counts the instants from one on; zero if there are too many alerts for that. */
   private int count(Instant first, Predicate<Instant> counts) {
     int count = 0;
+    if (!counting.mayGoOn()) {
+      return 0;
+    }
     Optional<Instant> next = Instants.next(timer, first.minusNanos(1));
-    while (count < TimerAlert.MOST_INSTANTS && next.isPresent() && counts.test(next.get())) {
+    long most = Math.min(TimerAlert.MOST_INSTANTS, status.runsLeft().orElse(Long.MAX_VALUE));
+    while (count < most && next.isPresent() && counts.test(next.get())) {
+      if (!counting.mayGoOn()) {
+        return 0;
+      }
       count++;
       next = Instants.next(timer, next.get());
     }

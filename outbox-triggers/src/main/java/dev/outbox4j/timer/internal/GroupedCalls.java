@@ -5,15 +5,17 @@ import java.util.List;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Calls that many threads make, in groups: who comes while a group is on its way is in the next
  * one, which one of its threads sends for all. If a group fails, each of its threads makes its call
- * alone, so that none fails for another. Thread-safe.
+ * alone, so that none fails for another, unless what failed concerns all of them. Thread-safe.
  */
 final class GroupedCalls<Q, R> {
   private final Function<List<Q>, List<@Nullable R>> call;
+  private final Predicate<RuntimeException> concernsAll;
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition ended = lock.newCondition();
   private List<Asked<Q, R>> waiting = new ArrayList<>();
@@ -23,9 +25,11 @@ final class GroupedCalls<Q, R> {
    * Creates the groups.
    *
    * @param call answers each of a list in its order; its time is limited
+   * @param concernsAll whether a failure of a group is one of each of its calls
    */
-  GroupedCalls(Function<List<Q>, List<@Nullable R>> call) {
+  GroupedCalls(Function<List<Q>, List<@Nullable R>> call, Predicate<RuntimeException> concernsAll) {
     this.call = call;
+    this.concernsAll = concernsAll;
   }
 
   private enum State {
@@ -39,6 +43,7 @@ final class GroupedCalls<Q, R> {
     private final Q question;
     private State state = State.WAITING;
     private @Nullable R answer;
+    private @Nullable RuntimeException failure;
 
     Asked(Q question) {
       this.question = question;
@@ -51,6 +56,9 @@ final class GroupedCalls<Q, R> {
     List<Asked<Q, R>> group = join(own);
     if (!group.isEmpty()) {
       send(group);
+    }
+    if (own.failure != null) {
+      throw own.failure;
     }
     return own.state == State.ANSWERED ? own.answer : call.apply(List.of(question)).get(0);
   }
@@ -87,25 +95,27 @@ final class GroupedCalls<Q, R> {
 
   private void send(List<Asked<Q, R>> group) {
     List<@Nullable R> answers = null;
+    RuntimeException failure = null;
     try {
       answers = call.apply(group.stream().map(asked -> asked.question).toList());
     } catch (RuntimeException e) {
-      if (group.size() == 1) {
-        throw e;
-      }
-      // which of them it failed for is not known
+      failure = group.size() == 1 || concernsAll.test(e) ? e : null;
     } finally {
-      end(group, answers);
+      end(group, answers, failure);
     }
   }
 
-  private void end(List<Asked<Q, R>> group, @Nullable List<@Nullable R> answers) {
+  private void end(
+      List<Asked<Q, R>> group,
+      @Nullable List<@Nullable R> answers,
+      @Nullable RuntimeException failure) {
     lock.lock();
     try {
       for (int i = 0; i < group.size(); i++) {
         Asked<Q, R> asked = group.get(i);
         asked.state = answers == null ? State.FAILED : State.ANSWERED;
         asked.answer = answers == null ? null : answers.get(i);
+        asked.failure = failure;
       }
       onItsWay = false;
       ended.signalAll();

@@ -19,12 +19,16 @@ final class LeftToOthers implements RateLimit {
   private static final int MOST_DOUBLINGS = 10;
   private static final Duration LONGEST = Duration.ofSeconds(30);
 
-  private final Map<String, Times> ofTimers = new HashMap<>();
+  /** Of those that are remembered; it is seldom more than a handful. */
+  private static final int MOST_MESSAGES = 10_000;
+
+  private final Map<Long, Times> ofMessages = new HashMap<>();
+  private final Map<String, Long> ofTimers = new HashMap<>();
 
   private volatile long until = System.nanoTime();
 
   /**
-   * How often messages of a timer were left in a row.
+   * How often a message was left in a row.
    *
    * @param count how often
    * @param last when last
@@ -34,13 +38,17 @@ final class LeftToOthers implements RateLimit {
   /**
    * Leaves a message.
    *
-   * @param timer the name of its timer
+   * @param message its id
    * @return for how long it is not to be due
    */
-  synchronized Duration leave(String timer) {
+  synchronized Duration leave(long message) {
     long now = System.nanoTime();
-    int before = count(timer, now);
-    ofTimers.put(timer, new Times(before + 1, now));
+    if (ofMessages.size() >= MOST_MESSAGES) {
+      ofMessages.values().removeIf(times -> isForgotten(times.last(), now));
+    }
+    Times times = ofMessages.get(message);
+    int before = times == null || isForgotten(times.last(), now) ? 0 : times.count();
+    ofMessages.put(message, new Times(before + 1, now));
     if (before < TIMES_AT_ONCE) {
       until = now + MOMENT.toNanos();
       return Duration.ZERO;
@@ -50,14 +58,15 @@ final class LeftToOthers implements RateLimit {
     return longer.compareTo(LONGEST) > 0 ? LONGEST : longer;
   }
 
-  /** {@return whether none of a timer's messages was left lately} */
+  /** {@return whether none of a timer's messages was left lately; now one is} */
   synchronized boolean isNew(String timer) {
-    return count(timer, System.nanoTime()) == 0;
+    long now = System.nanoTime();
+    Long last = ofTimers.put(timer, now);
+    return last == null || isForgotten(last, now);
   }
 
-  private int count(String timer, long now) {
-    Times times = ofTimers.get(timer);
-    return times == null || now - times.last() >= FORGOTTEN_AFTER.toNanos() ? 0 : times.count();
+  private static boolean isForgotten(long last, long now) {
+    return now - last >= FORGOTTEN_AFTER.toNanos();
   }
 
   @Override

@@ -118,7 +118,7 @@ public final class RunHandlers {
           if (left.isNew(timer)) {
             log.info("timer {} is not one of this node's: its runs are left to others", timer);
           }
-          delivery.decide(Outcome.reschedule(left.leave(timer)));
+          delivery.decide(Outcome.reschedule(left.leave(delivery.id())));
         });
   }
 

@@ -1,6 +1,7 @@
 package dev.outbox4j.timer.internal;
 
 import dev.outbox4j.Delivery;
+import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.internal.Jdbc;
 import dev.outbox4j.postgres.internal.ServerTime;
@@ -32,7 +33,7 @@ final class RunStarts {
       """
       select s.place, s.id, s.instant, s.cause, s.missed_first, s.missed_count,
         s.cancelled_at is not null, clock_timestamp(), s.attempts_count, l.instant, l.status,
-        l.started_at, l.ended_at, set_config('synchronous_commit', 'off', true)
+        l.started_at, l.ended_at, {commit}
       from started s
       left join lateral (
         select e.instant, e.status, e.started_at, e.ended_at
@@ -46,7 +47,7 @@ final class RunStarts {
 
   /**
    * By the messages. An attempt that another began later has a greater token: then this one does
-   * not begin. The application is compared so that the planner cannot search by it.
+   * not begin. The application and the name are compared so that the planner cannot search by them.
    *
    * <p>Nobody waits for the disk here. If the server crashes, what it forgets is that an attempt
    * had begun; its message comes again all the same, and the end of a run waits for the disk.
@@ -58,15 +59,18 @@ final class RunStarts {
         set lease_token = a.token, attempts_count = r.attempts_count
             + case when r.lease_token = a.token then 0 else 1 end,
           started_at = coalesce(r.started_at, clock_timestamp())
-        from unnest(:messages::bigint[], :tokens::bigint[]) with ordinality
-          as a (message, token, place)
+        from unnest(:names::text[], :messages::bigint[], :tokens::bigint[]) with ordinality
+          as a (name, message, token, place)
         where r.message_id = a.message and r.ended_at is null and r.lease_token <= a.token
-          and (r.application = :application) is true
+          and (r.application = :application and r.name = a.name) is true
         returning a.place, r.*)
       """
-          + TOLD;
+          + TOLD.replace("{commit}", "set_config('synchronous_commit', 'off', true)");
 
-  /** Of a dead letter that was put back: its message is another one. */
+  /**
+   * Of a dead letter that was put back: its message is another one. This waits for the disk, as the
+   * end of the run is found by that message.
+   */
   private static final String START_AGAIN =
       """
       with started as (
@@ -79,7 +83,7 @@ final class RunStarts {
           and exists (select from {outbox} o where o.id = :message)
         returning 1 as place, r.*)
       """
-          + TOLD;
+          + TOLD.replace("{commit}", "''");
 
   private static final String KNOWN =
       """
@@ -91,7 +95,8 @@ final class RunStarts {
 
   private final Jdbc jdbc;
   private final Statements statements;
-  private final GroupedCalls<Asked, StartedRun> groups = new GroupedCalls<>(this::start);
+  private final GroupedCalls<Asked, StartedRun> groups =
+      new GroupedCalls<>(this::start, RunStarts::isOutage);
 
   RunStarts(PostgresOutbox outbox, String application) {
     this.jdbc =
@@ -135,6 +140,11 @@ final class RunStarts {
     return started;
   }
 
+  /** Each that waits for an answer alone would wait as long once more. */
+  private static boolean isOutage(RuntimeException failure) {
+    return failure instanceof OutboxStoreException ofStore && ofStore.outcomeUnknown();
+  }
+
   private List<@Nullable StartedRun> start(List<Asked> all) {
     Map<Asked, StartedRun> started = new HashMap<>();
     List<Asked> left = all;
@@ -145,6 +155,7 @@ final class RunStarts {
       List<Asked> now = first.get(true);
       Map<String, Object> values =
           Parameters.of(now)
+              .texts("names", each -> each.timer().name())
               .numbers("messages", Asked::message)
               .numbers("tokens", each -> each.delivery().leaseToken())
               .values();

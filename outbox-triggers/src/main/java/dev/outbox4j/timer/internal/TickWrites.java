@@ -173,8 +173,10 @@ final class TickWrites {
       Connection connection, List<Waited> waited, List<Added> added, Instant now)
       throws SQLException {
     List<OutboxMessage> messages = new ArrayList<>();
-    waited.forEach(each -> messages.add(message(each.timer(), each.run().key(), now).build()));
-    added.stream().filter(Added::begins).forEach(each -> messages.add(message(each, now)));
+    waited.forEach(each -> messages.add(message(each.timer(), each.run().key(), now, now)));
+    added.stream()
+        .filter(Added::begins)
+        .forEach(each -> messages.add(message(each.timer(), each.key(), Instant.MIN, now)));
     Iterator<Long> published =
         messages.isEmpty()
             ? Collections.emptyIterator()
@@ -229,23 +231,21 @@ final class TickWrites {
         .toList();
   }
 
-  private OutboxMessage message(Added added, Instant now) {
-    Instant instant = added.run().instant();
-    Instant start = instant.plus(Instants.jitter(added.timer(), instant));
-    return message(added.timer(), added.key(), now).deliverAt(start).build();
-  }
-
-  private OutboxMessage.Builder message(Timer timer, RunKey run, Instant now) {
+  private OutboxMessage message(Timer timer, RunKey run, Instant earliest, Instant now) {
+    Instant start = run.instant();
+    if (run.cause() != Cause.MANUAL && run.cause() != Cause.BACKFILL) {
+      start = start.plus(Instants.jitter(timer, start));
+    }
     OutboxMessage.Builder message =
         OutboxMessage.to(queue)
             .type(timer.name())
             .correlationId(timer.name() + "/" + run.instant())
-            .header(RunKey.HEADER, run.toString());
+            .header(RunKey.HEADER, run.toString())
+            .deliverAt(start.isAfter(earliest) ? start : earliest);
     if (timer.retriesUntilNext()) {
-      Instant start = run.instant().plus(Instants.jitter(timer, run.instant()));
       Instants.next(timer, start.isAfter(now) ? start : now).ifPresent(message::expiresAt);
     }
-    return message;
+    return message.build();
   }
 
   private static String status(Fate fate) {

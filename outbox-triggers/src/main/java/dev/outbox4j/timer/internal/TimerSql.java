@@ -58,7 +58,8 @@ final class TimerSql {
    *
    * <p>What is asked of each row, here and below, is a subquery that the planner cannot make a join
    * of. It is one probe of an index, whatever the statistics say; a join of tables that were empty
-   * when they were analyzed walks through all rows for each.
+   * when they were analyzed walks through all rows for each. It is asked once for all runs of a
+   * timer and a cause: a backfill may have thousands.
    */
   static final String TAKE =
       "select "
@@ -76,17 +77,20 @@ final class TimerSql {
                 limit :most)
               union
               (select distinct w.name
-                from {timer_runs} w
-                where w.application = :application and w.status = 'waiting'
-                  and w.name <> all (:others::text[])
-                  and (
+                from (
+                  select distinct r.name, r.cause
+                  from {timer_runs} r
+                  where r.application = :application and r.status = 'waiting'
+                    and r.name <> all (:others::text[])
+                  offset 0) w
+                where (
                     select p.paused_at is null or w.cause = 'manual'
                     from {timers} p
-                    where p.application = w.application and p.name = w.name)
+                    where p.application = :application and p.name = w.name)
                   and (
                     select true
                     from {timer_runs} b
-                    where b.application = w.application and b.name = w.name
+                    where b.application = :application and b.name = w.name
                       and b.ended_at is null and b.status <> 'waiting' and b.followed
                       and (w.name <> all (:beside::text[])
                         or b.cause = w.cause and w.cause <> 'manual')

@@ -17,7 +17,14 @@ public final class Applications {
    * @throws IllegalArgumentException if no queue can have it, or it is longer than 200 bytes
    */
   public static String require(String application) {
-    OutboxMessage.to(application); // the rules for names
+    try {
+      OutboxMessage.to(application); // the rules for names
+    } catch (IllegalArgumentException e) {
+      throw new IllegalArgumentException(
+          "application '%s' cannot be a part of a queue's name: %s"
+              .formatted(application, e.getMessage()),
+          e);
+    }
     int bytes = application.getBytes(StandardCharsets.UTF_8).length;
     if (bytes > MAX_BYTES) {
       throw new IllegalArgumentException(

@@ -106,8 +106,11 @@ final class ApplicationMeters {
   }
 
   void ended(String name, RunStatus status, long runs) {
-    TimerMeters meter = status == RunStatus.SKIPPED ? TimerMeters.SKIPPED : TimerMeters.TERMINATED;
-    registrar.counter(meter, application, tag(name)).increment((double) runs);
+    if (status == RunStatus.SKIPPED || status == RunStatus.TERMINATED) { // others by their messages
+      TimerMeters meter =
+          status == RunStatus.SKIPPED ? TimerMeters.SKIPPED : TimerMeters.TERMINATED;
+      registrar.counter(meter, application, tag(name)).increment((double) runs);
+    }
   }
 
   void late(String name, Duration lateness) {

@@ -28,7 +28,8 @@ class GroupedCallsTest {
   private @Nullable RuntimeException ofGroups;
   private @Nullable Error ofTheFirst;
 
-  private final GroupedCalls<Integer, String> calls = new GroupedCalls<>(this::answer);
+  private final GroupedCalls<Integer, String> calls =
+      new GroupedCalls<>(this::answer, ArithmeticException.class::isInstance);
 
   @AfterEach
   void tearDown() {
@@ -101,6 +102,17 @@ class GroupedCallsTest {
       }
     }
     assertThat(groups).as("one, a group, and each of it").hasSize(2 + MANY);
+  }
+
+  @Test
+  void aFailureThatConcernsAllIsThrownForEachAtOnce() throws Exception {
+    ofGroups = new ArithmeticException("of all");
+    List<Future<@Nullable String>> answers = askWhileOneIsOnItsWay();
+    assertThat(answers.get(0).get()).isEqualTo("to 0");
+    for (int i = 1; i <= MANY; i++) {
+      assertThatThrownBy(answers.get(i)::get).hasCause(ofGroups);
+    }
+    assertThat(groups).hasSize(2);
   }
 
   @Test

@@ -78,6 +78,30 @@ class TickPlanIT {
     }
   }
 
+  /** As after a backfill. */
+  @Test
+  void manyRunsOfATimerThatWaitAreWalkedOnceAndNotOnceForEach() throws SQLException {
+    TimerMigrations.of("public", "outbox").migrate(database.plain());
+    database.update("truncate outbox_timer, outbox_timer_run");
+    Timer timer = Timer.of("t", Schedule.every(Duration.ofDays(1)));
+    try (ServerCounters counters = new ServerCounters(database, "outbox_timer_run")) {
+      TimerStore store =
+          new TimerStore(
+              PostgresOutbox.on(counters.session(), database.table()),
+              "shop",
+              "timers.shop",
+              InstantSource.system());
+      store.register(List.of(timer), null);
+      counters.run(
+          "insert into outbox_timer_run (application, name, instant, cause, request, status)"
+              + " select 'shop', 't', now() - make_interval(hours => n), 'backfill', 'x', 'waiting'"
+              + " from generate_series(1, 10000) n");
+      long before = counters.reads().pages();
+      assertThat(store.tick(Map.of("t", timer), Set.of(), 500).timers()).isEqualTo(1);
+      assertThat(counters.reads().pages() - before).isLessThan(400_000);
+    }
+  }
+
   private static long scans(ServerCounters counters) throws SQLException {
     return counters.reads().sequentialScans() + counters.sequentialScansOf("outbox_timer_run");
   }

@@ -278,6 +278,31 @@ class TimerStoreIT {
   }
 
   @Test
+  void aRunThatWaitedIsDueByItsJitterAfterItsInstant() {
+    Timer timer = Timer.of("t", DAILY).jitter(Duration.ofDays(3650));
+    TimerStore store = store(database.plain());
+    store.register(List.of(timer), null);
+    due(1, "day");
+    store.tick(Map.of("t", timer), Set.of(), 10);
+    goBy(1);
+    store.tick(Map.of("t", timer), Set.of(), 10);
+    assertThat(database.count("outbox_timer_run where status = 'waiting'")).isEqualTo(1);
+    database.update("delete from outbox");
+    database.update(
+        "update outbox_timer_run set status = 'succeeded', ended_at = now() where status = 'begun'");
+
+    store.tick(Map.of("t", timer), Set.of(), 10);
+
+    Instant instant =
+        database
+            .one(
+                OffsetDateTime.class, "select instant from outbox_timer_run where status = 'begun'")
+            .toInstant();
+    assertThat(database.one(OffsetDateTime.class, "select available_at from outbox").toInstant())
+        .isEqualTo(instant.plus(Instants.jitter(timer, instant)));
+  }
+
+  @Test
   void aRunThatIsOnRecordAlreadyHasNoSecondMessage() {
     List<Timer> timers =
         List.of(Timer.of("a", DAILY), Timer.of("b", DAILY), Timer.of("in-time", DAILY));

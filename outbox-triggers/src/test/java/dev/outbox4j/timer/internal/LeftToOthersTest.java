@@ -1,0 +1,42 @@
+package dev.outbox4j.timer.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.stream.LongStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+
+/** For how long messages are left that this node does not know. */
+class LeftToOthersTest {
+  private final LeftToOthers left = new LeftToOthers();
+
+  @Test
+  void nothingIsClaimedForAMomentAfterOneIsLeft() {
+    assertThat(left.available()).isEqualTo(LeftToOthers.NO_LIMIT);
+    left.leave(1);
+    assertThat(left.available()).isZero();
+    assertThat(left.untilNext()).isPositive().isLessThanOrEqualTo(Duration.ofMillis(50));
+  }
+
+  @Test
+  void manyMessagesAreEachLetGoOfAtOnce() {
+    assertThat(LongStream.range(0, 1_000).mapToObj(left::leave)).containsOnly(Duration.ZERO);
+  }
+
+  @Test
+  void oneThatNobodyTakesIsLeftForLongerAndLongerUpToHalfAMinute() {
+    List<Duration> times = Stream.generate(() -> left.leave(7)).limit(40).toList();
+    assertThat(times.subList(0, 20)).containsOnly(Duration.ZERO);
+    assertThat(times.subList(20, 40)).isSorted().startsWith(Duration.ofMillis(50));
+    assertThat(times.get(39)).isEqualTo(Duration.ofSeconds(30));
+  }
+
+  @Test
+  void aTimerIsNewOnce() {
+    assertThat(left.isNew("a")).isTrue();
+    assertThat(left.isNew("a")).isFalse();
+    assertThat(left.isNew("b")).isTrue();
+  }
+}
