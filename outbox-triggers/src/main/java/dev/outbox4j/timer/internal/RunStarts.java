@@ -20,7 +20,6 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
-import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -150,9 +149,9 @@ final class RunStarts {
     List<Asked> left = all;
     while (!left.isEmpty()) { // a row is written once in a statement
       Set<Long> messages = new HashSet<>();
-      Map<Boolean, List<Asked>> first =
-          left.stream().collect(Collectors.partitioningBy(each -> messages.add(each.message())));
-      List<Asked> now = first.get(true);
+      List<Asked> now = new ArrayList<>();
+      List<Asked> later = new ArrayList<>();
+      left.forEach(each -> (messages.add(each.message()) ? now : later).add(each));
       Map<String, Object> values =
           Parameters.of(now)
               .texts("names", each -> each.timer().name())
@@ -160,7 +159,7 @@ final class RunStarts {
               .numbers("tokens", each -> each.delivery().leaseToken())
               .values();
       run("start of runs", START, values, now).forEach(run -> started.put(run.asked(), run.run()));
-      left = first.get(false);
+      left = later;
     }
     List<@Nullable StartedRun> answers = new ArrayList<>();
     all.forEach(asked -> answers.add(started.get(asked)));
