@@ -346,7 +346,7 @@ class LeaseIT {
       connection.commit();
     }
     HeldLock next = acquire(15);
-    time.advance(Duration.ofMillis(1_000));
+    time.advance(Duration.ofSeconds(1));
     assertThat(next.isHeld()).isTrue();
     assertThat(owner()).as("the next one has it").isNotEmpty();
     assertThat(lost).isEmpty();
