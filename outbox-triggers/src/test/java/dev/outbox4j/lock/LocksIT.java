@@ -119,7 +119,7 @@ class LocksIT {
     List<SingletonLock> contenders = List.of(locks().lock("sum"), locks().lock("sum"));
     List<Long> tokens = Collections.synchronizedList(new ArrayList<>());
     List<Future<?>> done = new ArrayList<>();
-    for (int i = 0; i < 16; i++) {
+    for (int i = 0; i < 8; i++) {
       SingletonLock lock = contenders.get(i % 2);
       done.add(
           begin(
@@ -139,8 +139,8 @@ class LocksIT {
       get(each);
     }
 
-    assertThat(database.one(Long.class, "select n from counted")).isEqualTo(80);
-    assertThat(tokens).hasSize(80).doesNotHaveDuplicates().isSorted();
+    assertThat(database.one(Long.class, "select n from counted")).isEqualTo(40);
+    assertThat(tokens).hasSize(40).doesNotHaveDuplicates().isSorted();
   }
 
   @Test

@@ -38,6 +38,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -257,6 +258,7 @@ class OrderedFaultsIT {
   }
 
   @Test
+  @Tag("large")
   void aBucketThatIsGivenUpDuringAReadLetsNothingOfOthersBeOvertaken() {
     String given = key(0, 8);
     String kept = key(50, 64);
@@ -599,6 +601,7 @@ class OrderedFaultsIT {
   }
 
   @Test
+  @Tag("large")
   void afterAKillAKeyThatWaitsDoesNotKeepTheReadsOfOthersSmall() {
     List<String> keys = keysOf(7, 8);
     String slow = keys.get(7);
