@@ -19,7 +19,7 @@ final class LeftToOthers implements RateLimit {
   private static final int MOST_DOUBLINGS = 10;
   private static final Duration LONGEST = Duration.ofSeconds(30);
 
-  /** Of those that are remembered; it is seldom more than a handful. */
+  /** How many are remembered; it is seldom more than a handful. */
   private static final int MOST_MESSAGES = 10_000;
 
   private final Map<Long, Times> ofMessages = new HashMap<>();
@@ -44,7 +44,7 @@ final class LeftToOthers implements RateLimit {
   synchronized Duration leave(long message) {
     long now = System.nanoTime();
     if (ofMessages.size() >= MOST_MESSAGES) {
-      ofMessages.values().removeIf(times -> isForgotten(times.last(), now));
+      ofMessages.clear(); // they begin anew, and others have them at once
     }
     Times times = ofMessages.get(message);
     int before = times == null || isForgotten(times.last(), now) ? 0 : times.count();
