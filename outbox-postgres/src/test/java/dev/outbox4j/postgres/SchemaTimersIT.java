@@ -65,6 +65,7 @@ class SchemaTimersIT {
         "outbox_timer_run_request_uq",
         "outbox_timer_run_open_idx",
         "outbox_timer_run_waiting_idx",
+        "outbox_timer_run_success_idx",
         "outbox_timer_run_message_idx"
       })
   void namesAnIndexThatIsMissing(String index) {

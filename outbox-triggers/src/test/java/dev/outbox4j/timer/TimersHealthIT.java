@@ -304,7 +304,8 @@ class TimersHealthIT {
     database.update(
         "insert into outbox_timer_run (application, name, instant, cause, status, ended_at)"
             + " select 'shop', 'daily', now() - make_interval(days => n), 'scheduled',"
-            + " case when n < 3 then 'failed' else 'succeeded' end, now()"
+            + " case when n < 3 then 'failed' else 'succeeded' end,"
+            + " now() - make_interval(days => n)"
             + " from generate_series(1, 5) n");
     TimerControl control = TimerControl.of(outbox, "shop");
 

@@ -30,7 +30,9 @@ final class TimersLane implements Lane {
   private static final int SECONDS = 30;
 
   /** Whole minutes, so that each timer has as many runs in each round. */
-  private static final int MINUTES_IN_SECONDS = 120;
+  private static final int MINUTE_IN_SECONDS = 60;
+
+  private static final int MINUTES_TO_WARM_UP = 3;
 
   @Override
   public String name() {
@@ -48,7 +50,7 @@ final class TimersLane implements Lane {
 
   /** What they cost beside what is there without them: that of timers of which few are due. */
   static String ticksCell(int timers, boolean due) {
-    return "timers, %d of one a %s, spread evenly over it, no run handled"
+    return "timers, %d of one a %s, spread evenly over it, runs ended each second by one statement"
         .formatted(timers, due ? "minute" : "day");
   }
 
@@ -86,8 +88,8 @@ final class TimersLane implements Lane {
                         entrant,
                         database,
                         "timers %d %d %s".formatted(timers, MINUTE, spread ? "spread" : "at-once"),
-                        warmUp(entrant, MINUTES_IN_SECONDS),
-                        Settings.number("seconds", MINUTES_IN_SECONDS)));
+                        warmUp(entrant, MINUTES_TO_WARM_UP * MINUTE_IN_SECONDS),
+                        Settings.number("seconds", MINUTE_IN_SECONDS)));
           }
           for (int interval : new int[] {MINUTE, DAY}) {
             run.turn(
@@ -101,8 +103,8 @@ final class TimersLane implements Lane {
                             entrant,
                             database,
                             "timers %d %d spread".formatted(timers, interval),
-                            warmUp(entrant, MINUTES_IN_SECONDS),
-                            Settings.number("seconds", MINUTES_IN_SECONDS))));
+                            warmUp(entrant, MINUTES_TO_WARM_UP * MINUTE_IN_SECONDS),
+                            Settings.number("seconds", MINUTE_IN_SECONDS))));
           }
         }
       }

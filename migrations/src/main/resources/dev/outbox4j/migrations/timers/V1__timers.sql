@@ -49,7 +49,7 @@ create table "${outbox_schema}"."${outbox_table}_timer_run" (
   started_at      timestamptz,
   ended_at        timestamptz,
   cancelled_at    timestamptz,
-  followed        boolean not null default false,
+  awaited_by      text collate "C",
   last_error      text,
   constraint "${outbox_table}_timer_run_pkey" primary key (id)
 ) with (
@@ -77,6 +77,11 @@ create index "${outbox_table}_timer_run_open_idx"
 create index "${outbox_table}_timer_run_waiting_idx"
   on "${outbox_schema}"."${outbox_table}_timer_run" (application, name)
   where status = 'waiting';
+
+-- for what is told of a timer: when a run last succeeded, however many have failed since
+create index "${outbox_table}_timer_run_success_idx"
+  on "${outbox_schema}"."${outbox_table}_timer_run" (application, name, ended_at)
+  where status = 'succeeded';
 
 -- for the ack, which ends the run of its message
 create index "${outbox_table}_timer_run_message_idx"

@@ -312,7 +312,7 @@ public record Layout(
               Column.optional("started_at", TIMESTAMP),
               Column.optional("ended_at", TIMESTAMP),
               Column.optional("cancelled_at", TIMESTAMP),
-              Column.required("followed", "boolean").defaulting("false"),
+              Column.optional("awaited_by", "text").inByteOrder(),
               Column.optional("last_error", "text")),
           List.of(
               Index.primaryKey("id"),
@@ -321,6 +321,7 @@ public record Layout(
                   .uniqueWhere("(cause = ANY (ARRAY['manual'::text, 'startup'::text]))"),
               Index.plain("application", "name", "instant").where("(ended_at IS NULL)"),
               Index.plain("application", "name").where("(status = 'waiting'::text)"),
+              Index.plain("application", "name", "ended_at").where("(status = 'succeeded'::text)"),
               Index.plain("message_id").where("(ended_at IS NULL)")),
           "",
           true,

@@ -14,7 +14,14 @@ public final class Results {
     this.rows = rows;
   }
 
-  static Results of(PreparedStatement statement) throws SQLException {
+  /**
+   * Runs a statement.
+   *
+   * @param statement of several
+   * @return its results, of which the first is the current one
+   * @throws SQLException if it failed
+   */
+  public static Results of(PreparedStatement statement) throws SQLException {
     return new Results(statement, statement.execute());
   }
 

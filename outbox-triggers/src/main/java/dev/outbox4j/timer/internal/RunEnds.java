@@ -16,7 +16,7 @@ final class RunEnds {
         set status = '{status}', ended_at = clock_timestamp(){error}
         from done
         where r.message_id = done.id and r.ended_at is null
-        returning r.application, r.followed)\
+        returning r.application, r.awaited_by)\
       """;
 
   /** Others wait for it: a tick begins the next one. Who waits has noted that before. */
@@ -25,7 +25,7 @@ final class RunEnds {
         and (
           select count(pg_notify({timers_channel}, e.application))
           from ended e
-          where e.followed) >= 0
+          where e.awaited_by is not null) >= 0
       """;
 
   private static final String ERROR =

@@ -39,9 +39,14 @@ public final class TickLoop {
 
   /**
    * From a tick that decided on something to the next: instants that lie close together are decided
-   * together, at a cost that does not grow with their number.
+   * together, at a cost that hardly grows with their number.
    */
-  private static final Duration SPACING = Duration.ofMillis(50);
+  private static final Duration SPACING = Duration.ofMillis(100);
+
+  /** After one that had many: the next one has many as well. */
+  private static final Duration SPACING_AFTER_MANY = Duration.ofMillis(50);
+
+  private static final int MANY_TIMERS = 25;
 
   /** For runs that are asked to stop while nothing is heard. */
   private static final Duration CANCELLED = Duration.ofSeconds(1);
@@ -213,8 +218,7 @@ public final class TickLoop {
       others = Set.of();
       return 0;
     }
-    boolean some = tick.timers() > 0 && tick.timers() < MOST_TIMERS;
-    nextAt = some ? begunAt + SPACING.toNanos() : begunAt;
+    nextAt = begunAt + spacing(tick.timers()).toNanos();
     if (System.nanoTime() - lookForCancelledAt >= 0) {
       store.cancelled(runs.running()).forEach(runs::cancel);
       lookForCancelledAt = System.nanoTime() + CANCELLED.toNanos();
@@ -225,6 +229,13 @@ public final class TickLoop {
       readStatus();
     }
     return Math.min(wait, Math.max(0, readAt - System.nanoTime()));
+  }
+
+  private static Duration spacing(int timers) {
+    if (timers == 0 || timers == MOST_TIMERS) {
+      return Duration.ZERO;
+    }
+    return timers < MANY_TIMERS ? SPACING : SPACING_AFTER_MANY;
   }
 
   private void tellEnded(List<EndedRun> ended) {

@@ -2,22 +2,26 @@ package dev.outbox4j.timer.internal;
 
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.postgres.OutboxPublisher;
+import dev.outbox4j.postgres.internal.Results;
 import dev.outbox4j.timer.Cause;
+import dev.outbox4j.timer.OverlapPolicy;
 import dev.outbox4j.timer.RunStatus;
 import dev.outbox4j.timer.Timer;
 import dev.outbox4j.timer.internal.PlannedRun.Fate;
 import dev.outbox4j.triggers.internal.Statements;
 import java.sql.Connection;
+import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;
-import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
@@ -78,32 +82,42 @@ final class TickWrites {
 
   private record Waited(Timer timer, OpenRun run) {}
 
-  /** Writes it, and returns the runs that have ended by it. */
-  List<EndedRun> write(Connection connection, List<Decided> decided, Instant now)
+  /**
+   * What was written.
+   *
+   * @param ended the runs that have ended by it
+   * @param untilNext how long until the next timer is due, below zero if one was already; null if
+   *     none is
+   */
+  record Written(List<EndedRun> ended, @Nullable Duration untilNext) {}
+
+  /** Writes it. */
+  Written write(Connection connection, List<Decided> decided, Instant now, Set<String> others)
       throws SQLException {
     List<EndedRun> ended = new ArrayList<>();
     ended.addAll(terminate(connection, ids(decided, TickPlan.Runs::terminated)));
     ended.addAll(skip(connection, ids(decided, TickPlan.Runs::skipped)));
     cancel(connection, ids(decided, TickPlan.Runs::cancelled));
-    ended.addAll(begin(connection, waited(decided), added(decided), now));
-    follow(connection, decided);
+    Written last = begin(connection, decided, now, others);
+    ended.addAll(last.ended());
+    await(connection, decided);
     tell(connection, decided);
-    statements.update(
-        connection,
-        TimerSql.UPDATE_TIMERS,
-        TimerChange.values(decided.stream().map(Decided::change).toList()));
-    return ended;
+    return new Written(ended, last.untilNext());
   }
 
   /** The end of a run for which others wait is told; who ends one meanwhile waits for this. */
-  private void follow(Connection connection, List<Decided> decided) throws SQLException {
-    List<Timer> followed =
+  private void await(Connection connection, List<Decided> decided) throws SQLException {
+    List<Timer> waiting =
         decided.stream().filter(Decided::leavesWaiting).map(Decided::timer).toList();
-    if (!followed.isEmpty()) {
-      statements.update(
-          connection,
-          TimerSql.FOLLOW_RUNS,
-          Parameters.of(followed).texts("names", Timer::name).values());
+    if (!waiting.isEmpty()) {
+      Map<String, Object> values = Parameters.of(waiting).texts("names", Timer::name).values();
+      values.put(
+          "beside",
+          waiting.stream()
+              .filter(timer -> timer.overlap() == OverlapPolicy.ALLOW_ALL)
+              .map(Timer::name)
+              .toArray(String[]::new));
+      statements.update(connection, TimerSql.AWAIT_RUNS, values);
     }
   }
 
@@ -168,10 +182,12 @@ final class TickWrites {
         .toList();
   }
 
-  /** Publishes the messages of what begins, then notes which is whose; returns what is skipped. */
-  private List<EndedRun> begin(
-      Connection connection, List<Waited> waited, List<Added> added, Instant now)
+  /** Publishes the messages of what begins, then notes which is whose, and the timers. */
+  private Written begin(
+      Connection connection, List<Decided> decided, Instant now, Set<String> others)
       throws SQLException {
+    List<Waited> waited = waited(decided);
+    List<Added> added = added(decided);
     List<OutboxMessage> messages = new ArrayList<>();
     waited.forEach(each -> messages.add(message(each.timer(), each.run().key(), now, now)));
     added.stream()
@@ -189,46 +205,62 @@ final class TickWrites {
       statements.update(
           connection, TimerSql.BEGIN_RUNS, Map.of("ids", ids, "message_ids", messageIds));
     }
-    if (added.isEmpty()) {
-      return List.of();
-    }
-    return insert(
-        connection,
-        added,
-        added.stream().mapToLong(each -> each.begins() ? published.next() : NONE).toArray());
+    long[] messageIds =
+        added.stream().mapToLong(each -> each.begins() ? published.next() : NONE).toArray();
+    Map<String, Object> values = runs(added);
+    values.put("message_ids", messageIds);
+    values.putAll(TimerChange.values(decided.stream().map(Decided::change).toList()));
+    values.put("others", others.toArray(String[]::new));
+    Inserted inserted =
+        statements.execute(
+            connection, TimerSql.INSERT_AND_UPDATE, values, TickWrites::readInserted);
+    deleteOthers(connection, messageIds, inserted);
+    return new Written(inserted.skipped(), inserted.untilNext());
   }
 
-  private record Inserted(long message, String timer, String status) {}
+  private static Map<String, Object> runs(List<Added> added) {
+    return Parameters.of(added)
+        .texts("run_names", each -> each.timer().name())
+        .instants("instants", each -> each.run().instant())
+        .texts("causes", each -> TimerRow.stored(each.run().cause()))
+        .texts("requests", Added::request)
+        .instants("run_missed_firsts", each -> first(each.run().missed()))
+        .numbers("run_missed_counts", each -> count(each.run().missed()))
+        .texts("statuses", each -> status(each.run().fate()))
+        .values();
+  }
 
-  private List<EndedRun> insert(Connection connection, List<Added> added, long[] messageIds)
+  /** Of the runs that were not on record before: their messages, and those that are skipped. */
+  private record Inserted(
+      Set<Long> messages, List<EndedRun> skipped, @Nullable Duration untilNext) {}
+
+  private static Inserted readInserted(Results results) throws SQLException {
+    Set<Long> messages = new HashSet<>();
+    List<EndedRun> skipped = new ArrayList<>();
+    try (ResultSet row = results.rows()) {
+      while (row.next()) {
+        messages.add(row.getLong(1));
+        if (row.getString(3).equals(status(Fate.SKIPPED))) {
+          skipped.add(new EndedRun(row.getString(2), RunStatus.SKIPPED));
+        }
+      }
+    }
+    results.next();
+    try (ResultSet row = results.next().rows()) {
+      row.next();
+      return new Inserted(messages, skipped, TimerRow.untilNext(row));
+    }
+  }
+
+  private void deleteOthers(Connection connection, long[] messageIds, Inserted inserted)
       throws SQLException {
-    Map<String, Object> values =
-        Parameters.of(added)
-            .texts("names", each -> each.timer().name())
-            .instants("instants", each -> each.run().instant())
-            .texts("causes", each -> TimerRow.stored(each.run().cause()))
-            .texts("requests", Added::request)
-            .instants("missed_firsts", each -> first(each.run().missed()))
-            .numbers("missed_counts", each -> count(each.run().missed()))
-            .texts("statuses", each -> status(each.run().fate()))
-            .values();
-    values.put("message_ids", messageIds);
-    List<Inserted> inserted =
-        statements.query(
-            connection,
-            TimerSql.INSERT_RUNS,
-            values,
-            row -> new Inserted(row.getLong(1), row.getString(2), row.getString(3)));
-    Set<Long> own = inserted.stream().map(Inserted::message).collect(Collectors.toSet());
     long[] ofOthers =
-        LongStream.of(messageIds).filter(id -> id != NONE && !own.contains(id)).toArray();
+        LongStream.of(messageIds)
+            .filter(id -> id != NONE && !inserted.messages().contains(id))
+            .toArray();
     if (ofOthers.length > 0) {
       statements.update(connection, TimerSql.DELETE_MESSAGES, Map.of("ids", ofOthers));
     }
-    return inserted.stream()
-        .filter(run -> run.status().equals(status(Fate.SKIPPED)))
-        .map(run -> new EndedRun(run.timer(), RunStatus.SKIPPED))
-        .toList();
   }
 
   private OutboxMessage message(Timer timer, RunKey run, Instant earliest, Instant now) {

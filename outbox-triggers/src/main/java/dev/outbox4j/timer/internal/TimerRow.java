@@ -4,6 +4,7 @@ import dev.outbox4j.postgres.internal.ServerTime;
 import dev.outbox4j.timer.Cause;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.Locale;
@@ -64,6 +65,12 @@ record TimerRow(String name, TimerRecord record, Optional<Instant> due) {
         cause(row.getString(4)),
         row.getString(5),
         row.getBoolean(6));
+  }
+
+  /** Reads how long until a timer is due, below zero if one was already; null if none is. */
+  static @Nullable Duration untilNext(ResultSet row) throws SQLException {
+    double seconds = row.getDouble(1);
+    return row.wasNull() ? null : Duration.ofNanos((long) (seconds * 1e9));
   }
 
   static Cause cause(String stored) {

@@ -7,7 +7,8 @@ package dev.outbox4j.timer.internal;
 final class TimerSql {
   /**
    * Of the transaction: whoever holds a row does so for a moment, and the tick comes again. The
-   * last setting keeps the planner from walking a table that it takes for small.
+   * last settings keep the planner from planning what it has planned before, and from walking a
+   * table that it takes for small.
    */
   static final String BEGIN =
       """
@@ -16,7 +17,8 @@ final class TimerSql {
         set_config('statement_timeout', '10s', true),
         set_config('idle_in_transaction_session_timeout', '60s', true),
         set_config('jit', 'off', true),
-        set_config('enable_seqscan', 'off', true)
+        set_config('plan_cache_mode', 'force_generic_plan', true),
+        set_config('enable_seqscan', 'off', true);
       """;
 
   private static final String COLUMNS =
@@ -91,9 +93,8 @@ final class TimerSql {
                     select true
                     from {timer_runs} b
                     where b.application = :application and b.name = w.name
-                      and b.ended_at is null and b.status <> 'waiting' and b.followed
-                      and (w.name <> all (:beside::text[])
-                        or b.cause = w.cause and w.cause <> 'manual')
+                      and b.ended_at is null and b.status <> 'waiting'
+                      and (b.awaited_by = 'all' or b.awaited_by = 'cause' and b.cause = w.cause)
                     limit 1) is null
                 limit :most)) u
             order by u.name)) as n (name)
@@ -132,15 +133,15 @@ final class TimerSql {
    * Those that begin have their messages already. An instant that was run in its time is not caught
    * up, nor the other way round, although a backup has put the cursor back.
    */
-  static final String INSERT_RUNS =
+  private static final String INSERT_RUNS =
       """
       insert into {timer_runs} (application, name, instant, cause, request, missed_first, missed_count,
         status, message_id, ended_at)
       select :application, a.name, a.instant, a.cause, a.request, a.missed_first, a.missed_count,
         a.status, nullif(a.message_id, 0), case when a.status = 'skipped' then now() end
-      from unnest(:names::text[], :instants::text[]::timestamptz[], :causes::text[],
-        :requests::text[], :missed_firsts::text[]::timestamptz[], :missed_counts::bigint[],
-        :statuses::text[], :message_ids::bigint[])
+      from unnest(:run_names::text[], :instants::text[]::timestamptz[], :causes::text[],
+        :requests::text[], :run_missed_firsts::text[]::timestamptz[],
+        :run_missed_counts::bigint[], :statuses::text[], :message_ids::bigint[])
         as a (name, instant, cause, request, missed_first, missed_count, status, message_id)
       where a.cause not in ('scheduled', 'catch_up') or (
         select true
@@ -149,7 +150,7 @@ final class TimerSql {
           and e.cause in ('scheduled', 'catch_up')
         limit 1) is null
       on conflict do nothing
-      returning coalesce(message_id, 0), name, status
+      returning coalesce(message_id, 0), name, status;
       """;
 
   /** Of runs that are on record already, with messages of their own. */
@@ -167,13 +168,16 @@ final class TimerSql {
       where r.id = a.id
       """;
 
-  /** Runs that others wait for: their ends are told. */
-  static final String FOLLOW_RUNS =
+  /** Runs whose ends are told, as others wait for them: all others, or those of their cause. */
+  static final String AWAIT_RUNS =
       """
       update {timer_runs} r
-      set followed = true
+      set awaited_by = case when r.name = any (:beside::text[]) then 'cause' else 'all' end
       where r.application = :application and r.name = any (:names::text[])
-        and r.ended_at is null and r.status = 'begun' and not r.followed
+        and r.ended_at is null and r.status = 'begun'
+        and (r.cause <> 'manual' or r.name <> all (:beside::text[]))
+        and r.awaited_by is distinct from
+          case when r.name = any (:beside::text[]) then 'cause' else 'all' end
       """;
 
   static final String TELL =
@@ -246,6 +250,12 @@ final class TimerSql {
       from {timers} t
       where t.application = :application and t.due_at is not null and t.name <> all (:others::text[])
       """;
+
+  /** What a tick begins with, in one execution. */
+  static final String BEGIN_AND_TAKE = BEGIN + TAKE;
+
+  /** What a tick ends with, in one execution: its runs, its timers, and when to look next. */
+  static final String INSERT_AND_UPDATE = INSERT_RUNS + UPDATE_TIMERS + ";\n" + UNTIL_NEXT;
 
   /** Of timers that are to be paused after so many failures in a row, those that are. */
   static final String FAILING =
@@ -356,7 +366,7 @@ final class TimerSql {
           and (p.status <> 'succeeded' or exists (
             select from {timer_runs} later
             where later.application = :application and later.name = p.name
-              and later.status = 'succeeded' and later.instant > p.instant))
+              and later.status = 'succeeded' and later.ended_at > p.ended_at))
         order by p.name, p.instant
         limit :most
         for update skip locked)
@@ -411,7 +421,7 @@ final class TimerSql {
         select r.ended_at
         from {timer_runs} r
         where r.application = t.application and r.name = t.name and r.status = 'succeeded'
-        order by r.instant desc
+        order by r.ended_at desc
         limit 1) s on true
       left join lateral (
         select r.instant

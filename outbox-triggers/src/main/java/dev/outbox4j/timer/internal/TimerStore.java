@@ -2,13 +2,13 @@ package dev.outbox4j.timer.internal;
 
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.internal.Jdbc;
+import dev.outbox4j.postgres.internal.Results;
 import dev.outbox4j.postgres.internal.ServerTime;
-import dev.outbox4j.timer.OverlapPolicy;
 import dev.outbox4j.timer.Timer;
 import dev.outbox4j.timer.internal.TickWrites.Decided;
+import dev.outbox4j.timer.internal.TickWrites.Written;
 import dev.outbox4j.triggers.internal.Statements;
 import java.sql.Connection;
-import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -164,18 +164,20 @@ public final class TimerStore {
 
   private Tick tick(Connection connection, Map<String, Timer> timers, Set<String> others, int most)
       throws SQLException {
-    Instant now = begin(connection);
-    String[] left = others.toArray(String[]::new);
-    List<TimerRow> rows =
-        statements.query(
+    Instant before = clock.instant();
+    Taken taken =
+        statements.execute(
             connection,
-            TimerSql.TAKE,
-            Map.of("others", left, "most", (long) most, "beside", beside(timers)),
-            TimerRow::read);
+            TimerSql.BEGIN_AND_TAKE,
+            Map.of("others", others.toArray(String[]::new), "most", (long) most),
+            results -> {
+              Instant now = readNow(results, before);
+              return new Taken(now, Statements.read(results.next().rows(), TimerRow::read));
+            });
     Set<String> strange = new HashSet<>(others);
     Set<String> abandoned = new HashSet<>();
     List<TimerRow> own = new ArrayList<>();
-    for (TimerRow row : rows) {
+    for (TimerRow row : taken.rows()) {
       Timer timer = timers.get(row.name());
       boolean same = timer != null && Instants.description(timer).equals(row.record().schedule());
       if (same) {
@@ -183,26 +185,21 @@ public final class TimerStore {
         continue;
       }
       strange.add(row.name());
-      if (timer != null && row.isOverdue(now.minus(ABANDONED))) {
+      if (timer != null && row.isOverdue(taken.now().minus(ABANDONED))) {
         abandoned.add(row.name());
       }
     }
-    boolean again = false;
-    List<EndedRun> ended = List.of();
-    if (!own.isEmpty()) {
-      List<Decided> decided = decide(connection, own, timers, now);
-      ended = writes.write(connection, decided, now);
-      again = decided.stream().anyMatch(Decided::leavesWaiting);
+    if (own.isEmpty()) {
+      Duration untilNext = untilNext(connection, strange);
+      return new Tick(0, strange, abandoned, List.of(), false, untilNext);
     }
-    return new Tick(own.size(), strange, abandoned, ended, again, untilNext(connection, strange));
+    List<Decided> decided = decide(connection, own, timers, taken.now());
+    Written written = writes.write(connection, decided, taken.now(), strange);
+    boolean again = decided.stream().anyMatch(Decided::leavesWaiting);
+    return new Tick(own.size(), strange, abandoned, written.ended(), again, written.untilNext());
   }
 
-  private static String[] beside(Map<String, Timer> timers) {
-    return timers.values().stream()
-        .filter(timer -> timer.overlap() == OverlapPolicy.ALLOW_ALL)
-        .map(Timer::name)
-        .toArray(String[]::new);
-  }
+  private record Taken(Instant now, List<TimerRow> rows) {}
 
   private List<Decided> decide(
       Connection connection, List<TimerRow> rows, Map<String, Timer> timers, Instant now)
@@ -335,17 +332,18 @@ public final class TimerStore {
                 row -> row.getLong(1)));
   }
 
-  /** Returns the server's clock, and compares ours with it. */
   private Instant begin(Connection connection) throws SQLException {
     Instant before = clock.instant();
+    return statements.execute(
+        connection, TimerSql.BEGIN, Map.of(), results -> readNow(results, before));
+  }
+
+  /** Returns the server's clock, and compares ours with it. */
+  private Instant readNow(Results results, Instant before) throws SQLException {
     Instant now;
-    try (PreparedStatement statement = connection.prepareStatement(TimerSql.BEGIN)) {
-      statement.execute();
-      statement.getMoreResults();
-      try (ResultSet row = statement.getResultSet()) {
-        row.next();
-        now = ServerTime.read(row, 1);
-      }
+    try (ResultSet row = results.next().rows()) {
+      row.next();
+      now = ServerTime.read(row, 1);
     }
     Duration answer = Duration.between(before, clock.instant());
     clockOffset = Duration.between(now, before.plus(answer.dividedBy(2)));
@@ -364,13 +362,8 @@ public final class TimerStore {
             connection,
             TimerSql.UNTIL_NEXT,
             Map.of("others", others.toArray(String[]::new)),
-            TimerStore::seconds)
+            row -> Optional.ofNullable(TimerRow.untilNext(row)))
         .get(0)
         .orElse(null);
-  }
-
-  private static Optional<Duration> seconds(ResultSet row) throws SQLException {
-    double seconds = row.getDouble(1);
-    return row.wasNull() ? Optional.empty() : Optional.of(Duration.ofNanos((long) (seconds * 1e9)));
   }
 }

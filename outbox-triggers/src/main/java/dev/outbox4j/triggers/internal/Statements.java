@@ -3,6 +3,7 @@ package dev.outbox4j.triggers.internal;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.internal.Jdbc;
 import dev.outbox4j.postgres.internal.Preamble;
+import dev.outbox4j.postgres.internal.Results;
 import dev.outbox4j.postgres.internal.Sql;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -50,6 +51,26 @@ public final class Statements {
     try (PreparedStatement statement = prepare(connection, template, values);
         ResultSet rows = statement.executeQuery()) {
       return read(rows, reader);
+    }
+  }
+
+  /**
+   * Reads the results of several statements.
+   *
+   * @param <T> what they are read as
+   */
+  @FunctionalInterface
+  public interface ResultsReader<T> {
+    /** Reads the results, of which the first is the current one. */
+    T read(Results results) throws SQLException;
+  }
+
+  /** Runs several statements in one execution. */
+  public <T> T execute(
+      Connection connection, String template, Map<String, Object> values, ResultsReader<T> reader)
+      throws SQLException {
+    try (PreparedStatement statement = prepare(connection, template, values)) {
+      return reader.read(Results.of(statement));
     }
   }
 
@@ -108,7 +129,8 @@ public final class Statements {
     return all;
   }
 
-  private static <T> List<T> read(ResultSet rows, RowReader<T> reader) throws SQLException {
+  /** Reads all rows. */
+  public static <T> List<T> read(ResultSet rows, RowReader<T> reader) throws SQLException {
     List<T> found = new ArrayList<>();
     while (rows.next()) {
       found.add(reader.read(rows));

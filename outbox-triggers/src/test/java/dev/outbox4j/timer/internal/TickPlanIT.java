@@ -10,8 +10,10 @@ import dev.outbox4j.postgres.testing.ServerCounters;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.timer.Schedule;
 import dev.outbox4j.timer.Timer;
+import dev.outbox4j.timer.TimerStatus;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.time.Instant;
 import java.time.InstantSource;
 import java.util.List;
 import java.util.Map;
@@ -28,6 +30,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @Tag("plans")
 class TickPlanIT {
   private static final int TIMERS = 10_000;
+  private static final Duration A_YEAR = Duration.ofDays(365);
 
   private final TestDatabase database;
 
@@ -65,7 +68,7 @@ class TickPlanIT {
       long before = counting.executions();
       assertThat(store.tick(byName, Set.of(), 500).timers()).isEqualTo(1);
       long one = counting.executions() - before;
-      assertThat(one).isLessThanOrEqualTo(8);
+      assertThat(one).isEqualTo(4);
       assertThat(scans(counters)).isEqualTo(scans);
 
       counters.run(
@@ -99,6 +102,30 @@ class TickPlanIT {
       long before = counters.reads().pages();
       assertThat(store.tick(Map.of("t", timer), Set.of(), 500).timers()).isEqualTo(1);
       assertThat(counters.reads().pages() - before).isLessThan(400_000);
+    }
+  }
+
+  @Test
+  void theStatusOfATimerThatHasFailedForLongReadsNoHistory() throws SQLException {
+    TimerMigrations.of("public", "outbox").migrate(database.plain());
+    database.update("truncate outbox_timer, outbox_timer_run");
+    Timer timer = Timer.of("t", Schedule.every(Duration.ofDays(1)));
+    try (ServerCounters counters = new ServerCounters(database, "outbox_timer_run")) {
+      PostgresOutbox outbox = PostgresOutbox.on(counters.session(), database.table());
+      new TimerStore(outbox, "shop", "timers.shop", InstantSource.system())
+          .register(List.of(timer), null);
+      counters.run(
+          "insert into outbox_timer_run (application, name, instant, cause, status, ended_at)"
+              + " select 'shop', 't', now() - make_interval(hours => n), 'scheduled',"
+              + " case n when 20001 then 'succeeded' else 'failed' end,"
+              + " now() - make_interval(hours => n) from generate_series(1, 20001) n");
+      long before = counters.reads().pages();
+      List<TimerStatus> onRecord = new ControlStore(outbox, "shop").timers();
+      long pages = counters.reads().pages() - before;
+
+      assertThat(onRecord.get(0).lastSuccess())
+          .hasValueSatisfying(last -> assertThat(last).isBefore(Instant.now().minus(A_YEAR)));
+      assertThat(pages).isLessThan(100);
     }
   }
 

@@ -15,19 +15,38 @@ import dev.outbox4j.timer.OverlapPolicy;
 import dev.outbox4j.timer.Schedule;
 import dev.outbox4j.timer.Timer;
 import dev.outbox4j.timer.Timers;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Instant;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
 /**
  * The timers of Outbox4j, as they come. Options: {@code workers}; {@code handled}, which is false
- * for ticks alone: the queue is paused, and runs begin beside others.
+ * for ticks alone: the queue is paused, runs begin beside others, and each second a statement ends
+ * them and deletes their messages, so that tables do not grow as they would not with handlers.
  */
 public final class OutboxTimers implements Timing {
+  private static final String END_ALL =
+      """
+      with ended as (
+        update outbox_timer_run set status = 'succeeded', ended_at = now()
+        where application = 'bench' and ended_at is null
+        returning message_id)
+      delete from outbox o using ended where o.id = ended.message_id
+      """;
+
   /** Of the subscriber, and one for the tick. */
   private static final int CONNECTIONS = 3;
 
   private @Nullable Timers timers;
   private @Nullable HikariDataSource pool;
+  private @Nullable ScheduledExecutorService ending;
+  private @Nullable HikariDataSource poolOfEnding;
 
   /** Made by the service loader. */
   public OutboxTimers() {}
@@ -81,10 +100,30 @@ public final class OutboxTimers implements Timing {
     built.start();
     timers = built;
     pool = connections;
+    if (!handled) {
+      ScheduledExecutorService seconds = Executors.newSingleThreadScheduledExecutor();
+      HikariDataSource one = bench.pool(1);
+      seconds.scheduleWithFixedDelay(() -> endAll(one), 1, 1, TimeUnit.SECONDS);
+      poolOfEnding = one;
+      ending = seconds;
+    }
+  }
+
+  private static void endAll(DataSource source) {
+    try (Connection connection = source.getConnection();
+        Statement statement = connection.createStatement()) {
+      statement.execute(END_ALL);
+    } catch (SQLException e) {
+      throw new IllegalStateException(e);
+    }
   }
 
   @Override
   public void stop() {
+    if (ending != null && poolOfEnding != null) {
+      ending.shutdownNow();
+      poolOfEnding.close();
+    }
     if (timers != null && pool != null) {
       timers.stop();
       pool.close();
