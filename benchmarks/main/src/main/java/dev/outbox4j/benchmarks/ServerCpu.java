@@ -55,6 +55,11 @@ final class ServerCpu {
     }
   }
 
+  /** Returns the time of one process; zero if it is over or unknown. */
+  double seconds(long process) {
+    return Stat.of(processes, process).own() / TICKS_A_SECOND;
+  }
+
   /**
    * What is told of a process.
    *

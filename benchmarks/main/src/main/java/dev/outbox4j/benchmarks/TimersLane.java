@@ -10,7 +10,7 @@ import java.util.Map;
 /**
  * Timers of a second each: how late their runs begin, beside other schedulers; and timers of a
  * minute each: how much of a core they keep busy, in the client and the server together, and how
- * much of that are the ticks.
+ * much of that the client and its sessions are busy with ticks.
  *
  * <p>Of those of a second each timer has a millisecond of its own, as all contestants can have
  * that. A run ends long before the next instant of its timer, so nothing depends on what a
@@ -126,6 +126,7 @@ final class TimersLane implements Lane {
       try (Watch watch = new Watch(run.server(), database)) {
         Numbers numbers = jvm.perform("look " + seconds);
         // while they run: what it takes to stop is not what they cost
+        watch.readSessions(numbers, Parts.value(numbers, "messages"));
         watch.read(numbers, Parts.value(numbers, "messages"));
         jvm.perform("still");
         return withShare(numbers);
@@ -148,13 +149,12 @@ final class TimersLane implements Lane {
     return microsEach * messages / Parts.value(numbers, "seconds") / 1e6;
   }
 
-  /** Without runs there is nothing else. */
+  /** Without runs there is nothing else: the client, and its sessions on the server. */
   private static Numbers sharesAlone(Numbers numbers) {
-    Double share = numbers.values().get("core_share");
-    Numbers alone =
-        new Numbers()
-            .with("client_core_share", share(numbers, Parts.value(numbers, "cpu_us_per_message")));
-    return share == null ? alone : alone.with("core_share", share);
+    double ofClient = share(numbers, Parts.value(numbers, "cpu_us_per_message"));
+    Double sessions = numbers.values().get("sessions_cpu_us_per_message");
+    Numbers alone = new Numbers().with("client_core_share", ofClient);
+    return sessions == null ? alone : alone.with("core_share", ofClient + share(numbers, sessions));
   }
 
   @Override

@@ -18,6 +18,9 @@ final class Watch implements AutoCloseable {
   private static final String TABLES =
       "select coalesce(sum(n_tup_upd), 0), coalesce(sum(n_tup_hot_upd), 0),"
           + " coalesce(sum(n_dead_tup), 0) from pg_stat_user_tables";
+  private static final String CONTESTANTS =
+      "select pid from pg_stat_activity where datname = current_database()"
+          + " and application_name = 'contestant'";
   private static final String SIZES =
       "select coalesce(sum(pg_table_size(oid)), 0), coalesce(sum(pg_indexes_size(oid)), 0)"
           + " from pg_class where relkind = 'r' and relnamespace in (select oid from pg_namespace"
@@ -29,6 +32,7 @@ final class Watch implements AutoCloseable {
   private final double wal;
   private final ServerCpu cpu;
   private final double cpuBefore;
+  private final double sessionsCpuBefore;
   private final @Nullable Notifications notifications;
   private final double updates;
   private final double hotUpdates;
@@ -50,6 +54,7 @@ final class Watch implements AutoCloseable {
     notifications = channel == null ? null : new Notifications(server.connect(database), channel);
     cpu = ServerCpu.of((long) row(connection, "select pg_backend_pid()", 1)[0]);
     cpuBefore = cpu.seconds();
+    sessionsCpuBefore = sessionsCpu();
     sampler = new Thread(this::sample, "connection-sampler");
     sampler.setDaemon(true);
     sampler.start();
@@ -70,6 +75,25 @@ final class Watch implements AutoCloseable {
         running = false;
       }
       LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(200));
+    }
+  }
+
+  /** Adds what the contestant's sessions used since, while they last; not autovacuum. */
+  void readSessions(Numbers into, double messages) throws SQLException {
+    double used = sessionsCpu() - sessionsCpuBefore;
+    if (Double.isFinite(cpuBefore)) {
+      into.with("sessions_cpu_us_per_message", used * 1e6 / Math.max(1, messages));
+    }
+  }
+
+  private double sessionsCpu() throws SQLException {
+    try (Statement statement = connection.createStatement();
+        ResultSet row = statement.executeQuery(CONTESTANTS)) {
+      double seconds = 0;
+      while (row.next()) {
+        seconds += cpu.seconds(row.getLong(1));
+      }
+      return seconds;
     }
   }
 

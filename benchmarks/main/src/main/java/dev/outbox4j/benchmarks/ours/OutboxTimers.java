@@ -22,8 +22,8 @@ import java.time.Instant;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
-import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
+import org.postgresql.ds.PGSimpleDataSource;
 
 /**
  * The timers of Outbox4j, as they come. Options: {@code workers}; {@code handled}, which is false
@@ -46,7 +46,7 @@ public final class OutboxTimers implements Timing {
   private @Nullable Timers timers;
   private @Nullable HikariDataSource pool;
   private @Nullable ScheduledExecutorService ending;
-  private @Nullable HikariDataSource poolOfEnding;
+  private @Nullable Connection endingOn;
 
   /** Made by the service loader. */
   public OutboxTimers() {}
@@ -101,17 +101,26 @@ public final class OutboxTimers implements Timing {
     timers = built;
     pool = connections;
     if (!handled) {
-      ScheduledExecutorService seconds = Executors.newSingleThreadScheduledExecutor();
-      HikariDataSource one = bench.pool(1);
-      seconds.scheduleWithFixedDelay(() -> endAll(one), 1, 1, TimeUnit.SECONDS);
-      poolOfEnding = one;
-      ending = seconds;
+      endEachSecond(bench);
     }
   }
 
-  private static void endAll(DataSource source) {
-    try (Connection connection = source.getConnection();
-        Statement statement = connection.createStatement()) {
+  private void endEachSecond(Bench bench) {
+    PGSimpleDataSource source = bench.dataSource();
+    source.setApplicationName("harness"); // it is no cost of ticks
+    ScheduledExecutorService seconds = Executors.newSingleThreadScheduledExecutor();
+    try {
+      Connection connection = source.getConnection();
+      seconds.scheduleWithFixedDelay(() -> endAll(connection), 1, 1, TimeUnit.SECONDS);
+      ending = seconds;
+      endingOn = connection;
+    } catch (SQLException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  private static void endAll(Connection connection) {
+    try (Statement statement = connection.createStatement()) {
       statement.execute(END_ALL);
     } catch (SQLException e) {
       throw new IllegalStateException(e);
@@ -119,10 +128,10 @@ public final class OutboxTimers implements Timing {
   }
 
   @Override
-  public void stop() {
-    if (ending != null && poolOfEnding != null) {
+  public void stop() throws SQLException {
+    if (ending != null && endingOn != null) {
       ending.shutdownNow();
-      poolOfEnding.close();
+      endingOn.close();
     }
     if (timers != null && pool != null) {
       timers.stop();
