@@ -10,6 +10,7 @@ import dev.outbox4j.lock.LockStore.Attempt;
 import dev.outbox4j.lock.Releases.Waiter;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.timer.TimerHandler;
+import dev.outbox4j.timer.TimerRun;
 import dev.outbox4j.timer.TransactionalTimerHandler;
 import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
@@ -355,7 +356,7 @@ public final class SingletonLock {
    */
   public TimerHandler around(LockedTimerHandler handler) {
     Objects.requireNonNull(handler, "handler");
-    return run -> handle(run.delivery(), run::isCancelled, lease -> handler.handle(run, lease));
+    return run -> handle(run.delivery(), isCancelled(run), lease -> handler.handle(run, lease));
   }
 
   /**
@@ -419,7 +420,7 @@ public final class SingletonLock {
     Objects.requireNonNull(handler, "handler");
     return (run, connection) ->
         handleGuarded(
-            run.delivery(), run::isCancelled, connection, lease -> handler.handle(run, connection));
+            run.delivery(), isCancelled(run), connection, lease -> handler.handle(run, connection));
   }
 
   /** What is done with a lease. */
@@ -429,6 +430,13 @@ public final class SingletonLock {
 
   private static BooleanSupplier isCancelled(Delivery delivery) {
     return () -> delivery.leaseLost() || delivery.stopping();
+  }
+
+  /**
+   * A run that was only asked to stop goes on to wait: its handler is told when it has the lock.
+   */
+  private static BooleanSupplier isCancelled(TimerRun run) {
+    return () -> run.isFenced() || run.delivery().stopping();
   }
 
   private void handleGuarded(

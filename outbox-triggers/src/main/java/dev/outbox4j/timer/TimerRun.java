@@ -64,6 +64,14 @@ public interface TimerRun {
    */
   boolean isCancelled();
 
+  /**
+   * Tells whether the end of this attempt changes nothing any more: its run was terminated or has
+   * ended otherwise, or its lease is lost. Such a run is {@link #isCancelled} as well.
+   *
+   * @return true if its result is dropped
+   */
+  boolean isFenced();
+
   /** {@return the message behind it} */
   Delivery delivery();
 }

@@ -19,6 +19,7 @@ import dev.outbox4j.timer.Timers;
 import java.sql.Connection;
 import java.sql.ResultSet;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -185,6 +186,39 @@ class LockedTimersIT {
         .atMost(Duration.ofSeconds(60))
         .until(() -> runs().stream().anyMatch(run -> run.status() == RunStatus.SUCCEEDED));
     assertThat(handled).hasSize(1);
+  }
+
+  @Test
+  void aRunThatIsAskedToStopWhileItWaitsForItsLockIsToldSoOnceItHasIt() throws Exception {
+    HeldLock held = locks.lock("ledger").acquire();
+    List<Instant> asked = new CopyOnWriteArrayList<>();
+    List<Instant> handled = new CopyOnWriteArrayList<>();
+    start(
+        builder()
+            .on(
+                ONE.overlap(OverlapPolicy.CANCEL_OTHER),
+                locks
+                    .lock("ledger")
+                    .around(
+                        (run, own) -> {
+                          handled.add(run.instant());
+                          if (handled.size() == 1) {
+                            await().atMost(Duration.ofSeconds(60)).until(run::isCancelled);
+                            asked.add(run.instant());
+                          }
+                        })));
+    aDayGoesBy();
+    await().until(() -> runs().size() == 1 && runs().get(0).attempts() == 1);
+    database.update("update outbox_timer_run set instant = instant - interval '1 day'");
+    aDayGoesBy();
+    await()
+        .atMost(Duration.ofSeconds(60))
+        .until(() -> runs().stream().anyMatch(run -> run.cancelled().isPresent()));
+    held.close();
+
+    awaitSuccesses(2);
+    assertThat(handled).hasSize(2);
+    assertThat(asked).containsExactly(handled.get(0));
   }
 
   private static boolean isBegun(RecordedRun run) {

@@ -160,10 +160,12 @@ public final class RunHandlers {
     return Set.copyOf(running.keySet());
   }
 
-  /** Tells a run's handler to return. */
-  void cancel(long id) {
+  /** Tells a run's handler to return; of a run that has ended, that its result is dropped. */
+  void cancel(long id, boolean ended) {
     @Nullable StartedRun run = running.get(id);
-    if (run != null) {
+    if (run != null && ended) {
+      run.end();
+    } else if (run != null) {
       run.cancel();
     }
   }

@@ -139,6 +139,11 @@ final class RunStarts {
     return started;
   }
 
+  /** {@return how many attempts wait for the statement that is on its way} */
+  int waiting() {
+    return groups.waiting();
+  }
+
   /** Each that waits for an answer alone would wait as long once more. */
   private static boolean isOutage(RuntimeException failure) {
     return failure instanceof OutboxStoreException ofStore && ofStore.outcomeUnknown();

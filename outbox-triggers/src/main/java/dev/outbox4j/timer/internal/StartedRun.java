@@ -25,6 +25,7 @@ final class StartedRun implements TimerRun {
   private final Optional<PastRun> previous;
   private final Delivery delivery;
   private volatile boolean cancelled;
+  private volatile boolean ended;
 
   StartedRun(
       Timer timer,
@@ -57,6 +58,11 @@ final class StartedRun implements TimerRun {
 
   void cancel() {
     cancelled = true;
+  }
+
+  /** Somebody else has ended the run. */
+  void end() {
+    ended = true;
   }
 
   @Override
@@ -120,7 +126,12 @@ final class StartedRun implements TimerRun {
 
   @Override
   public boolean isCancelled() {
-    return cancelled || delivery.leaseLost() || delivery.stopping();
+    return cancelled || isFenced() || delivery.stopping();
+  }
+
+  @Override
+  public boolean isFenced() {
+    return ended || delivery.leaseLost();
   }
 
   @Override

@@ -436,7 +436,7 @@ final class TimerSql {
 
   static final String CANCELLED =
       """
-      select r.id
+      select r.id, r.ended_at is not null
       from {timer_runs} r
       where r.id = any (:ids::bigint[]) and (r.cancelled_at is not null or r.ended_at is not null)
       """;

@@ -316,20 +316,23 @@ public final class TimerStore {
    * Returns which of some runs are to stop: they were asked to, or have ended.
    *
    * @param running the keys of the runs
-   * @return some of them
+   * @return some of them, and whether they have ended
    */
-  public List<Long> cancelled(Set<Long> running) {
+  public Map<Long, Boolean> cancelled(Set<Long> running) {
     if (running.isEmpty()) {
-      return List.of();
+      return Map.of();
     }
-    return jdbc.run(
-        "look for cancelled runs",
-        connection ->
-            statements.query(
-                connection,
-                TimerSql.CANCELLED,
-                Map.of("ids", running.stream().mapToLong(Long::longValue).toArray()),
-                row -> row.getLong(1)));
+    return jdbc
+        .run(
+            "look for cancelled runs",
+            connection ->
+                statements.query(
+                    connection,
+                    TimerSql.CANCELLED,
+                    Map.of("ids", running.stream().mapToLong(Long::longValue).toArray()),
+                    row -> Map.entry(row.getLong(1), row.getBoolean(2))))
+        .stream()
+        .collect(Collectors.toMap(Map.Entry::getKey, Map.Entry::getValue));
   }
 
   private Instant begin(Connection connection) throws SQLException {
