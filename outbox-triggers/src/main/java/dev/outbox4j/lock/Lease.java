@@ -107,7 +107,7 @@ final class Lease implements HeldLock {
     OptionalLong renewed;
     try {
       renewed = store.renew(name, owner, period, time::nanos);
-    } catch (RuntimeException e) {
+    } catch (Throwable e) { // after an Error, too, the next one may succeed
       failed(begun, e);
       return;
     }
@@ -132,7 +132,7 @@ final class Lease implements HeldLock {
   }
 
   /** One that hung has used up its pause. */
-  private void failed(long begun, RuntimeException failure) {
+  private void failed(long begun, Throwable failure) {
     long left;
     synchronized (this) {
       if (state != State.HELD) {
@@ -349,7 +349,8 @@ final class Lease implements HeldLock {
     try {
       store.release(name, owner); // the first may have taken effect
     } catch (Throwable second) {
-      Locks.log.warn("lock {}: not released; it is free when its lease ends", name, second);
+      Locks.log.warn("lock {}: not released, trying again", name, second);
+      forgetLater();
     }
     return true;
   }

@@ -174,7 +174,7 @@ public final class SingletonListener implements AutoCloseable {
   private void run() {
     while (!stopped() && !locks.isStopped()) {
       try {
-        Lease acquired = await(lock::acquireLease);
+        Lease acquired = await(() -> lock.acquireLease(this::stopped));
         if (acquired != null) {
           hold(acquired);
         }

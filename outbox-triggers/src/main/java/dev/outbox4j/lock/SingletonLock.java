@@ -229,7 +229,7 @@ public final class SingletonLock {
   }
 
   /** Returns null if it is not wanted any more before it could be acquired. */
-  private @Nullable Lease acquireLease(BooleanSupplier cancelled) throws InterruptedException {
+  @Nullable Lease acquireLease(BooleanSupplier cancelled) throws InterruptedException {
     try (Waiter waiter = locks.releases().waiter(name)) {
       return new Acquisition(waiter, cancelled).await();
     }
@@ -473,9 +473,8 @@ public final class SingletonLock {
       if (lease != null) {
         lease.close();
       }
-      if (delivery.stopping()) {
-        delivery.decide(Outcome.reschedule(AFTER_A_FAILURE));
-      }
+      // also where its lease is lost: an ack might still find the message as it was
+      delivery.decide(Outcome.reschedule(AFTER_A_FAILURE));
       return;
     }
     call(

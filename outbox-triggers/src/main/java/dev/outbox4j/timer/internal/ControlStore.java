@@ -1,5 +1,6 @@
 package dev.outbox4j.timer.internal;
 
+import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.internal.Jdbc;
 import dev.outbox4j.postgres.internal.ServerTime;
@@ -20,10 +21,16 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** The record of timers, for people. Thread-safe. */
 public final class ControlStore {
+  private static final String LOCK_NOT_AVAILABLE = "55P03";
+
+  /** Each try waits for a lock for 100 ms. */
+  private static final Duration PATIENCE = Duration.ofSeconds(5);
+
   private final Jdbc jdbc;
   private final Statements statements;
 
@@ -75,16 +82,30 @@ public final class ControlStore {
 
   /** {@return whether it was paused by this} */
   public boolean pause(String timer, String by, String reason) {
-    return update(
-            "pause a timer",
-            TimerSql.PAUSE,
-            Map.of("names", new String[] {timer}, "by", by, "reason", reason))
-        > 0;
+    Map<String, Object> values = Map.of("names", new String[] {timer}, "by", by, "reason", reason);
+    return patiently(() -> update("pause a timer", TimerSql.PAUSE, values)) > 0;
   }
 
   /** {@return whether it was resumed by this} */
   public boolean resume(String timer) {
-    return !query("resume a timer", TimerSql.RESUME, Map.of("name", timer), row -> true).isEmpty();
+    Map<String, Object> values = Map.of("name", timer);
+    return !patiently(() -> query("resume a timer", TimerSql.RESUME, values, row -> true))
+        .isEmpty();
+  }
+
+  /** A tick may have the timer's row; whoever asks does not know, and waits. */
+  private static <T> T patiently(Supplier<T> work) {
+    long until = System.nanoTime() + PATIENCE.toNanos();
+    while (true) {
+      try {
+        return work.get();
+      } catch (OutboxStoreException e) {
+        boolean isLocked = e.sqlState().filter(LOCK_NOT_AVAILABLE::equals).isPresent();
+        if (!isLocked || System.nanoTime() - until > 0) {
+          throw e;
+        }
+      }
+    }
   }
 
   /** {@return whether a run was made} */

@@ -35,7 +35,7 @@ public final class TickLoop {
   private static final Duration LONGEST_WAIT_UNHEARD = Duration.ofSeconds(1);
 
   private static final Duration STOP_TIMEOUT = Duration.ofSeconds(20);
-  private static final Duration FORGETTING = Duration.ofMinutes(10);
+  private static final Duration FORGETTING = Duration.ofMinutes(1);
 
   /**
    * From a tick that decided on something to the next: instants that lie close together are decided
@@ -52,6 +52,7 @@ public final class TickLoop {
   private static final Duration CANCELLED = Duration.ofSeconds(1);
 
   private static final int MOST_TIMERS = 500;
+  private static final int MOST_FORGOTTEN = 5_000;
   private static final int MOST_LOGGED = 50;
   private static final int NEXT_LOGGED = 5;
 
@@ -199,8 +200,7 @@ public final class TickLoop {
       othersUntil = System.nanoTime() + LONGEST_WAIT.toNanos();
     }
     if (System.nanoTime() - forgetAt >= 0) {
-      store.forgetEnded(timers.values());
-      forgetAt = System.nanoTime() + FORGETTING.toNanos();
+      forget();
     }
     Tick tick = store.tick(timers, others, MOST_TIMERS);
     others = tick.others();
@@ -232,7 +232,7 @@ public final class TickLoop {
   }
 
   private static Duration spacing(int timers) {
-    if (timers == 0 || timers == MOST_TIMERS) {
+    if (timers == 0 || timers >= MOST_TIMERS) {
       return Duration.ZERO;
     }
     return timers < MANY_TIMERS ? SPACING : SPACING_AFTER_MANY;
@@ -245,6 +245,21 @@ public final class TickLoop {
             (run, runs) ->
                 observer.tell(
                     events -> events.ended(application, run.timer(), run.status(), runs)));
+  }
+
+  /** Timers do not wait for it. */
+  private void forget() {
+    forgetAt = System.nanoTime() + FORGETTING.toNanos();
+    try {
+      if (store.forgetEnded(timers.values(), MOST_FORGOTTEN) == MOST_FORGOTTEN) {
+        forgetAt = System.nanoTime() + SPACING.toNanos();
+      }
+    } catch (RuntimeException e) {
+      log.warn(
+          "timers of {}: runs that have ended could not be forgotten, trying again",
+          application,
+          e);
+    }
   }
 
   /** What it throws is no failure of the tick, which is committed. */

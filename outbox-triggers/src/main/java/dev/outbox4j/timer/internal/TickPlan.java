@@ -26,18 +26,6 @@ public record TickPlan(
     Runs runs,
     Optional<Instant> next) {
 
-  /** Changes nothing but when to look again. */
-  static TickPlan unchanged(TimerRecord record, Instant next) {
-    return new TickPlan(
-        record.cursor(),
-        record.missed(),
-        0,
-        record.runsLeft(),
-        record.startup(),
-        Runs.none().copy(),
-        Optional.of(next));
-  }
-
   /**
    * What becomes of runs, each of them in at most one list, but for those that are asked to stop.
    *

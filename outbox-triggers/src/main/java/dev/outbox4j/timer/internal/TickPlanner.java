@@ -65,9 +65,27 @@ public final class TickPlanner {
     return new TickPlanner(timer, record, now, mostInstants).plan();
   }
 
+  /**
+   * Plans a tick of a timer whose schedule cannot be asked: runs that wait begin all the same.
+   *
+   * @param timer the definition
+   * @param record what is on record
+   * @param now the server's clock
+   * @param next when to ask the schedule again
+   * @return the plan
+   */
+  static TickPlan planWithoutInstants(Timer timer, TimerRecord record, Instant now, Instant next) {
+    TickPlanner planner = new TickPlanner(timer, record, now, 0);
+    planner.beginWaiting();
+    return planner.planned(Optional.of(next));
+  }
+
   private TickPlan plan() {
     beginWaiting();
-    Optional<Instant> next = record.paused() ? Optional.empty() : decideInstants();
+    return planned(record.paused() ? Optional.empty() : decideInstants());
+  }
+
+  private TickPlan planned(Optional<Instant> next) {
     TickPlan.Runs fates = TickPlan.Runs.none();
     runs.forEach(run -> run.addTo(fates));
     return new TickPlan(cursor, missed, notRun, runsLeft(), startup, fates.copy(), next);

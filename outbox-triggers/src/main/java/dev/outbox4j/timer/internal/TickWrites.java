@@ -20,16 +20,21 @@ import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.function.Function;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Writes what a tick has decided, in its transaction. Rows of the outbox come first: who acks a
  * message locks it before its run.
  */
 final class TickWrites {
+  private static final Logger log = LoggerFactory.getLogger(TickWrites.class);
+
   /** No message. */
   private static final long NONE = 0;
 
@@ -275,9 +280,19 @@ final class TickWrites {
             .header(RunKey.HEADER, run.toString())
             .deliverAt(start.isAfter(earliest) ? start : earliest);
     if (timer.retriesUntilNext()) {
-      Instants.next(timer, start.isAfter(now) ? start : now).ifPresent(message::expiresAt);
+      next(timer, start.isAfter(now) ? start : now).ifPresent(message::expiresAt);
     }
     return message.build();
+  }
+
+  /** None if its schedule fails: no other timer is to stand still for that. */
+  private static Optional<Instant> next(Timer timer, Instant after) {
+    try {
+      return Instants.next(timer, after);
+    } catch (RuntimeException e) {
+      log.error("timer {}: its schedule fails, so a run of it does not expire", timer.name(), e);
+      return Optional.empty();
+    }
   }
 
   private static String status(Fate fate) {

@@ -95,6 +95,7 @@ final class TimerSql {
                     where b.application = :application and b.name = w.name
                       and b.ended_at is null and b.status <> 'waiting'
                       and (b.awaited_by = 'all' or b.awaited_by = 'cause' and b.cause = w.cause)
+                      and (select true from {outbox} o where o.id = b.message_id)
                     limit 1) is null
                 limit :most)) u
             order by u.name)) as n (name)
@@ -102,7 +103,7 @@ final class TimerSql {
             select *
             from {timers} l
             where l.application = :application and l.name = n.name
-            for update skip locked) t
+            for no key update skip locked) t
           """;
 
   /** Somebody deleted the message, or emptied the outbox: nothing else would end the run. */
@@ -168,16 +169,36 @@ final class TimerSql {
       where r.id = a.id
       """;
 
-  /** Runs whose ends are told, as others wait for them: all others, or those of their cause. */
+  /**
+   * Runs whose ends are told, as others wait for them: all others, or those of their cause. One
+   * whose row is locked holds up no other timer: the next tick looks again.
+   */
   static final String AWAIT_RUNS =
       """
       update {timer_runs} r
       set awaited_by = case when r.name = any (:beside::text[]) then 'cause' else 'all' end
-      where r.application = :application and r.name = any (:names::text[])
-        and r.ended_at is null and r.status = 'begun'
-        and (r.cause <> 'manual' or r.name <> all (:beside::text[]))
-        and r.awaited_by is distinct from
-          case when r.name = any (:beside::text[]) then 'cause' else 'all' end
+      where r.id = any (array(
+        select o.id
+        from {timer_runs} o
+        where o.application = :application and o.name = any (:names::text[])
+          and o.ended_at is null and o.status = 'begun'
+          and (o.cause <> 'manual' or o.name <> all (:beside::text[]))
+          and o.awaited_by is distinct from
+            case when o.name = any (:beside::text[]) then 'cause' else 'all' end
+        for update skip locked))
+      """;
+
+  /** The policies of the timers may be others now; the next tick notes it anew. */
+  static final String AWAIT_ANEW =
+      """
+      update {timer_runs} r
+      set awaited_by = null
+      where r.id = any (array(
+        select o.id
+        from {timer_runs} o
+        where o.application = :application and o.name = any (:names::text[])
+          and o.ended_at is null and o.awaited_by is not null
+        for update skip locked))
       """;
 
   static final String TELL =
@@ -197,7 +218,11 @@ final class TimerSql {
       """
       update {timer_runs} r
       set cancelled_at = coalesce(r.cancelled_at, now())
-      where r.id = any (:ids::bigint[]) and r.ended_at is null
+      where r.id = any (array(
+        select o.id
+        from {timer_runs} o
+        where o.id = any (:ids::bigint[]) and o.ended_at is null
+        for update skip locked))
       """;
 
   /** Whatever its handler does then, the message that it would settle is gone. */
@@ -265,17 +290,16 @@ final class TimerSql {
       where a.failures = (
         select count(*)
         from (
-          select r.status
+          select r.status, r.ended_at
           from {timer_runs} r
           where r.application = :application and r.name = a.name
             and r.status in ('succeeded', 'failed')
-            and r.ended_at > coalesce((
-              select t.counts_from
-              from {timers} t
-              where t.application = :application and t.name = a.name), '-infinity')
           order by r.instant desc
           limit a.failures) l
-        where l.status = 'failed')
+        where l.status = 'failed' and l.ended_at > (
+          select t.counts_from
+          from {timers} t
+          where t.application = :application and t.name = a.name))
       """;
 
   static final String PAUSE =
@@ -305,6 +329,7 @@ final class TimerSql {
         select t.application, t.name, now(), 'manual', :request, 'waiting'
         from {timers} t
         where t.application = :application and t.name = :name
+        for key share of t
         on conflict do nothing
         returning application)
       select pg_notify({timers_channel}, a.application)::text from asked a
@@ -318,6 +343,7 @@ final class TimerSql {
         from {timers} t cross join unnest(:instants::text[]::timestamptz[]) as a (instant)
         where t.application = :application and t.name = :name
         order by a.instant
+        for key share of t
         on conflict do nothing
         returning application)
       select pg_notify({timers_channel}, a.application)::text from asked a
@@ -374,18 +400,37 @@ final class TimerSql {
 
   /**
    * Of timers that keep no state: what nobody asked for and has not failed, an hour after its end;
-   * but not the last one.
+   * but neither the latest run by the schedule nor the latest success.
    */
   static final String FORGET_ENDED =
       """
       delete from {timer_runs} r
-      where r.application = :application and r.name = any (:names::text[])
-        and r.cause not in ('manual', 'backfill') and r.status <> 'failed'
-        and r.ended_at < now() - interval '1 hour' and exists (
-          select from {timer_runs} later
-          where later.application = :application and later.name = r.name
-            and later.status = 'succeeded' and later.instant > r.instant
-            and later.cause in ('scheduled', 'catch_up'))
+      where r.ctid = any (array(
+        select f.place
+        from unnest(:names::text[]) as n (name)
+        cross join lateral (
+          select e.ctid as place
+          from {timer_runs} e
+          where e.application = :application and e.name = n.name
+            and e.cause not in ('manual', 'backfill') and e.status <> 'failed'
+            and e.ended_at < now() - interval '1 hour' and e.instant < now() - interval '1 hour'
+            and e.instant < (
+              select l.instant
+              from {timer_runs} l
+              where l.application = :application and l.name = n.name
+                and l.cause in ('scheduled', 'catch_up')
+              order by l.instant desc
+              limit 1)
+            and (e.status <> 'succeeded' or e.ended_at < (
+              select s.ended_at
+              from {timer_runs} s
+              where s.application = :application and s.name = n.name and s.status = 'succeeded'
+              order by s.ended_at desc
+              limit 1))
+          order by e.instant
+          limit :most
+          for update skip locked) f
+        limit :most))
       """;
 
   static final String HISTORY =

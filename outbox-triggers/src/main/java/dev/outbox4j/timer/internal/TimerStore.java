@@ -104,14 +104,9 @@ public final class TimerStore {
         connection -> {
           Instant now = begin(connection);
           insertMissing(connection, sorted, deployment, now);
+          Map<String, Object> names = Parameters.of(sorted).texts("names", Timer::name).values();
           Map<String, TimerRow> onRecord =
-              statements
-                  .query(
-                      connection,
-                      TimerSql.LOCK,
-                      Parameters.of(sorted).texts("names", Timer::name).values(),
-                      TimerRow::read)
-                  .stream()
+              statements.query(connection, TimerSql.LOCK, names, TimerRow::read).stream()
                   .collect(Collectors.toMap(TimerRow::name, row -> row));
           List<TimerChange> changes = new ArrayList<>();
           for (Timer timer : sorted) {
@@ -126,6 +121,7 @@ public final class TimerStore {
             }
           }
           statements.update(connection, TimerSql.UPDATE_TIMERS, TimerChange.values(changes));
+          statements.update(connection, TimerSql.AWAIT_ANEW, names);
           return now;
         });
   }
@@ -252,7 +248,7 @@ public final class TimerStore {
       return TickPlanner.plan(timer, record, now, most);
     } catch (RuntimeException e) {
       log.error("timer {}: its schedule fails, and it stands still; trying again", timer.name(), e);
-      return TickPlan.unchanged(record, now.plus(FAILED_SCHEDULE));
+      return TickPlanner.planWithoutInstants(timer, record, now, now.plus(FAILED_SCHEDULE));
     }
   }
 
@@ -298,18 +294,19 @@ public final class TimerStore {
    * Deletes what timers that keep no state need not keep.
    *
    * @param timers the definitions
+   * @param most how many runs at most
+   * @return how many there were
    */
-  public void forgetEnded(Collection<Timer> timers) {
+  public int forgetEnded(Collection<Timer> timers, int most) {
     List<Timer> withoutState = timers.stream().filter(timer -> !timer.keepsState()).toList();
-    if (!withoutState.isEmpty()) {
-      jdbc.run(
-          "forgetting of runs",
-          connection ->
-              statements.update(
-                  connection,
-                  TimerSql.FORGET_ENDED,
-                  Parameters.of(withoutState).texts("names", Timer::name).values()));
+    if (withoutState.isEmpty()) {
+      return 0;
     }
+    Map<String, Object> values = Parameters.of(withoutState).texts("names", Timer::name).values();
+    values.put("most", (long) most);
+    return jdbc.run(
+        "forgetting of runs",
+        connection -> statements.updateAlone(jdbc, connection, TimerSql.FORGET_ENDED, values));
   }
 
   /**
