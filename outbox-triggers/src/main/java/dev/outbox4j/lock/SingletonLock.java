@@ -144,7 +144,7 @@ public final class SingletonLock {
   }
 
   /**
-   * Sets for how long the lock is waited for.
+   * Sets for how long the lock is waited for. The wait for a connection is bounded by its pool.
    *
    * @param timeout more than zero; by default it is waited for without end
    * @return a lock that differs in this

@@ -8,7 +8,9 @@ import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Payload;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.dlq.DeadLetterQueue;
+import dev.outbox4j.migrations.LockMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
+import dev.outbox4j.migrations.TimerMigrations;
 import dev.outbox4j.postgres.OutboxRole;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
@@ -211,5 +213,22 @@ class UpgradingIT {
 
     assertThat(database.one(Long.class, "select outbox_publish('orders', 'new')"))
         .isEqualTo(1_005_001);
+  }
+
+  @Test
+  void setsTheSequencesOfLocksAndTimersAfterACopyOfTheRows() throws IOException {
+    LockMigrations.of("public", "outbox").migrate(database.plain());
+    TimerMigrations.of("public", "outbox").migrate(database.plain());
+    database.update(
+        "insert into outbox_lock (application, name, token, held_until)"
+            + " values ('a', 'l', 70, now())");
+    database.update(
+        "insert into outbox_timer_run (id, application, name, instant, cause, status)"
+            + " values (80, 'a', 't', now(), 'scheduled', 'succeeded')");
+
+    assertThat(database.one(Long.class, DocumentedSql.of("upgrading.md", "setval-locks")))
+        .isEqualTo(1_000_070);
+    assertThat(database.one(Long.class, DocumentedSql.of("upgrading.md", "setval-timers")))
+        .isEqualTo(1_000_080);
   }
 }
