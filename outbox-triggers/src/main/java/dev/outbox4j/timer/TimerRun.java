@@ -60,6 +60,10 @@ public interface TimerRun {
    * OverlapPolicy#CANCEL_OTHER}) or was started in its place, its lease is lost, or the node is
    * stopping. A handler that takes long should look and return.
    *
+   * <p>In the last two cases the work is not done: once this has told so, the run comes again when
+   * the handler returns, as another attempt, unless it decides otherwise by {@link #delivery()}
+   * afterwards. In the first the run ends as the handler does.
+   *
    * @return true if it should return
    */
   boolean isCancelled();

@@ -422,6 +422,34 @@ class TimersIT {
   }
 
   @Test
+  void aRunThatReturnsSinceItsNodeStopsIsHandledAgainByAnother() throws Exception {
+    BlockingQueue<TimerRun> handled = new LinkedBlockingQueue<>();
+    start(
+        builder()
+            .on(
+                DAILY,
+                run -> {
+                  handled.add(run);
+                  await().atMost(SOON).until(run::isCancelled);
+                })
+            .subscriber(settings -> settings.gracefulTimeout(SOON)));
+    goBy(1);
+    assertThat(handled.poll(60, TimeUnit.SECONDS)).isNotNull();
+
+    timers.stop();
+
+    assertThat(runs()).containsExactly("catch_up begun");
+    assertThat(database.count("outbox_dlq")).isZero();
+    try (Timers other = builder().on(DAILY, handled::add).build()) {
+      other.start();
+      awaitRuns("catch_up succeeded");
+    }
+    TimerRun again = handled.poll(60, TimeUnit.SECONDS);
+    assertThat(again).isNotNull();
+    assertThat(again.attempt()).isEqualTo(2);
+  }
+
+  @Test
   void aStopWaitsForTheRunInProgressAndAnInstantThatComesLaterHasNoRun() throws Exception {
     CountDownLatch go = new CountDownLatch(1);
     BlockingQueue<TimerRun> handled = new LinkedBlockingQueue<>();
@@ -439,7 +467,7 @@ class TimersIT {
     assertThat(run).isNotNull();
 
     CompletableFuture<Void> stopped = CompletableFuture.runAsync(timers::stop);
-    await().atMost(SOON).until(run::isCancelled);
+    await().atMost(SOON).until(run.delivery()::stopping);
     assertThat(stopped).isNotDone();
     go.countDown();
     assertThat(stopped).succeedsWithin(SOON);

@@ -1,6 +1,7 @@
 package dev.outbox4j.timer.internal;
 
 import dev.outbox4j.Delivery;
+import dev.outbox4j.Outcome;
 import dev.outbox4j.timer.Cause;
 import dev.outbox4j.timer.PastRun;
 import dev.outbox4j.timer.Timer;
@@ -9,9 +10,13 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** An attempt that has begun. */
 final class StartedRun implements TimerRun {
+  private static final Logger log = LoggerFactory.getLogger(StartedRun.class);
   private static final int MOST_NEXT = 1_000;
 
   private final Timer timer;
@@ -26,6 +31,7 @@ final class StartedRun implements TimerRun {
   private final Delivery delivery;
   private volatile boolean cancelled;
   private volatile boolean ended;
+  private final AtomicBoolean comesAgain = new AtomicBoolean();
 
   StartedRun(
       Timer timer,
@@ -126,7 +132,25 @@ final class StartedRun implements TimerRun {
 
   @Override
   public boolean isCancelled() {
-    return cancelled || isFenced() || delivery.stopping();
+    if (cancelled || ended) {
+      return true;
+    }
+    if (!delivery.leaseLost() && !delivery.stopping()) {
+      return false;
+    }
+    comeAgain();
+    return true;
+  }
+
+  /** Who returns for this has not done the work; what the handler decides later holds. */
+  private void comeAgain() {
+    if (!comesAgain.getAndSet(true)) {
+      try {
+        delivery.decide(Outcome.reschedule(Duration.ZERO));
+      } catch (IllegalStateException e) {
+        log.debug("timer {}: run {} had ended already", timer.name(), instant, e);
+      }
+    }
   }
 
   @Override

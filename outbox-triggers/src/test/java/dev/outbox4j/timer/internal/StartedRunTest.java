@@ -3,6 +3,7 @@ package dev.outbox4j.timer.internal;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.outbox4j.Outcome;
 import dev.outbox4j.timer.Schedule;
 import dev.outbox4j.timer.Timer;
 import java.time.Duration;
@@ -74,6 +75,38 @@ class StartedRunTest {
 
     assertThat(withMessage(new TestRuns.Message(1, true, false)).isCancelled()).isTrue();
     assertThat(withMessage(new TestRuns.Message(1, false, true)).isCancelled()).isTrue();
+  }
+
+  @ParameterizedTest
+  @CsvSource({"true, false", "false, true"})
+  void comesAgainOnceItsHandlerWasToldThatItsLeaseIsLostOrItsNodeStops(
+      boolean leaseLost, boolean stopping) {
+    TestRuns.Message message = new TestRuns.Message(1, leaseLost, stopping);
+    StartedRun run = withMessage(message);
+    assertThat(run.isFenced()).isEqualTo(leaseLost);
+    assertThat(message.decided()).isEmpty();
+
+    assertThat(run.isCancelled()).isTrue();
+    assertThat(run.isCancelled()).isTrue();
+
+    assertThat(message.decided()).hasSize(1).allMatch(Outcome.Reschedule.class::isInstance);
+  }
+
+  @Test
+  void endsAsItsHandlerDoesIfItWasAskedToStopOrHasEnded() {
+    for (boolean ended : new boolean[] {true, false}) {
+      TestRuns.Message message = new TestRuns.Message(1, false, true);
+      StartedRun run = withMessage(message);
+      if (ended) {
+        run.end();
+      } else {
+        run.cancel();
+      }
+
+      assertThat(run.isCancelled()).isTrue();
+      assertThat(run.isFenced()).isEqualTo(ended);
+      assertThat(message.decided()).isEmpty();
+    }
   }
 
   @Test

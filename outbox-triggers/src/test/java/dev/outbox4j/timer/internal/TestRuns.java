@@ -1,9 +1,12 @@
 package dev.outbox4j.timer.internal;
 
+import dev.outbox4j.Outcome;
 import dev.outbox4j.testing.UnreadDelivery;
 import dev.outbox4j.timer.Cause;
 import dev.outbox4j.timer.Timer;
 import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Optional;
 
 /** Attempts at runs, as if they had been read. */
@@ -20,5 +23,15 @@ final class TestRuns {
   }
 
   /** A message of which only the lease and the stop may be read. */
-  record Message(long leaseToken, boolean leaseLost, boolean stopping) implements UnreadDelivery {}
+  record Message(long leaseToken, boolean leaseLost, boolean stopping, List<Outcome> decided)
+      implements UnreadDelivery {
+    Message(long leaseToken, boolean leaseLost, boolean stopping) {
+      this(leaseToken, leaseLost, stopping, new ArrayList<>());
+    }
+
+    @Override
+    public void decide(Outcome outcome) {
+      decided.add(outcome);
+    }
+  }
 }
