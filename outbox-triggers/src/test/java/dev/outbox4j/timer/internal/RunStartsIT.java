@@ -189,7 +189,7 @@ class RunStartsIT {
     RunStarts starts = starts(heldUpOnce(go));
     List<Begun> runs = runs();
     Begun twice = runs.get(1);
-    workers.submit(() -> start(starts, runs.get(0), 1));
+    Future<StartedRun> first = workers.submit(() -> start(starts, runs.get(0), 1));
     assertThat(heldUp.await(60, TimeUnit.SECONDS)).isTrue();
     Future<StartedRun> later = workers.submit(() -> start(starts, twice, 2));
     await().atMost(SOON).until(() -> starts.waiting() == 1);
@@ -197,6 +197,7 @@ class RunStartsIT {
     await().atMost(SOON).until(() -> starts.waiting() == 2);
     go.countDown();
 
+    assertThat(first.get(60, TimeUnit.SECONDS).token()).isEqualTo(1);
     assertThat(later.get(60, TimeUnit.SECONDS).token()).isEqualTo(2);
     assertThat(earlier.get(60, TimeUnit.SECONDS)).as("it is not to begin").isNull();
     assertThat(attempts(twice)).isEqualTo(1);
