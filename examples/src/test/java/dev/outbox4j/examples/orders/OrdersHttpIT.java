@@ -178,8 +178,8 @@ class OrdersHttpIT {
       database.update(
           """
           insert into outbox_timer_run (application, name, instant, cause, status, ended_at)
-          values ('orders', 'heartbeat', now() - make_interval(days => ?), 'scheduled', 'succeeded',
-            now())
+          select 'orders', 'heartbeat', run, 'scheduled', 'succeeded', run
+          from (select now() - make_interval(days => ?)) as ended (run)
           """,
           days);
     }
