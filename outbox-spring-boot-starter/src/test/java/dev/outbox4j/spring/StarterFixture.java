@@ -27,6 +27,7 @@ abstract class StarterFixture {
             "spring.datasource.username=" + database.server().user(),
             "spring.datasource.password=" + database.server().password(),
             "spring.datasource.type=" + HikariDataSource.class.getName(),
+            "spring.datasource.hikari.minimum-idle=1", // each is a server process
             "spring.flyway.enabled=false",
             "outbox4j.schema=" + schema);
   }

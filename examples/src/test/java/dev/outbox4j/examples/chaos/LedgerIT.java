@@ -22,6 +22,7 @@ import java.util.Map;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -31,6 +32,7 @@ import org.postgresql.ds.PGSimpleDataSource;
 
 /** A figure that must be zero is worth no more than what it finds, so each fault is planted. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class LedgerIT {
   private static final Duration LEASE = Duration.ofSeconds(5);
   private static final Duration RETRY_DELAY = Duration.ofMillis(200);

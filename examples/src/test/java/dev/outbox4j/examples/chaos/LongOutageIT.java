@@ -20,11 +20,13 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.postgresql.ds.PGSimpleDataSource;
 
 /** The server stays away until HikariCP's pauses are long. */
 @NeedsRestartableServer
+@Tag("once")
 class LongOutageIT {
   private static final OutboxTable TABLE = OutboxTable.named("outbox");
   private static final Duration SOON = Duration.ofSeconds(3);

@@ -12,12 +12,14 @@ import java.nio.file.StandardOpenOption;
 import java.sql.SQLException;
 import java.time.Duration;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
 /** What the proof of order is to find is planted; all times are milliseconds after an instant. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class OrderLedgerIT {
   private static final String OWNER = "p0.1";
   private static final String OTHER = "p1.2";

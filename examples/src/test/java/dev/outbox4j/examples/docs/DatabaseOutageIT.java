@@ -23,6 +23,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.postgresql.ds.PGSimpleDataSource;
@@ -32,6 +33,7 @@ import org.postgresql.ds.PGSimpleDataSource;
  * of a pool that is used up: what is told, and that all goes on by itself.
  */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class DatabaseOutageIT {
   private static final Duration LIMIT = Duration.ofSeconds(30);
   private static final int POOL = 3;

@@ -29,6 +29,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -36,6 +37,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 /** Handlers and codecs that do what they must not, and the words in which the user is told. */
 @ExtendWith(PostgresExtension.class)
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
+@Tag("once")
 class HandlerMisusesIT {
   private static final String NO_DECISION =
       "it must return an Outcome, a CompletionStage, a Publisher or nothing. If the value does not matter, write"

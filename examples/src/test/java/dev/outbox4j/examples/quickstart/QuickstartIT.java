@@ -7,10 +7,12 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class QuickstartIT {
   private final ByteArrayOutputStream printed = new ByteArrayOutputStream();
 

@@ -15,6 +15,7 @@ import java.util.UUID;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -23,6 +24,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /** A reconciliation is worth no more than what it finds, so each kind of fault is planted. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class ReconciliationIT {
   private static final UUID PLAIN = new UUID(0, 1);
   private static final UUID ROLLED_BACK = new UUID(0, 2);

@@ -1,5 +1,6 @@
 package dev.outbox4j.postgres.testing;
 
+import dev.outbox4j.migrations.OutboxMigrations;
 import io.zonky.test.db.postgres.embedded.EmbeddedPostgres;
 import java.io.File;
 import java.io.IOException;
@@ -7,8 +8,13 @@ import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.net.URI;
 import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Duration;
+import java.util.UUID;
 import java.util.jar.JarFile;
+import org.jspecify.annotations.Nullable;
 import org.postgresql.ds.PGSimpleDataSource;
 import org.testcontainers.postgresql.PostgreSQLContainer;
 import org.testcontainers.utility.DockerImageName;
@@ -36,12 +42,15 @@ public final class PostgresServer {
   private final int port;
   private final String user;
   private final String password;
+  private final boolean outlivesUs;
+  private @Nullable String template;
 
-  private PostgresServer(String host, int port, String user, String password) {
+  private PostgresServer(String host, int port, String user, String password, boolean outlivesUs) {
     this.host = host;
     this.port = port;
     this.user = user;
     this.password = password;
+    this.outlivesUs = outlivesUs;
   }
 
   /** Returns the server, started by the first call and stopped with the JVM. */
@@ -76,6 +85,30 @@ public final class PostgresServer {
     return source;
   }
 
+  /** Returns a database with the standard outbox, to copy from: migrated by the first call. */
+  synchronized String template() {
+    if (template == null) {
+      String name = "template_" + UUID.randomUUID().toString().replace("-", "");
+      execute("create database " + name + " encoding 'UTF8' template template0");
+      OutboxMigrations.standard().migrate(dataSource(name));
+      if (outlivesUs) {
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> execute("drop database " + name)));
+      }
+      template = name;
+    }
+    return template;
+  }
+
+  /** Runs a statement in no database of a test's. */
+  void execute(String sql) {
+    try (Connection connection = dataSource("postgres").getConnection();
+        Statement statement = connection.createStatement()) {
+      statement.execute(sql);
+    } catch (SQLException e) {
+      throw new IllegalStateException(sql, e);
+    }
+  }
+
   private static PostgresServer start() {
     String kind = System.getProperty("outbox.test.postgres", "embedded");
     return switch (kind) {
@@ -91,7 +124,7 @@ public final class PostgresServer {
   private static PostgresServer embedded() {
     EmbeddedPostgres server = startEmbedded();
     Runtime.getRuntime().addShutdownHook(new Thread(() -> close(server)));
-    return new PostgresServer("localhost", server.getPort(), "postgres", "postgres");
+    return new PostgresServer("localhost", server.getPort(), "postgres", "postgres", false);
   }
 
   /** Starts a server from the binaries; it trusts whoever connects. */
@@ -163,7 +196,8 @@ public final class PostgresServer {
         container.getHost(),
         container.getMappedPort(5432),
         container.getUsername(),
-        container.getPassword());
+        container.getPassword(),
+        false);
   }
 
   private static PostgresServer byUrl() {
@@ -177,6 +211,7 @@ public final class PostgresServer {
         uri.getHost(),
         uri.getPort() < 0 ? 5432 : uri.getPort(),
         System.getProperty("outbox.test.user", "postgres"),
-        System.getProperty("outbox.test.password", ""));
+        System.getProperty("outbox.test.password", ""),
+        true);
   }
 }

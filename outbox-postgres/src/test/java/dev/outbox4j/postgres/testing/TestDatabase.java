@@ -2,7 +2,6 @@ package dev.outbox4j.postgres.testing;
 
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
-import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.OutboxTable;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -11,7 +10,6 @@ import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
-import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 import org.postgresql.PGStatement;
 import org.postgresql.ds.PGSimpleDataSource;
@@ -24,18 +22,13 @@ public final class TestDatabase implements AutoCloseable {
   private final PostgresServer server;
   private final String name;
   private final List<HikariDataSource> pools = new ArrayList<>();
-  private final AtomicReference<@Nullable Connection> reader = new AtomicReference<>();
+  private final AtomicReference<@Nullable Connection> kept = new AtomicReference<>();
 
   TestDatabase(PostgresServer server, String name) {
     this.server = server;
     this.name = name;
-    update(
-        server.dataSource("postgres"),
-        "create database \"" + name + "\" encoding 'UTF8' template template0");
-    update(
-        server.dataSource("postgres"),
-        "alter database \"" + name + "\" set timezone = 'Pacific/Auckland'");
-    OutboxMigrations.standard().migrate(plain());
+    server.execute("create database \"" + name + "\" template \"" + server.template() + "\"");
+    server.execute("alter database \"" + name + "\" set timezone = 'Pacific/Auckland'");
   }
 
   public PostgresServer server() {
@@ -56,11 +49,12 @@ public final class TestDatabase implements AutoCloseable {
     return server.dataSource(name);
   }
 
-  /** Returns a new pool of so many connections. */
+  /** Returns a new pool of at most so many connections, which are made when they are needed. */
   public synchronized HikariDataSource pool(int size) {
     HikariConfig config = new HikariConfig();
     config.setDataSource(plain());
     config.setMaximumPoolSize(size);
+    config.setMinimumIdle(1); // each is a server process, and many tests need few of them
     config.setPoolName("test-" + name + "-" + pools.size());
     HikariDataSource pool = new HikariDataSource(config);
     pools.add(pool);
@@ -69,7 +63,7 @@ public final class TestDatabase implements AutoCloseable {
 
   /** Runs a statement in a transaction of its own and returns its update count. */
   public int update(String sql, Object... parameters) {
-    return update(plain(), sql, parameters);
+    return inSession(sql, session -> update(session, sql, parameters));
   }
 
   /** Returns the first column of the first row. */
@@ -81,20 +75,28 @@ public final class TestDatabase implements AutoCloseable {
     return rows.get(0);
   }
 
-  /**
-   * Returns the first column of all rows. One session is kept for this, since tests that wait ask
-   * again and again, and a new one costs a server process.
-   */
+  /** Returns the first column of all rows. */
   public <T> List<T> list(Class<T> type, String sql, Object... parameters) {
-    Connection session = reader.getAndSet(null);
+    return inSession(sql, session -> list(session, type, sql, parameters));
+  }
+
+  /** What a test asks or changes. */
+  @FunctionalInterface
+  private interface Work<T> {
+    T on(Connection session) throws SQLException;
+  }
+
+  /** One session is kept, since tests ask again and again, and a new one costs a server process. */
+  private <T> T inSession(String sql, Work<T> work) {
+    Connection session = kept.getAndSet(null);
     try {
       if (session == null || !session.isValid(1)) {
         close(session);
         session = plain().getConnection();
       }
-      List<T> values = list(session, type, sql, parameters);
-      session = reader.getAndSet(session);
-      return values;
+      T result = work.on(session);
+      session = kept.getAndSet(session);
+      return result;
     } catch (SQLException e) {
       throw new IllegalStateException(sql, e);
     } finally {
@@ -105,7 +107,6 @@ public final class TestDatabase implements AutoCloseable {
   private static <T> List<T> list(
       Connection session, Class<T> type, String sql, Object... parameters) throws SQLException {
     try (PreparedStatement statement = session.prepareStatement(sql)) {
-      statement.unwrap(PGStatement.class).setPrepareThreshold(0); // columns may change
       bind(statement, parameters);
       List<T> values = new ArrayList<>();
       try (ResultSet rows = statement.executeQuery()) {
@@ -132,17 +133,16 @@ public final class TestDatabase implements AutoCloseable {
     return one(Long.class, "select count(*) from " + table);
   }
 
-  private static int update(DataSource source, String sql, Object... parameters) {
-    try (Connection connection = source.getConnection();
-        PreparedStatement statement = connection.prepareStatement(sql)) {
+  private static int update(Connection session, String sql, Object... parameters)
+      throws SQLException {
+    try (PreparedStatement statement = session.prepareStatement(sql)) {
       bind(statement, parameters);
       return statement.executeUpdate();
-    } catch (SQLException e) {
-      throw new IllegalStateException(sql, e);
     }
   }
 
   private static void bind(PreparedStatement statement, Object... parameters) throws SQLException {
+    statement.unwrap(PGStatement.class).setPrepareThreshold(0); // tables may change
     for (int i = 0; i < parameters.length; i++) {
       statement.setObject(i + 1, parameters[i]);
     }
@@ -158,8 +158,8 @@ public final class TestDatabase implements AutoCloseable {
       }
       pool.close();
     }
-    close(reader.getAndSet(null));
-    update(server.dataSource("postgres"), "drop database \"" + name + "\" with (force)");
+    close(kept.getAndSet(null));
+    server.execute("drop database \"" + name + "\" with (force)");
     if (!leaks.isEmpty()) {
       throw new AssertionError("Connections still borrowed: " + leaks);
     }
