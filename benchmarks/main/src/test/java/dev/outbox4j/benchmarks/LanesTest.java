@@ -40,8 +40,12 @@ class LanesTest {
     for (double late : new double[] {20, 4, 7}) {
       results.add(
           TimersLane.cell(1000),
-          Roster.TIMERS.label(),
+          Roster.TIMERS_OF_20_WORKERS.label(),
           new Numbers().with("lateness_p99_ms", late).with("core_share", 0.9));
+      results.add(
+          TimersLane.cell(1000),
+          Roster.TIMERS.label(),
+          new Numbers().with("lateness_p99_ms", 10 * late));
     }
     results.add(
         TimersLane.cell(1000),
@@ -66,6 +70,7 @@ class LanesTest {
     assertThat(figures(new TimersLane(), results))
         .containsOnly(
             entry("timer_lateness_p99_ms", 7.0),
+            entry("timer_lateness_p99_ms_of_4_workers", 70.0),
             entry("timers_10000_core_share", 0.05),
             entry("timers_10000_at_once_core_share", 0.02),
             entry("timers_10000_tick_core_share", 0.5));
