@@ -121,4 +121,11 @@ public interface Delivery {
    *     run goes on but its lease is lost, a decision is taken and changes nothing either
    */
   void decide(Outcome outcome);
+
+  /**
+   * Returns what {@link #decide} was last given, for what is put around handlers.
+   *
+   * @return empty if nothing was decided yet; what the handler returns or throws is not in it
+   */
+  Optional<Outcome> decided();
 }

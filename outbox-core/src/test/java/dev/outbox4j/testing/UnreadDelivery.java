@@ -11,6 +11,11 @@ import java.util.Optional;
 /** A message of which nothing may be read but what whoever implements it says. */
 public interface UnreadDelivery extends Delivery {
   @Override
+  default Optional<Outcome> decided() {
+    throw unread();
+  }
+
+  @Override
   default long id() {
     throw unread();
   }

@@ -79,6 +79,7 @@ public final class TestDelivery<T> implements Delivery {
   }
 
   /** {@return the last decision by {@link #decide}, if there was one} */
+  @Override
   public Optional<Outcome> decided() {
     return Optional.ofNullable(decided.get());
   }

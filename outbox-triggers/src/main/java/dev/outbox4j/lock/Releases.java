@@ -31,8 +31,7 @@ final class Releases implements NotificationSource.Listener {
       this.name = name;
     }
 
-    /** Waits for a wake, at most for a while. */
-    /** Returns whether it was woken. */
+    /** Waits for a wake, at most for a while; returns whether there was one. */
     boolean await(long nanos) throws InterruptedException {
       boolean woken = wakes.tryAcquire(nanos, TimeUnit.NANOSECONDS);
       if (woken) {

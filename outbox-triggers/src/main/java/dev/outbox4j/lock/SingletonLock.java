@@ -6,6 +6,7 @@ import dev.outbox4j.Outcome;
 import dev.outbox4j.TransactionalHandler;
 import dev.outbox4j.TypedHandler;
 import dev.outbox4j.internal.Durations;
+import dev.outbox4j.internal.OneLine;
 import dev.outbox4j.lock.LockStore.Attempt;
 import dev.outbox4j.lock.Releases.Waiter;
 import dev.outbox4j.postgres.PostgresOutbox;
@@ -100,7 +101,8 @@ public final class SingletonLock {
           "%s '%s' is blank, or has blanks at an end; name what is locked".formatted(what, text));
     }
     if (text.chars().anyMatch(Character::isISOControl)) {
-      throw new IllegalArgumentException(what + " has control characters; name what is locked");
+      throw new IllegalArgumentException(
+          "%s '%s' has control characters; name what is locked".formatted(what, OneLine.of(text)));
     }
     int bytes = text.getBytes(StandardCharsets.UTF_8).length;
     if (bytes > most) {
@@ -117,10 +119,20 @@ public final class SingletonLock {
    *     leading or trailing blanks
    * @return the lock, with the same settings
    * @throws IllegalArgumentException if the suffix is not allowed
+   * @throws IllegalStateException if this lock has a suffix already
    */
   public SingletonLock suffix(String suffix) {
+    requireNoSuffix();
     requireText("suffix", suffix, MAX_SUFFIX_BYTES);
     return new SingletonLock(locks, name + "/" + suffix, period, timeout, polling, onLost, store);
+  }
+
+  /** The names of two suffixes could be that of another one. */
+  private void requireNoSuffix() {
+    if (name.indexOf('/') >= 0) {
+      throw new IllegalStateException(
+          "lock '%s' has a suffix already; put all it is for into one suffix".formatted(name));
+    }
   }
 
   /**
@@ -336,6 +348,7 @@ public final class SingletonLock {
    */
   public <T> TypedHandler<T> around(
       BiFunction<T, Delivery, String> suffix, LockedHandler<T> handler) {
+    requireNoSuffix();
     Objects.requireNonNull(suffix, "suffix");
     Objects.requireNonNull(handler, "handler");
     return (body, delivery) ->
@@ -397,6 +410,7 @@ public final class SingletonLock {
    */
   public <T> TransactionalHandler<T, Connection> guarding(
       BiFunction<T, Delivery, String> suffix, TransactionalHandler<T, Connection> handler) {
+    requireNoSuffix();
     Objects.requireNonNull(suffix, "suffix");
     Objects.requireNonNull(handler, "handler");
     return (body, delivery, connection) ->

@@ -1,6 +1,7 @@
 package dev.outbox4j.timer;
 
 import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.internal.OneLine;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.timer.internal.ControlStore;
 import dev.outbox4j.triggers.internal.Applications;
@@ -171,7 +172,8 @@ public final class TimerControl {
   private static String require(String what, String text) {
     int bytes = text.getBytes(StandardCharsets.UTF_8).length;
     if (text.isBlank() || text.indexOf('\0') >= 0) {
-      throw new IllegalArgumentException(what + " is blank or has a NUL; say it in words");
+      throw new IllegalArgumentException(
+          "%s '%s' is blank or has a NUL; say it in words".formatted(what, OneLine.of(text)));
     }
     if (bytes > MAX_BYTES) {
       throw new IllegalArgumentException(

@@ -5,6 +5,7 @@ import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.dlq.DeadLetterQueue;
+import dev.outbox4j.internal.OneLine;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.timer.internal.NodeState;
@@ -12,6 +13,7 @@ import dev.outbox4j.timer.internal.Observer;
 import dev.outbox4j.timer.internal.RunHandlers;
 import dev.outbox4j.timer.internal.TickLoop;
 import dev.outbox4j.triggers.internal.Applications;
+import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
 import java.time.InstantSource;
 import java.util.ArrayList;
@@ -106,6 +108,8 @@ public final class Timers implements AutoCloseable {
 
   /** Collects definitions and settings. Not thread-safe; does no I/O. */
   public static final class Builder {
+    private static final int MAX_DEPLOYMENT_BYTES = 200;
+
     private final PostgresOutbox outbox;
     private final String application;
     private final Map<String, Timer> timers = new LinkedHashMap<>();
@@ -183,13 +187,22 @@ public final class Timers implements AutoCloseable {
      * Names the deployment that this node belongs to, for timers that {@linkplain
      * Timer#runOnStartup run on startup}.
      *
-     * @param deployment the same on all nodes of a deployment, such as a version or a build number
+     * @param deployment the same on all nodes of a deployment, such as a version or a build number:
+     *     not blank, without control characters, at most 200 bytes in UTF-8
      * @return this builder
-     * @throws IllegalArgumentException if it is blank
+     * @throws IllegalArgumentException if it is anything else
      */
     public Builder deployment(String deployment) {
-      if (deployment.isBlank()) {
-        throw new IllegalArgumentException("deployment is blank; name a version or a build");
+      if (deployment.isBlank() || deployment.chars().anyMatch(Character::isISOControl)) {
+        throw new IllegalArgumentException(
+            "deployment '%s' is blank or has control characters; name a version or a build"
+                .formatted(OneLine.of(deployment)));
+      }
+      int bytes = deployment.getBytes(StandardCharsets.UTF_8).length;
+      if (bytes > MAX_DEPLOYMENT_BYTES) {
+        throw new IllegalArgumentException(
+            "deployment '%s' has %d bytes; it may have %d, so shorten it"
+                .formatted(deployment, bytes, MAX_DEPLOYMENT_BYTES));
       }
       this.deployment = deployment;
       return this;

@@ -317,7 +317,7 @@ class LeaseFaultsIT {
     assertThat(control.purge(Instant.now().plusSeconds(60), 10)).isZero();
   }
 
-  private record Message(BooleanSupplier leaseOver, BooleanSupplier stops, List<Outcome> decided)
+  private record Message(BooleanSupplier leaseOver, BooleanSupplier stops, List<Outcome> decisions)
       implements UnreadDelivery {
     @Override
     public boolean leaseLost() {
@@ -331,7 +331,7 @@ class LeaseFaultsIT {
 
     @Override
     public void decide(Outcome outcome) {
-      decided.add(outcome);
+      decisions.add(outcome);
     }
   }
 

@@ -767,6 +767,17 @@ class LocksIT {
   }
 
   @Test
+  void aLockHasOneSuffix() {
+    SingletonLock lock = locks().lock("one").suffix("a");
+
+    assertThatThrownBy(() -> lock.suffix("b"))
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessage("lock 'one/a' has a suffix already; put all it is for into one suffix");
+    assertThatThrownBy(() -> lock.around((body, delivery) -> "b", (body, delivery, held) -> {}))
+        .isInstanceOf(IllegalStateException.class);
+  }
+
+  @Test
   void statusTellsWhoHasALockAndPurgedOnesStillHaveGrowingTokens() throws Exception {
     LockControl control =
         LockControl.of(PostgresOutbox.on(database.plain(), database.table()), "shop");
@@ -800,13 +811,6 @@ class LocksIT {
     }
   }
 
-  @ParameterizedTest
-  @ValueSource(strings = {"", " ", " a", "a ", "a/b", "a\nb"})
-  void namesThatLeadAstrayAreRefused(String name) {
-    Locks locks = locks();
-    assertThatThrownBy(() -> locks.lock(name)).isInstanceOf(IllegalArgumentException.class);
-  }
-
   @Test
   void settingsOutOfRangeAreRefusedWithTheRule() {
     Locks locks = locks();
@@ -822,10 +826,6 @@ class LocksIT {
         .hasMessage("acquisitionPolling is PT0.499S; it must be at least PT0.5S");
     assertThatThrownBy(() -> listener.recoveryPolling(Duration.ofSeconds(14)))
         .hasMessage("recoveryPolling is PT14S; it must be at least PT15S");
-    assertThatThrownBy(() -> locks.lock("x".repeat(201)))
-        .hasMessageContaining("has 201 bytes; it may have 200");
-    assertThatThrownBy(() -> lock.suffix("x".repeat(501)))
-        .hasMessageContaining("has 501 bytes; it may have 500");
     assertThatThrownBy(
             () ->
                 Locks.builder(PostgresOutbox.on(database.plain(), database.table()), "shop")

@@ -7,8 +7,9 @@ import java.util.List;
 
 /** Tells by itself which times an expression matches, to compare with. */
 final class CronMatcher {
+  private static final int SUNDAY = 7; // and 0
   private static final int[] LOWEST = {0, 0, 0, 1, 1, 0};
-  private static final int[] HIGHEST = {59, 59, 23, 31, 12, 6};
+  private static final int[] HIGHEST = {59, 59, 23, 31, 12, SUNDAY};
   private static final int DAY = 3;
   private static final int MONTH = 4;
   private static final int WEEKDAY = 5;
@@ -29,8 +30,12 @@ final class CronMatcher {
     String[] stepped = part.split("/", -1);
     String[] range = stepped[0].split("-", -1);
     boolean all = stepped[0].equals("*");
+    boolean open = range.length == 1 && stepped.length == 2;
     int first = all ? LOWEST[field] : value(field, range[0]);
-    int last = all ? HIGHEST[field] : value(field, range[range.length - 1]);
+    int last = all || open ? HIGHEST[field] : value(field, range[range.length - 1]);
+    if (field == WEEKDAY && first == SUNDAY && (open || last != SUNDAY)) {
+      first = 0; // by its name it begins a week, too
+    }
     int step = stepped.length == 1 ? 1 : Integer.parseInt(stepped[1]);
     for (int value = first; value <= last; value += step) {
       fields[field].set(field == WEEKDAY ? value % 7 : value);

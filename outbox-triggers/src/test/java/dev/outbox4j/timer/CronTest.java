@@ -32,6 +32,13 @@ class CronTest {
           */20 * * * * *              | 2026-11-24T10:00:00Z | 2026-11-24T10:00:20Z
           5/20 * * * * *              | 2026-11-24T10:00:30Z | 2026-11-24T10:00:45Z
           0 10-50/20 * * * *          | 2026-11-24T10:30:00Z | 2026-11-24T10:50:00Z
+          20/10 * * * * *             | 2026-11-24T10:00:50Z | 2026-11-24T10:01:20Z
+          0 25/10 * * * *             | 2026-11-24T10:55:00Z | 2026-11-24T11:25:00Z
+          0 0 0 20/7 * *              | 2026-12-01T10:00:00Z | 2026-12-20T00:00:00Z
+          0 0 0 * * 1/2               | 2026-11-24T10:00:00Z | 2026-11-25T00:00:00Z
+          0 0 0 * * 4/3               | 2026-11-24T10:00:00Z | 2026-11-26T00:00:00Z
+          1-5,20-40/5 0 0 * * *       | 2026-11-24T00:00:05Z | 2026-11-24T00:00:20Z
+          0 0 0 * * SUN-TUE,FRI       | 2026-11-24T10:00:00Z | 2026-11-27T00:00:00Z
           0 0 0 29 2 *                | 2026-11-24T10:00:00Z | 2028-02-29T00:00:00Z
           0 0 0 29 2 1                | 2026-11-24T10:00:00Z | 2044-02-29T00:00:00Z
           0 0 0 31 * *                | 2026-08-31T00:00:00Z | 2026-10-31T00:00:00Z
@@ -70,24 +77,6 @@ class CronTest {
           '* * * *'         | has 4 fields; it must have 6, or 5 without the second
           '* * * * * * *'   | has 7 fields; it must have 6, or 5 without the second
           ' '               | has 0 fields; it must have 6, or 5 without the second
-          '60 * * * * *'    | is not valid
-          '* 60 * * * *'    | is not valid
-          '* * 24 * * *'    | is not valid
-          '* * * 0 * *'     | is not valid
-          '* * * 32 * *'    | is not valid
-          '* * * * 13 *'    | is not valid
-          '* * * * 0 *'     | is not valid
-          '* * * * * 8'     | is not valid
-          '* * * * FOO *'   | is not valid
-          '* * * * * FOO'   | is not valid
-          '* 30-10 * * * *' | is not valid
-          '*/0 * * * * *'   | is not valid
-          '*/60 * * * * *'  | is not valid
-          '0 0 0 * * 6-0'   | is not valid
-          '* * * ? * *'     | is not valid
-          '* * * L * *'     | is not valid
-          '* * * * * 5#2'   | is not valid
-          '-1 * * * * *'    | is not valid
           '@daily'          | has 1 fields; it must have 6, or 5 without the second
           '0 0 0 30 2 *'    | matches no day at all
           '0 0 0 31 4,6 *'  | matches no day at all
@@ -97,6 +86,47 @@ class CronTest {
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining("'" + expression + "'")
         .hasMessageContaining(rule);
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          # expression               | what is wrong
+          '60 * * * * *'             | Value 60 not in range [0, 59]
+          '* 60 * * * *'             | Value 60 not in range [0, 59]
+          '* * 24 * * *'             | Value 24 not in range [0, 23]
+          '* * * 0 * *'              | Value 0 not in range [1, 31]
+          '* * * 32 * *'             | Value 32 not in range [1, 31]
+          '* * * * 13 *'             | Value 13 not in range [1, 12]
+          '* * * * 0 *'              | Value 0 not in range [1, 12]
+          '* * * * * 8'              | Value 8 not in range [0, 7]
+          '* * 0,24 * * *'           | Value 24 not in range [0, 23]
+          '60/5 * * * * *'           | Value 60 not in range [0, 59]
+          '* * * * FOO *'            | Expression: FOO
+          '* * * * * FOO'            | Expression: FOO
+          '* * * * JANUARY *'        | Expression: JANUARY
+          '* * * * * monday'         | Expression: MONDAY
+          '* * * * * MONDAY-FRIDAY'  | Expression: MONDAY
+          '* * * * * SUNDAY-TUESDAY' | Expression: SUNDAY
+          '* 30-10 * * * *'          | Invalid range! [30,10]
+          '*/0 * * * * *'            | Period 0 not in range
+          '*/60 * * * * *'           | Period 60 not in range
+          '0 0 0 * * 6-0'            | Invalid range! [6,0]
+          '* * * ? * *'              | Invalid expression: ?
+          '* * * L * *'              | Expression: L
+          '* * * * * 5#2'            | Invalid expression: 5#2
+          '-1 * * * * *'             | Expression: -1
+          """)
+  void aFieldThatIsNotValidIsRefusedWithWhatIsWrongAndAnExample(String expression, String wrong) {
+    assertThatThrownBy(() -> Schedule.cron(expression))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageStartingWith("cron expression '" + expression + "' is not valid: ")
+        .hasMessageContaining(wrong)
+        .hasMessageEndingWith(
+            "; '0 30 9 * * MON-FRI' (second minute hour day month weekday) is half past nine on"
+                + " weekdays");
   }
 
   @ParameterizedTest

@@ -24,10 +24,10 @@ final class RandomCron {
       String expression =
           String.join(
               " ",
-              field(0, 59, true),
-              field(0, 59, true),
-              field(0, 23, true),
-              random.nextInt(3) > 0 ? "*" : field(1, 31, true),
+              field(0, 59),
+              field(0, 59),
+              field(0, 23),
+              random.nextInt(3) > 0 ? "*" : field(1, 31),
               random.nextInt(3) > 0 ? "*" : month(),
               random.nextInt(3) > 0 ? "*" : weekday());
       if (new CronMatcher(expression).matchesSomeDay()) {
@@ -37,51 +37,50 @@ final class RandomCron {
   }
 
   private String month() {
-    return random.nextBoolean()
-        ? field(1, 12, true)
-        : field(1, 12, true, month -> MONTHS.get(month - 1));
+    return random.nextBoolean() ? field(1, 12) : field(1, 12, month -> MONTHS.get(month - 1));
   }
 
-  /** Sunday by its name is the last day, as no range by names begins with it. */
+  /** Sunday is the first day and the last one. */
   private String weekday() {
-    return random.nextBoolean()
-        ? field(0, 7, false)
-        : field(1, 7, false, day -> WEEKDAYS.get(day - 1));
+    return random.nextBoolean() ? field(0, 7) : field(0, 7, day -> WEEKDAYS.get((day + 6) % 7));
   }
 
   /** With the second 0 and hours of the night, in which clocks are changed. */
   String ofTheNight() {
     return String.join(
-        " ",
-        "0",
-        field(0, 59, true),
-        random.nextBoolean() ? "*" : field(0, 4, true),
-        "*",
-        "*",
-        "*");
+        " ", "0", field(0, 59), random.nextBoolean() ? "*" : field(0, 4), "*", "*", "*");
   }
 
-  private String field(int lowest, int highest, boolean steps) {
-    return field(lowest, highest, steps, String::valueOf);
+  private String field(int lowest, int highest) {
+    return field(lowest, highest, String::valueOf);
   }
 
-  private String field(int lowest, int highest, boolean steps, IntFunction<String> text) {
-    return switch (random.nextInt(4)) {
-      case 0 -> "*" + (steps && random.nextBoolean() ? "/" + (1 + random.nextInt(highest)) : "");
-      case 1 ->
-          IntStream.rangeClosed(0, random.nextInt(3))
-              .mapToObj(nth -> text.apply(value(lowest, highest)))
-              .collect(Collectors.joining(","));
-      case 2 -> {
-        int first = value(lowest, highest);
-        int last = value(first, highest);
-        yield text.apply(first)
-            + "-"
-            + text.apply(last)
-            + (steps && random.nextBoolean() ? "/" + (1 + random.nextInt(9)) : "");
-      }
+  private String field(int lowest, int highest, IntFunction<String> text) {
+    if (random.nextInt(5) == 0) {
+      return "*";
+    }
+    return IntStream.rangeClosed(0, random.nextInt(3))
+        .mapToObj(nth -> part(lowest, highest, text))
+        .collect(Collectors.joining(","));
+  }
+
+  private String part(int lowest, int highest, IntFunction<String> text) {
+    return switch (random.nextInt(5)) {
+      case 0 -> "*" + step(highest);
+      case 1 -> text.apply(value(lowest, highest - 1)) + step(highest);
+      case 2 -> range(lowest, highest, text);
+      case 3 -> range(lowest, highest, text) + step(highest);
       default -> text.apply(value(lowest, highest));
     };
+  }
+
+  private String range(int lowest, int highest, IntFunction<String> text) {
+    int first = value(lowest, highest);
+    return text.apply(first) + "-" + text.apply(value(first, highest));
+  }
+
+  private String step(int highest) {
+    return "/" + (1 + random.nextInt(highest - 1));
   }
 
   private int value(int lowest, int highest) {

@@ -201,7 +201,7 @@ class TimerControlIT {
         .hasMessageContaining("there is no timer 'dayly' on record");
     assertThatThrownBy(() -> control.trigger("daily", " "))
         .isInstanceOf(IllegalArgumentException.class)
-        .hasMessageContaining("request is blank");
+        .hasMessageContaining("request ' ' is blank");
     assertThatThrownBy(() -> control.backfill(DAILY, now.minus(A_DAY), now.plus(A_DAY), "x"))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining("is not over");
@@ -214,6 +214,20 @@ class TimerControlIT {
     assertThat(control.pause("dayly", "ann", "why")).isFalse();
     assertThat(control.resume("dayly")).isFalse();
     assertThat(control.remove("dayly")).isFalse();
+  }
+
+  @Test
+  void whatPeopleSayMayHave2000Bytes() {
+    start(DAILY);
+    String longest = "ä".repeat(1_000);
+
+    assertThat(control.pause("daily", longest, longest)).isTrue();
+    assertThat(control.trigger("daily", longest)).isTrue();
+
+    TimerStatus.Pause pause = control.timers().get(0).pause().orElseThrow();
+    assertThat(pause.by()).isEqualTo(longest);
+    assertThat(pause.reason()).isEqualTo(longest);
+    assertThat(control.history("daily", 1).get(0).request()).contains(longest);
   }
 
   @ParameterizedTest

@@ -6,12 +6,13 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import java.time.Duration;
+import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.junit.jupiter.params.provider.ValueSource;
 import org.postgresql.ds.PGSimpleDataSource;
 
 /** What cannot be built is refused before anything is asked of a server; there is none here. */
@@ -43,12 +44,52 @@ class TimersBuilderTest {
         .hasMessage("there are two timers of the name 'daily'; name each by what it does");
   }
 
+  /** As it is told: in one line. */
   @ParameterizedTest
-  @ValueSource(strings = {"", " ", "\t"})
-  void aBlankDeploymentIsRefused(String deployment) {
+  @CsvSource({"'', ''", "' ', ' '", "'\t', '?'", "'v1\n', 'v1?'", "'v\u00011', 'v?1'"})
+  void aDeploymentThatIsBlankOrHasControlCharactersIsRefused(String deployment, String told) {
     assertThatThrownBy(() -> builder().deployment(deployment))
         .isInstanceOf(IllegalArgumentException.class)
-        .hasMessage("deployment is blank; name a version or a build");
+        .hasMessage(
+            "deployment '%s' is blank or has control characters; name a version or a build", told);
+  }
+
+  @Test
+  void aDeploymentMayHave200BytesAndNoMore() {
+    String longest = "ä".repeat(100);
+
+    assertThat(builder().on(DAILY, run -> {}).deployment(longest).build()).isNotNull();
+    assertThatThrownBy(() -> builder().deployment(longest + "x"))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessage("deployment '%sx' has 201 bytes; it may have 200, so shorten it", longest);
+  }
+
+  /** What people do to timers, with a text of theirs. */
+  private interface Told {
+    void by(String text);
+  }
+
+  static Stream<Arguments> textsOfPeople() {
+    TimerControl control = TimerControl.of(OUTBOX, "shop");
+    Told by = text -> control.pause("daily", text, "why");
+    Told reason = text -> control.pause("daily", "ann", text);
+    Told request = text -> control.trigger("daily", text);
+    return Stream.of(
+        Arguments.of("by", by), Arguments.of("reason", reason), Arguments.of("request", request));
+  }
+
+  @ParameterizedTest(name = "{0}")
+  @MethodSource("textsOfPeople")
+  void whatPeopleSayIsRefusedIfItIsBlankHasANulOrIsTooLong(String what, Told told) {
+    for (String blank : List.of("", " ", "a\u0000b")) {
+      assertThatThrownBy(() -> told.by(blank))
+          .isInstanceOf(IllegalArgumentException.class)
+          .hasMessage(
+              "%s '%s' is blank or has a NUL; say it in words", what, blank.replace('\u0000', '?'));
+    }
+    assertThatThrownBy(() -> told.by("ä".repeat(1_000) + "x"))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessage(what + " has 2001 bytes; it may have 2000, so shorten it");
   }
 
   @Test

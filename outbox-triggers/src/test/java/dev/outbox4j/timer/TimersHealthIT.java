@@ -231,6 +231,32 @@ class TimersHealthIT {
   }
 
   @Test
+  void theLastInstantOfATimerIsToldIfItHasNoRun() {
+    Instant yesterday =
+        database
+            .one(
+                OffsetDateTime.class,
+                "select date_trunc('day', now(), 'UTC') - interval '24 hours'")
+            .toInstant();
+    Timer ended =
+        DAILY.endingAt(yesterday).catchUp(CatchUp.NONE).alertWhenMissedFor(Duration.ofMinutes(1));
+    start(builder().on(ended, run -> {}));
+    TimerControl control = TimerControl.of(outbox, "shop");
+    assertThat(control.alerts(List.of(ended))).isEmpty();
+
+    goBy(3);
+    await().atMost(Duration.ofSeconds(60)).until(() -> control.timers().get(0).notRun() > 0);
+    database.update("update outbox_timer set counts_from = counts_from - interval '3 days'");
+
+    assertThat(control.timers().get(0).due()).isEmpty();
+    List<TimerAlert> alerts = control.alerts(List.of(ended));
+    assertThat(rules(alerts)).containsExactly(Rule.MISSED);
+    assertThat(alerts.get(0).instants()).isPositive();
+    assertThat(control.pause("daily", "ann", "it has ended")).isTrue();
+    assertThat(control.alerts(List.of(ended))).isEmpty();
+  }
+
+  @Test
   void aRunThatHangsIsToldUntilItEnds() {
     start(
         builder()

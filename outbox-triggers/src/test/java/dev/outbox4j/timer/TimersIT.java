@@ -3,8 +3,11 @@ package dev.outbox4j.timer;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.Outcome;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.migrations.TimerMigrations;
+import dev.outbox4j.postgres.OutboxPublisher;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
 import dev.outbox4j.postgres.testing.PostgresExtension;
@@ -37,6 +40,7 @@ class TimersIT {
   private static final Duration A_DAY = Duration.ofDays(1);
   private static final Timer DAILY = Timer.of("daily", Schedule.every(A_DAY));
   private static final Duration SOON = Duration.ofMinutes(1);
+  private static final String UNRESOLVED = "outbox_dlq where resolved_at is null";
   private static final String RUNS_IN_FULL = "select r::text from outbox_timer_run r order by id";
 
   private final TestDatabase database;
@@ -244,6 +248,13 @@ class TimersIT {
     goBy(1);
     await().until(() -> database.count("outbox_dlq") == 1);
 
+    putBack();
+
+    await().untilAsserted(() -> assertThat(runs()).containsExactly("catch_up succeeded"));
+    assertThat(attempts).hasValue(2);
+  }
+
+  private void putBack() {
     database.list(
         Long.class,
         "with redriven as (update outbox_dlq set resolved_at = now(), resolved_by = current_user,"
@@ -251,9 +262,31 @@ class TimersIT {
             + " insert into outbox (id, lease_token, queue, type, ordering_key, payload, headers,"
             + " timer_id) select original_id, lease_token, queue, type, ordering_key, payload,"
             + " headers, timer_id from redriven returning id");
+  }
 
-    await().untilAsserted(() -> assertThat(runs()).containsExactly("catch_up succeeded"));
-    assertThat(attempts).hasValue(2);
+  @Test
+  void aDeadLetterThatIsPutBackAfterItsRunWasPurgedFailsAndSaysSo() {
+    AtomicInteger attempts = new AtomicInteger();
+    start(
+        builder()
+            .on(
+                DAILY.withoutRetries(),
+                run -> {
+                  attempts.incrementAndGet();
+                  throw new IllegalStateException("no paper");
+                }));
+    TimerControl control = TimerControl.of(PostgresOutbox.on(pool, database.table()), "shop");
+    assertThat(control.trigger("daily", "by hand")).isTrue();
+    awaitRuns("manual failed");
+    assertThat(control.purge(Instant.now().plus(A_DAY), 10)).isEqualTo(1);
+
+    putBack();
+
+    await().atMost(SOON).until(() -> database.count(UNRESOLVED) == 1);
+    assertThat(database.one(String.class, "select last_exception from " + UNRESOLVED))
+        .contains("by hand' was purged or its timer removed; discard its message");
+    assertThat(attempts).as("its handler was not called again").hasValue(1);
+    assertThat(database.count("outbox")).isZero();
   }
 
   @Test
@@ -295,6 +328,29 @@ class TimersIT {
     await().untilAsserted(() -> assertThat(runs()).containsExactly("catch_up succeeded"));
     assertThat(database.count("effects")).isEqualTo(1);
     assertThat(attempts).hasValue(2);
+  }
+
+  @Test
+  void whatAHandlerPublishesHasTheCorrelationIdOfItsRun() {
+    OutboxPublisher publisher = PostgresOutbox.publisher(database.table()).build();
+    List<TimerRun> handled = new CopyOnWriteArrayList<>();
+    start(
+        builder()
+            .on(
+                DAILY,
+                (run, connection) -> {
+                  publisher.publish(connection, OutboxMessage.to("mail").body("x").build());
+                  handled.add(run);
+                }));
+
+    goBy(1);
+
+    awaitRuns("catch_up succeeded");
+    assertThat(
+            database.list(
+                String.class,
+                "select headers ->> 'correlation-id' from outbox where queue = 'mail'"))
+        .containsExactly("daily/" + handled.get(0).instant());
   }
 
   @Test
@@ -447,6 +503,56 @@ class TimersIT {
     TimerRun again = handled.poll(60, TimeUnit.SECONDS);
     assertThat(again).isNotNull();
     assertThat(again.attempt()).isEqualTo(2);
+  }
+
+  @Test
+  void whatATransactionalRunWroteThatReturnsSinceItsNodeStopsIsNotThereTwice() throws Exception {
+    CountDownLatch wrote = new CountDownLatch(1);
+    start(
+        builder()
+            .on(
+                DAILY,
+                (run, connection) -> {
+                  noteEffect(run, connection);
+                  wrote.countDown();
+                  await().atMost(SOON).until(run::isCancelled);
+                })
+            .subscriber(settings -> settings.gracefulTimeout(SOON)));
+    goBy(1);
+    assertThat(wrote.await(60, TimeUnit.SECONDS)).isTrue();
+
+    timers.stop();
+
+    assertThat(runs()).containsExactly("catch_up begun");
+    assertThat(database.count("effects")).isZero();
+    try (Timers other = builder().on(DAILY, TimersIT::noteEffect).build()) {
+      other.start();
+      awaitRuns("catch_up succeeded");
+    }
+    assertThat(database.count("effects")).isOne();
+  }
+
+  @Test
+  void aTransactionalRunThatIsDoneThoughItsNodeStopsSaysSo() throws Exception {
+    CountDownLatch wrote = new CountDownLatch(1);
+    start(
+        builder()
+            .on(
+                DAILY,
+                (run, connection) -> {
+                  noteEffect(run, connection);
+                  wrote.countDown();
+                  await().atMost(SOON).until(run::isCancelled);
+                  run.delivery().decide(Outcome.ack());
+                })
+            .subscriber(settings -> settings.gracefulTimeout(SOON)));
+    goBy(1);
+    assertThat(wrote.await(60, TimeUnit.SECONDS)).isTrue();
+
+    timers.stop();
+
+    assertThat(runs()).containsExactly("catch_up succeeded");
+    assertThat(database.count("effects")).isOne();
   }
 
   @Test

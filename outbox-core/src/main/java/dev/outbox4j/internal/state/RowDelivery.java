@@ -45,6 +45,11 @@ public final class RowDelivery implements Delivery {
   }
 
   @Override
+  public Optional<Outcome> decided() {
+    return Optional.ofNullable(decision);
+  }
+
+  @Override
   public boolean leaseLost() {
     return row.endedEarly(System.nanoTime());
   }

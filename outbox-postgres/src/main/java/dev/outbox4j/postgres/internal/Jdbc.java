@@ -102,7 +102,7 @@ public final class Jdbc {
     } catch (OutboxException e) { // the library's own, thrown when the answer had been read
       closing(e, connection::close);
       throw e;
-    } catch (RuntimeException | Error e) {
+    } catch (Throwable e) { // also a checked exception of another language
       // where it broke off is not known: an answer may be half read, and nobody else may read on
       closing(e, () -> connection.abort(SAME_THREAD));
       closing(e, connection::close);
@@ -128,7 +128,7 @@ public final class Jdbc {
     T result;
     try {
       result = work.on(connection);
-    } catch (SQLException | RuntimeException | Error e) {
+    } catch (Throwable e) {
       closing(e, connection::rollback);
       closing(e, () -> connection.setAutoCommit(true));
       throw e;
@@ -171,7 +171,7 @@ public final class Jdbc {
     T result;
     try {
       result = work.on(connection);
-    } catch (SQLException | RuntimeException | Error e) {
+    } catch (Throwable e) {
       closing(e, restore);
       throw e;
     }

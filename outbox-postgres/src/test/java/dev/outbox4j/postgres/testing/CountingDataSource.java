@@ -31,6 +31,7 @@ public final class CountingDataSource implements DataSource {
   private final Map<String, AtomicLong> byText = new ConcurrentHashMap<>();
   private final AtomicInteger lent = new AtomicInteger();
   private volatile Consumer<String> before = text -> {};
+  private volatile Runnable beforeCommit = () -> {};
   private final AtomicInteger mostLent = new AtomicInteger();
 
   public CountingDataSource(DataSource target) {
@@ -61,6 +62,11 @@ public final class CountingDataSource implements DataSource {
   /** Calls back with each text before it is executed. */
   public void beforeEach(Consumer<String> hook) {
     before = hook;
+  }
+
+  /** Calls back before each commit that is asked for. */
+  public void beforeCommit(Runnable hook) {
+    beforeCommit = hook;
   }
 
   public int mostLent() {
@@ -96,6 +102,9 @@ public final class CountingDataSource implements DataSource {
           }
           if (type == Connection.class && (name.equals("commit") || name.equals("rollback"))) {
             transactionEnds.incrementAndGet();
+          }
+          if (type == Connection.class && name.equals("commit")) {
+            beforeCommit.run();
           }
           if (type == Connection.class && name.equals("close") && !((Connection) real).isClosed()) {
             lent.decrementAndGet();

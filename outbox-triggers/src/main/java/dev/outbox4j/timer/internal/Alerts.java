@@ -139,9 +139,10 @@ public final class Alerts {
     return count;
   }
 
-  /** The first instant that should have a run; a timer that is not due any more has none. */
+  /** The first instant that should have a run, whether or not one can be made of it still. */
   private Optional<Instant> missed(Duration grace) {
-    if (status.due().isEmpty() || !isOnRecord()) {
+    boolean usedUp = status.runsLeft().orElse(1) == 0;
+    if (status.pause().isPresent() || usedUp || !isOnRecord()) {
       return Optional.empty();
     }
     Instant base =

@@ -10,6 +10,7 @@ import dev.outbox4j.timer.Timer;
 import dev.outbox4j.timer.TimerAlert;
 import dev.outbox4j.timer.TimerStatus;
 import dev.outbox4j.triggers.internal.Statements;
+import java.sql.Connection;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -163,18 +164,15 @@ public final class ControlStore {
   /** {@return whether it was there} */
   public boolean remove(String timer) {
     Map<String, Object> name = Map.of("name", timer);
-    return jdbc.transaction(
-        "remove a timer",
-        connection -> {
-          statements.query(
-              connection,
-              TimerSql.LOCK,
-              Map.of("names", new String[] {timer}),
-              row -> row.getString(1));
-          statements.update(connection, TimerSql.REMOVE_MESSAGES, name);
-          statements.update(connection, TimerSql.REMOVE_RUNS, name);
-          return statements.update(connection, TimerSql.REMOVE_TIMER, name) > 0;
-        });
+    return jdbc.transaction("remove a timer", connection -> remove(connection, name));
+  }
+
+  private boolean remove(Connection connection, Map<String, Object> name) throws SQLException {
+    statements.update(connection, TimerSql.READ_COMMITTED, Map.of());
+    statements.query(connection, TimerSql.LOCK_TO_REMOVE, name, row -> true);
+    statements.update(connection, TimerSql.REMOVE_MESSAGES, name);
+    statements.update(connection, TimerSql.REMOVE_RUNS, name);
+    return statements.update(connection, TimerSql.REMOVE_TIMER, name) > 0;
   }
 
   /** {@return how many runs were deleted} */

@@ -23,12 +23,13 @@ public final class Instants {
    * @param timer the timer
    * @param after the instant before
    * @return the instant; empty if there is none any more
-   * @throws IllegalStateException if the schedule returned one that is not later
+   * @throws RuntimeException what the schedule threw, or an {@link IllegalStateException} with that
+   *     as its cause; or that it returned one that is not later
    */
   public static Optional<Instant> next(Timer timer, Instant after) {
     Instant start = timer.start().map(first -> first.minusNanos(1)).orElse(after);
     Instant from = start.isAfter(after) ? start : after;
-    Optional<Instant> next = timer.schedule().next(from);
+    Optional<Instant> next = ofSchedule(timer, from);
     if (next.isEmpty() || next.get().isAfter(LAST)) {
       return Optional.empty();
     }
@@ -39,6 +40,18 @@ public final class Instants {
     }
     return next.map(Instants::wholeMicros)
         .filter(instant -> timer.end().map(end -> !instant.isAfter(end)).orElse(true));
+  }
+
+  /** Whatever a schedule throws is to stop that timer alone. */
+  private static Optional<Instant> ofSchedule(Timer timer, Instant from) {
+    try {
+      return timer.schedule().next(from);
+    } catch (RuntimeException e) {
+      throw e;
+    } catch (Throwable e) { // an Error, or a checked exception of another language
+      throw new IllegalStateException(
+          "the schedule of timer '%s' fails".formatted(timer.name()), e);
+    }
   }
 
   /** As the database has it; never earlier, so that it is not due before its time. */

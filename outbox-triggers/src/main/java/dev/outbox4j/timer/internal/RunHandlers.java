@@ -10,10 +10,8 @@ import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.internal.JdbcStore;
 import dev.outbox4j.postgres.internal.transactions.JdbcTransactions;
-import dev.outbox4j.spi.HandlerTransactions;
 import dev.outbox4j.timer.Timer;
 import dev.outbox4j.timer.TimerHandler;
-import dev.outbox4j.timer.TimerRun;
 import dev.outbox4j.timer.TransactionalTimerHandler;
 import java.sql.Connection;
 import java.time.Duration;
@@ -31,7 +29,7 @@ public final class RunHandlers {
   private static final Duration AFTER_A_FAILED_START = Duration.ofSeconds(1);
 
   private final PostgresStore store;
-  private final HandlerTransactions<Connection> transactions;
+  private final RunTransactions transactions;
   private final RunStarts starts;
   private final String application;
   private final Observer observer;
@@ -55,11 +53,12 @@ public final class RunHandlers {
             PostgresOutbox.DEFAULT_NETWORK_TIMEOUT,
             RunEnds.OF_MESSAGES);
     this.transactions =
-        new JdbcTransactions(
-            outbox.dataSource(),
-            outbox.table(),
-            PostgresOutbox.DEFAULT_NETWORK_TIMEOUT,
-            RunEnds.OF_MESSAGES.ack());
+        new RunTransactions(
+            new JdbcTransactions(
+                outbox.dataSource(),
+                outbox.table(),
+                PostgresOutbox.DEFAULT_NETWORK_TIMEOUT,
+                RunEnds.OF_MESSAGES.ack()));
     this.starts = new RunStarts(outbox, application);
   }
 
@@ -72,7 +71,18 @@ public final class RunHandlers {
 
   /** Calls a run's handler. */
   private interface Call {
-    void on(TimerRun run) throws Exception;
+    void on(StartedRun run) throws Exception;
+  }
+
+  /** What a handler has written that returned before it was done is not kept. */
+  private void call(
+      TransactionalTimerHandler<Connection> handler, StartedRun run, Connection connection)
+      throws Exception {
+    handler.handle(run, connection);
+    run.returned();
+    if (run.comesAgain()) {
+      transactions.rollBack();
+    }
   }
 
   /** {@return a handler without a transaction} */
@@ -97,7 +107,7 @@ public final class RunHandlers {
           Transactional.of(
               transactions,
               (payload, delivery, connection) -> {
-                handle(timer, delivery, run -> transactional.handler().handle(run, connection));
+                handle(timer, delivery, run -> call(transactional.handler(), run, connection));
               });
       builder.on(timer.name(), Payload.class, handler);
     } else if (entry instanceof Plain plain) {
@@ -114,15 +124,23 @@ public final class RunHandlers {
     builder.rateLimit(queue, left);
     builder.otherwise(
         (payload, delivery) -> {
-          String timer = delivery.type().orElse("");
-          if (left.isNew(timer)) {
-            log.info("timer {} is not one of this node's: its runs are left to others", timer);
-          }
-          delivery.decide(Outcome.reschedule(left.leave(delivery.id())));
+          leave(delivery.type().orElse(""), delivery);
         });
   }
 
+  private void leave(String timer, Delivery delivery) {
+    if (left.isNew(timer)) {
+      log.info("timer {} is not one of this node's: its runs are left to others", timer);
+    }
+    delivery.decide(Outcome.reschedule(left.leave(delivery.id())));
+  }
+
   private void handle(Timer timer, Delivery delivery, Call call) throws Exception {
+    String of = delivery.header(RunKey.APPLICATION).orElse(application);
+    if (!of.equals(application)) { // they were given one queue
+      leave(of + "/" + timer.name(), delivery);
+      return;
+    }
     RunKey key = RunKey.parse(delivery.header(RunKey.HEADER).orElse(""));
     StartedRun run;
     try {
@@ -146,6 +164,7 @@ public final class RunHandlers {
       failure = e;
       throw e;
     } finally {
+      run.returned();
       running.remove(run.id(), run);
       tellHandled(run, Duration.ofNanos(System.nanoTime() - begun), failure);
     }

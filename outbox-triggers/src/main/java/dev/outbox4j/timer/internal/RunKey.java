@@ -15,6 +15,9 @@ record RunKey(Instant instant, Cause cause, String request) {
   /** The header of a message that has the key of its run. */
   static final String HEADER = "timer-run";
 
+  /** The header of a message that has the application whose timer it is. */
+  static final String APPLICATION = "timer-application";
+
   /** Parses what {@link #toString} gave. */
   static RunKey parse(String text) {
     String[] parts = text.split(" ", 3);

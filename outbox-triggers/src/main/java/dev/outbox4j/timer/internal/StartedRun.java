@@ -10,7 +10,6 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.atomic.AtomicBoolean;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -31,7 +30,9 @@ final class StartedRun implements TimerRun {
   private final Delivery delivery;
   private volatile boolean cancelled;
   private volatile boolean ended;
-  private final AtomicBoolean comesAgain = new AtomicBoolean();
+  private boolean told;
+  private boolean returned;
+  private final Outcome again = Outcome.reschedule(Duration.ZERO);
 
   StartedRun(
       Timer timer,
@@ -142,15 +143,30 @@ final class StartedRun implements TimerRun {
     return true;
   }
 
-  /** Who returns for this has not done the work; what the handler decides later holds. */
-  private void comeAgain() {
-    if (!comesAgain.getAndSet(true)) {
+  /**
+   * Who returns for this has not done the work; what the handler decides later holds. Once it has
+   * returned, whoever still asks changes nothing.
+   */
+  private synchronized void comeAgain() {
+    if (!told && !returned) {
+      told = true;
       try {
-        delivery.decide(Outcome.reschedule(Duration.ZERO));
+        delivery.decide(again);
       } catch (IllegalStateException e) {
         log.debug("timer {}: run {} had ended already", timer.name(), instant, e);
       }
     }
+  }
+
+  /** Its handler has returned, or thrown. */
+  synchronized void returned() {
+    returned = true;
+  }
+
+  /** {@return whether it comes again since its handler was told to return, and not otherwise} */
+  @SuppressWarnings("ReferenceEquality") // the handler may have decided the same by itself
+  boolean comesAgain() {
+    return delivery.decided().orElse(null) == again;
   }
 
   @Override

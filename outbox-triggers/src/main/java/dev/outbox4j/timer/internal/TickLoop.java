@@ -19,6 +19,7 @@ import java.util.Set;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.Function;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -71,6 +72,7 @@ public final class TickLoop {
   private @Nullable Subscription subscription;
   private volatile boolean heard;
   private boolean registered;
+  private List<Timer> unregistered;
   private Set<String> others = Set.of();
   private long othersUntil = System.nanoTime();
   private long forgetAt = System.nanoTime();
@@ -111,6 +113,7 @@ public final class TickLoop {
     this.clock = clock;
     this.application = application;
     this.timers = Map.copyOf(timers);
+    this.unregistered = List.copyOf(timers.values());
     this.deployment = deployment;
     this.source = source;
     this.channel = Names.timersChannel(outbox.table().name());
@@ -189,20 +192,18 @@ public final class TickLoop {
   }
 
   private long step() {
-    if (!registered) {
-      store.register(timers.values(), deployment);
-      registered = true;
-      others = Set.of();
-      logNext();
+    if (!unregistered.isEmpty()) {
+      register();
     }
     if (System.nanoTime() - othersUntil >= 0) { // they may be this node's again
       others = Set.of();
+      store.awaitAnew(timers.values());
       othersUntil = System.nanoTime() + LONGEST_WAIT.toNanos();
     }
     if (System.nanoTime() - forgetAt >= 0) {
       forget();
     }
-    Tick tick = store.tick(timers, others, MOST_TIMERS);
+    Tick tick = store.tick(timers, others(), MOST_TIMERS);
     others = tick.others();
     tellEnded(tick.ended());
     if (!tick.abandoned().isEmpty()) {
@@ -224,11 +225,34 @@ public final class TickLoop {
       lookForCancelledAt = System.nanoTime() + CANCELLED.toNanos();
     }
     long wait = untilNextLook(tick);
+    if (!unregistered.isEmpty()) {
+      wait = Math.min(wait, SPACING.toNanos());
+    }
     if (System.nanoTime() - readAt >= 0) {
       readAt = System.nanoTime() + LONGEST_WAIT.toNanos();
       readStatus();
     }
     return Math.min(wait, Math.max(0, readAt - System.nanoTime()));
+  }
+
+  /** A timer that somebody else holds is tried again; the others are registered. */
+  private void register() {
+    Set<String> held = store.register(unregistered, deployment);
+    unregistered = unregistered.stream().filter(timer -> held.contains(timer.name())).toList();
+    others = Set.of();
+    if (!registered) {
+      registered = true;
+      logNext();
+    }
+  }
+
+  /** Those that are not registered yet are decided by nodes that have them. */
+  private Set<String> others() {
+    if (unregistered.isEmpty()) {
+      return others;
+    }
+    return Stream.concat(others.stream(), unregistered.stream().map(Timer::name))
+        .collect(Collectors.toSet());
   }
 
   private static Duration spacing(int timers) {

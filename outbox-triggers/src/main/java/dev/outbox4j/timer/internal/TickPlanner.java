@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Consumer;
+import java.util.function.IntPredicate;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
@@ -30,7 +31,7 @@ public final class TickPlanner {
   private final Timer timer;
   private final TimerRecord record;
   private final Instant now;
-  private final int mostInstants;
+  private final IntPredicate mayGoOn;
 
   private final List<RunInTick> runs = new ArrayList<>();
   private Instant cursor;
@@ -38,8 +39,8 @@ public final class TickPlanner {
   private long notRun;
   private @Nullable Instant startup;
 
-  private TickPlanner(Timer timer, TimerRecord record, Instant now, int mostInstants) {
-    this.mostInstants = mostInstants;
+  private TickPlanner(Timer timer, TimerRecord record, Instant now, IntPredicate mayGoOn) {
+    this.mayGoOn = mayGoOn;
     this.timer = timer;
     this.record = record;
     this.now = now;
@@ -58,15 +59,25 @@ public final class TickPlanner {
    * @return the plan
    */
   public static TickPlan plan(Timer timer, TimerRecord record, Instant now) {
-    return plan(timer, record, now, MOST_INSTANTS);
-  }
-
-  static TickPlan plan(Timer timer, TimerRecord record, Instant now, int mostInstants) {
-    return new TickPlanner(timer, record, now, mostInstants).plan();
+    return plan(timer, record, now, gone -> gone < MOST_INSTANTS);
   }
 
   /**
-   * Plans a tick of a timer whose schedule cannot be asked: runs that wait begin all the same.
+   * Plans a part of a tick.
+   *
+   * @param timer the definition, which is the one on record
+   * @param record what is on record
+   * @param now the server's clock
+   * @param mayGoOn told how many instants were gone through, whether there is to be one more
+   * @return the plan
+   */
+  static TickPlan plan(Timer timer, TimerRecord record, Instant now, IntPredicate mayGoOn) {
+    return new TickPlanner(timer, record, now, mayGoOn).plan();
+  }
+
+  /**
+   * Plans a tick of a timer whose schedule cannot be asked: runs that wait begin all the same, and
+   * what is known to have been missed is caught up, and the run for a deployment made.
    *
    * @param timer the definition
    * @param record what is on record
@@ -75,8 +86,10 @@ public final class TickPlanner {
    * @return the plan
    */
   static TickPlan planWithoutInstants(Timer timer, TimerRecord record, Instant now, Instant next) {
-    TickPlanner planner = new TickPlanner(timer, record, now, 0);
+    TickPlanner planner = new TickPlanner(timer, record, now, gone -> false);
     planner.beginWaiting();
+    planner.catchUp();
+    planner.runForDeployment();
     return planner.planned(Optional.of(next));
   }
 
@@ -110,9 +123,10 @@ public final class TickPlanner {
   /** Returns when to look again. */
   private Optional<Instant> decideInstants() {
     int gone = 0;
+    boolean known = true;
     Optional<Instant> next = next(cursor);
-    while (next.isPresent() && !next.get().isAfter(now) && !isUsedUp()) {
-      if (gone++ == mostInstants) {
+    while (known && next.isPresent() && !next.get().isAfter(now) && !isUsedUp()) {
+      if (!mayGoOn.test(gone++)) {
         return Optional.of(now);
       }
       Instant instant = next.get();
@@ -128,7 +142,14 @@ public final class TickPlanner {
         add(instant, Cause.SCHEDULED, null);
       }
       cursor = instant;
-      next = next(cursor);
+      try {
+        next = next(cursor);
+      } catch (RuntimeException e) { // the next tick begins with it, and says so
+        known = false;
+      }
+    }
+    if (!known && !isUsedUp()) {
+      return Optional.of(now);
     }
     catchUp();
     runForDeployment();
@@ -140,7 +161,7 @@ public final class TickPlanner {
   }
 
   private boolean isUsedUp() {
-    return timer.limit().isPresent() && runsLeft() == 0;
+    return record.limit().isPresent() && runsLeft() == 0;
   }
 
   private boolean isLate(Instant instant) {
@@ -258,7 +279,7 @@ public final class TickPlanner {
   }
 
   private long runsLeft() {
-    return timer.limit().isEmpty()
+    return record.limit().isEmpty()
         ? 0
         : record.runsLeft() - runs.stream().mapToInt(RunInTick::counts).sum();
   }

@@ -24,6 +24,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.function.Function;
 import java.util.stream.LongStream;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -40,11 +41,13 @@ final class TickWrites {
 
   private final Statements statements;
   private final OutboxPublisher publisher;
+  private final String application;
   private final String queue;
 
-  TickWrites(Statements statements, OutboxPublisher publisher, String queue) {
+  TickWrites(Statements statements, OutboxPublisher publisher, String application, String queue) {
     this.statements = statements;
     this.publisher = publisher;
+    this.application = application;
     this.queue = queue;
   }
 
@@ -67,6 +70,12 @@ final class TickWrites {
 
     TimerChange change() {
       return TimerChange.by(timer.name(), record, plan);
+    }
+
+    private Stream<Long> changed() {
+      TickPlan.Runs runs = plan.runs();
+      return Stream.of(runs.begun(), runs.skipped(), runs.cancelled(), runs.terminated())
+          .flatMap(List::stream);
     }
   }
 
@@ -95,6 +104,31 @@ final class TickWrites {
    *     none is
    */
   record Written(List<EndedRun> ended, @Nullable Duration untilNext) {}
+
+  /**
+   * Locks the runs that are to begin, to be told or to end, and leaves out the timers of which
+   * another session holds one: the next tick looks at these anew.
+   */
+  List<Decided> lock(Connection connection, List<Decided> decided) throws SQLException {
+    Set<Long> locked = new HashSet<>();
+    long[] terminated = ids(decided, TickPlan.Runs::terminated);
+    long[] others =
+        ids(
+            decided,
+            runs ->
+                Stream.of(runs.begun(), runs.skipped(), runs.cancelled())
+                    .flatMap(List::stream)
+                    .toList());
+    locked.addAll(lock(connection, TimerSql.LOCK_WITH_MESSAGES, terminated));
+    locked.addAll(lock(connection, TimerSql.LOCK_RUNS, others));
+    return decided.stream().filter(each -> each.changed().allMatch(locked::contains)).toList();
+  }
+
+  private List<Long> lock(Connection connection, String template, long[] ids) throws SQLException {
+    return ids.length == 0
+        ? List.of()
+        : statements.query(connection, template, Map.of("ids", ids), row -> row.getLong(1));
+  }
 
   /** Writes it. */
   Written write(Connection connection, List<Decided> decided, Instant now, Set<String> others)
@@ -278,6 +312,7 @@ final class TickWrites {
             .type(timer.name())
             .correlationId(timer.name() + "/" + run.instant())
             .header(RunKey.HEADER, run.toString())
+            .header(RunKey.APPLICATION, application)
             .deliverAt(start.isAfter(earliest) ? start : earliest);
     if (timer.retriesUntilNext()) {
       next(timer, start.isAfter(now) ? start : now).ifPresent(message::expiresAt);

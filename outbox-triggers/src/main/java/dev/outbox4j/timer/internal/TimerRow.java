@@ -58,6 +58,11 @@ record TimerRow(String name, TimerRecord record, Optional<Instant> due) {
         open);
   }
 
+  /** {@return since when it is due; empty if it is not yet, and was taken since a run waits} */
+  Optional<Instant> dueBy(Instant now) {
+    return due.filter(instant -> !instant.isAfter(now));
+  }
+
   static OpenRun readRun(ResultSet row) throws SQLException {
     return new OpenRun(
         row.getLong(2),

@@ -42,7 +42,7 @@ final class TimerSql {
       on conflict do nothing
       """;
 
-  /** Of timers that a node knows, whether or not they are due. */
+  /** Of timers that a node knows, whether or not they are due; but none that another holds. */
   static final String LOCK =
       "select "
           + COLUMNS
@@ -51,8 +51,15 @@ final class TimerSql {
           from {timers} t
           where t.application = :application and t.name = any (:names::text[])
           order by t.name
-          for update of t
+          for no key update of t skip locked
           """;
+
+  static final String ON_RECORD =
+      """
+      select t.name
+      from {timers} t
+      where t.application = :application and t.name = any (:names::text[])
+      """;
 
   /**
    * Those that are due, and those of which a run waits, unless the end of what it waits for will be
@@ -111,9 +118,13 @@ final class TimerSql {
       """
       update {timer_runs} r
       set status = 'failed', ended_at = now(), last_error = 'its message is gone'
-      where r.application = :application and r.name = any (:names::text[])
-        and r.ended_at is null and r.status = 'begun'
-        and (select true from {outbox} o where o.id = r.message_id) is null
+      where r.id = any (array(
+        select e.id
+        from {timer_runs} e
+        where e.application = :application and e.name = any (:names::text[])
+          and e.ended_at is null and e.status = 'begun'
+          and (select true from {outbox} o where o.id = e.message_id) is null
+        for update skip locked))
       """;
 
   static final String OPEN_RUNS =
@@ -154,6 +165,32 @@ final class TimerSql {
       returning coalesce(message_id, 0), name, status;
       """;
 
+  /** Before they begin, are told, or are skipped. */
+  static final String LOCK_RUNS =
+      """
+      select r.id
+      from {timer_runs} r
+      where r.id = any (:ids::bigint[]) and r.ended_at is null
+      for update skip locked
+      """;
+
+  /** Before they are terminated. */
+  static final String LOCK_WITH_MESSAGES =
+      """
+      select n.id
+      from unnest(:ids::bigint[]) as n (id)
+      cross join lateral (
+        select r.message_id
+        from {timer_runs} r
+        where r.id = n.id and r.ended_at is null
+        for update skip locked) r
+      cross join lateral (
+        select true
+        from {outbox} o
+        where o.id = r.message_id
+        for update skip locked) o
+      """;
+
   /** Of runs that are on record already, with messages of their own. */
   static final String DELETE_MESSAGES =
       """
@@ -188,17 +225,27 @@ final class TimerSql {
         for update skip locked))
       """;
 
-  /** The policies of the timers may be others now; the next tick notes it anew. */
+  /**
+   * The policies of the timers may be others now; the next tick notes it anew. Not of timers whose
+   * schedule is another one: nodes that have it take care of them.
+   */
   static final String AWAIT_ANEW =
       """
       update {timer_runs} r
       set awaited_by = null
       where r.id = any (array(
         select o.id
-        from {timer_runs} o
-        where o.application = :application and o.name = any (:names::text[])
-          and o.ended_at is null and o.awaited_by is not null
-        for update skip locked))
+        from unnest(:names::text[], :schedules::text[]) as n (name, schedule)
+        cross join lateral (
+          select e.id
+          from {timer_runs} e
+          where e.application = :application and e.name = n.name
+            and e.ended_at is null and e.awaited_by is not null
+            and n.schedule = (
+              select t.schedule
+              from {timers} t
+              where t.application = :application and t.name = n.name)
+          for update skip locked) o))
       """;
 
   static final String TELL =
@@ -218,11 +265,7 @@ final class TimerSql {
       """
       update {timer_runs} r
       set cancelled_at = coalesce(r.cancelled_at, now())
-      where r.id = any (array(
-        select o.id
-        from {timer_runs} o
-        where o.id = any (:ids::bigint[]) and o.ended_at is null
-        for update skip locked))
+      where r.id = any (:ids::bigint[]) and r.ended_at is null
       """;
 
   /** Whatever its handler does then, the message that it would settle is gone. */
@@ -357,6 +400,14 @@ final class TimerSql {
   static final String EXISTS =
       """
       select clock_timestamp() from {timers} t where t.application = :application and t.name = :name
+      """;
+
+  static final String READ_COMMITTED = "set transaction_isolation = 'read committed'";
+
+  /** Who triggers it holds its key meanwhile. */
+  static final String LOCK_TO_REMOVE =
+      """
+      select t.name from {timers} t where t.application = :application and t.name = :name for update
       """;
 
   static final String REMOVE_MESSAGES =

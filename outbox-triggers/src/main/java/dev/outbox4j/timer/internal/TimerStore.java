@@ -4,6 +4,7 @@ import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.internal.Jdbc;
 import dev.outbox4j.postgres.internal.Results;
 import dev.outbox4j.postgres.internal.ServerTime;
+import dev.outbox4j.timer.OverlapPolicy;
 import dev.outbox4j.timer.Timer;
 import dev.outbox4j.timer.internal.TickWrites.Decided;
 import dev.outbox4j.timer.internal.TickWrites.Written;
@@ -24,6 +25,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.IntPredicate;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -68,7 +70,8 @@ public final class TimerStore {
         new Jdbc(outbox.dataSource(), outbox.table(), PostgresOutbox.DEFAULT_NETWORK_TIMEOUT);
     this.statements = new Statements(outbox.table(), application);
     this.writes =
-        new TickWrites(statements, PostgresOutbox.publisher(outbox.table()).build(), queue);
+        new TickWrites(
+            statements, PostgresOutbox.publisher(outbox.table()).build(), application, queue);
   }
 
   /**
@@ -81,7 +84,8 @@ public final class TimerStore {
    *     care of
    * @param ended the runs that it has ended
    * @param again whether to look once more at once: what a run waits for may have ended meanwhile
-   * @param untilNext how long until a timer is due, below zero if one was already; null if none is
+   * @param untilNext how long until a timer is due, below zero if one was already; null if none is;
+   *     zero if it could not decide on all it had taken
    */
   public record Tick(
       int timers,
@@ -96,10 +100,11 @@ public final class TimerStore {
    *
    * @param timers the definitions
    * @param deployment what this node belongs to
+   * @return the names of those that are held by others, and are to be tried again
    */
-  public void register(Collection<Timer> timers, @Nullable String deployment) {
+  public Set<String> register(Collection<Timer> timers, @Nullable String deployment) {
     List<Timer> sorted = timers.stream().sorted(Comparator.comparing(Timer::name)).toList();
-    jdbc.transaction(
+    return jdbc.transaction(
         "registration of timers",
         connection -> {
           Instant now = begin(connection);
@@ -112,7 +117,7 @@ public final class TimerStore {
           for (Timer timer : sorted) {
             TimerRow row = onRecord.get(timer.name());
             if (row == null) {
-              continue; // removed meanwhile
+              continue; // held by others, or removed meanwhile
             }
             TimerRecord after = row.record().registered(timer, deployment, now);
             Optional<Instant> due = due(timer, after, now);
@@ -121,9 +126,45 @@ public final class TimerStore {
             }
           }
           statements.update(connection, TimerSql.UPDATE_TIMERS, TimerChange.values(changes));
-          statements.update(connection, TimerSql.AWAIT_ANEW, names);
-          return now;
+          statements.update(connection, TimerSql.AWAIT_ANEW, described(sorted));
+          return onRecord.size() == sorted.size() ? Set.of() : held(connection, sorted, onRecord);
         });
+  }
+
+  /**
+   * Looks once more at what runs are noted as waiting for: nodes with an earlier definition may
+   * have noted it, where by this one they begin at once.
+   *
+   * @param timers the definitions
+   */
+  public void awaitAnew(Collection<Timer> timers) {
+    List<Timer> beside =
+        timers.stream().filter(timer -> timer.overlap() == OverlapPolicy.ALLOW_ALL).toList();
+    if (!beside.isEmpty()) {
+      Map<String, Object> values = described(beside);
+      jdbc.run(
+          "look at runs that are awaited",
+          connection -> statements.updateAlone(jdbc, connection, TimerSql.AWAIT_ANEW, values));
+    }
+  }
+
+  private static Map<String, Object> described(List<Timer> timers) {
+    return Parameters.of(timers)
+        .texts("names", Timer::name)
+        .texts("schedules", Instants::description)
+        .values();
+  }
+
+  private Set<String> held(Connection connection, List<Timer> timers, Map<String, TimerRow> locked)
+      throws SQLException {
+    List<Timer> others =
+        timers.stream().filter(timer -> !locked.containsKey(timer.name())).toList();
+    return Set.copyOf(
+        statements.query(
+            connection,
+            TimerSql.ON_RECORD,
+            Parameters.of(others).texts("names", Timer::name).values(),
+            row -> row.getString(1)));
   }
 
   private static Optional<Instant> due(Timer timer, TimerRecord record, Instant now) {
@@ -189,10 +230,12 @@ public final class TimerStore {
       Duration untilNext = untilNext(connection, strange);
       return new Tick(0, strange, abandoned, List.of(), false, untilNext);
     }
-    List<Decided> decided = decide(connection, own, timers, taken.now());
+    List<Decided> planned = decide(connection, own, timers, taken.now());
+    List<Decided> decided = writes.lock(connection, planned);
     Written written = writes.write(connection, decided, taken.now(), strange);
     boolean again = decided.stream().anyMatch(Decided::leavesWaiting);
-    return new Tick(own.size(), strange, abandoned, written.ended(), again, written.untilNext());
+    Duration untilNext = decided.size() < own.size() ? Duration.ZERO : written.untilNext();
+    return new Tick(decided.size(), strange, abandoned, written.ended(), again, untilNext);
   }
 
   private record Taken(Instant now, List<TimerRow> rows) {}
@@ -206,14 +249,19 @@ public final class TimerStore {
     int most = Math.max(LEAST_INSTANTS, TickPlanner.MOST_INSTANTS / rows.size());
     List<Decided> due = new ArrayList<>();
     long until = System.nanoTime() + LONGEST_PLANNING.toNanos();
-    for (TimerRow row : rows) {
+    Instant waiting = now.minus(LONGEST_PLANNING.multipliedBy(2)); // before what the last tick left
+    List<TimerRow> byDue =
+        rows.stream().sorted(Comparator.comparing(row -> row.dueBy(now).orElse(waiting))).toList();
+    for (TimerRow row : byDue) {
       if (System.nanoTime() - until > 0) {
-        break; // schedules that are slow: the others are due still, and come with the next tick
+        break; // schedules that are slow: the others come first next time
       }
       Timer timer = Objects.requireNonNull(timers.get(row.name()), "known");
       TimerRecord record =
           row.with(open.getOrDefault(row.name(), List.of()), failing.contains(row.name()));
-      due.add(new Decided(timer, record, plan(timer, record, now, most)));
+      IntPredicate mayGoOn = // one at least, however slow its schedule is
+          gone -> gone == 0 || (gone < most && System.nanoTime() - until < 0);
+      due.add(new Decided(timer, record, plan(timer, record, now, mayGoOn)));
     }
     return due;
   }
@@ -222,30 +270,39 @@ public final class TimerStore {
   private Map<String, List<OpenRun>> openRuns(Connection connection, Map<String, Object> names)
       throws SQLException {
     Map<String, List<OpenRun>> open = new HashMap<>();
-    boolean lost =
-        statements
-            .query(
-                connection,
-                TimerSql.OPEN_RUNS,
-                names,
-                row -> {
-                  open.computeIfAbsent(row.getString(1), name -> new ArrayList<>())
-                      .add(TimerRow.readRun(row));
-                  return row.getBoolean(7);
-                })
-            .contains(true);
-    if (!lost) {
+    if (!readOpenRuns(connection, names, open)) {
       return open;
     }
     int ended = statements.update(connection, TimerSql.END_WITHOUT_MESSAGE, names);
-    log.error("{} runs of timers have ended as failed, since their messages are gone", ended);
-    return openRuns(connection, names);
+    if (ended > 0) {
+      log.error("{} runs of timers have ended as failed, since their messages are gone", ended);
+    }
+    open.clear();
+    readOpenRuns(connection, names, open); // one that is locked is open until the next tick
+    return open;
+  }
+
+  /** Returns whether the message of one is gone. */
+  private boolean readOpenRuns(
+      Connection connection, Map<String, Object> names, Map<String, List<OpenRun>> open)
+      throws SQLException {
+    return statements
+        .query(
+            connection,
+            TimerSql.OPEN_RUNS,
+            names,
+            row -> {
+              open.computeIfAbsent(row.getString(1), name -> new ArrayList<>())
+                  .add(TimerRow.readRun(row));
+              return row.getBoolean(7);
+            })
+        .contains(true);
   }
 
   /** One timer whose schedule fails is not to keep the others from being looked at. */
-  private static TickPlan plan(Timer timer, TimerRecord record, Instant now, int most) {
+  private static TickPlan plan(Timer timer, TimerRecord record, Instant now, IntPredicate mayGoOn) {
     try {
-      return TickPlanner.plan(timer, record, now, most);
+      return TickPlanner.plan(timer, record, now, mayGoOn);
     } catch (RuntimeException e) {
       log.error("timer {}: its schedule fails, and it stands still; trying again", timer.name(), e);
       return TickPlanner.planWithoutInstants(timer, record, now, now.plus(FAILED_SCHEDULE));

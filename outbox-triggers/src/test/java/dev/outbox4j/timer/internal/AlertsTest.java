@@ -2,6 +2,7 @@ package dev.outbox4j.timer.internal;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.outbox4j.timer.CatchUp;
 import dev.outbox4j.timer.Schedule;
 import dev.outbox4j.timer.Timer;
 import dev.outbox4j.timer.TimerAlert;
@@ -29,6 +30,19 @@ class AlertsTest {
     private @Nullable Instant lastSuccess;
     private @Nullable Instant lastInstant = NOON;
     private Instant countsFrom = NOON.minus(HOUR.multipliedBy(3));
+    private TimerStatus.@Nullable Pause pause;
+    private long waiting;
+    private OptionalLong runsLeft = OptionalLong.empty();
+
+    private Status withoutDue() {
+      due = null;
+      return this;
+    }
+
+    private Status paused() {
+      pause = new TimerStatus.Pause(NOON, "ann", "no paper");
+      return withoutDue();
+    }
 
     private TimerStatus at(Instant now) {
       Instant registered = NOON.minus(HOUR.multipliedBy(3));
@@ -40,18 +54,16 @@ class AlertsTest {
           registered,
           Optional.ofNullable(due),
           overdue,
-          due == null
-              ? Optional.of(new TimerStatus.Pause(NOON, "ann", "no paper"))
-              : Optional.empty(),
+          Optional.ofNullable(pause),
           0,
-          0,
+          waiting,
           oldestStarted == null ? 0 : 1,
           Optional.ofNullable(oldestStarted),
           Optional.ofNullable(lastSuccess),
           Duration.between(lastSuccess == null ? registered : lastSuccess, now),
           Optional.ofNullable(lastInstant),
           countsFrom,
-          OptionalLong.empty(),
+          runsLeft,
           now);
     }
   }
@@ -164,13 +176,58 @@ class AlertsTest {
 
   @Test
   void whatIsPausedIsNeitherOverdueNorMissed() {
-    Status status = new Status();
-    status.due = null;
     Timer timer = HOURLY.alertWhenMissedFor(Duration.ZERO).alertWithoutSuccessFor(HOUR);
 
-    assertThat(ask(timer, status, NOON.plus(Duration.ofDays(2))))
+    assertThat(ask(timer, new Status().paused(), NOON.plus(Duration.ofDays(2))))
         .extracting(TimerAlert::rule)
         .containsExactly(Rule.NO_SUCCESS);
+  }
+
+  /** Nothing is decided any more until one of those that wait has begun. */
+  @Test
+  void instantsAreMissedWhileAsManyRunsWaitAsMay() {
+    Timer timer = HOURLY.catchUp(CatchUp.ALL).alertWhenMissedFor(Duration.ofMinutes(10));
+    Status status = new Status().withoutDue();
+    status.waiting = 1_000;
+    Instant missed = NOON.plus(HOUR);
+
+    assertThat(ask(timer, status, missed.plus(Duration.ofMinutes(10)))).isEmpty();
+    assertThat(ask(timer, status, missed.plus(HOUR)))
+        .containsExactly(alert(Rule.MISSED, missed, HOUR, 1));
+    assertThat(ask(timer, status.paused(), missed.plus(HOUR))).isEmpty();
+  }
+
+  @Test
+  void theLastInstantOfAllIsMissedThoughNothingIsDueAnyMore() {
+    Instant last = NOON.plus(HOUR);
+    Timer timer =
+        HOURLY
+            .endingAt(last.plus(Duration.ofMinutes(30)))
+            .catchUp(CatchUp.NONE)
+            .alertWhenMissedFor(Duration.ofMinutes(10));
+    Status status = new Status().withoutDue();
+    status.schedule = Instants.description(timer);
+    Duration threeDays = Duration.ofDays(3);
+
+    assertThat(ask(timer, status, last.plus(Duration.ofMinutes(10)))).isEmpty();
+    assertThat(ask(timer, status, last.plus(threeDays)))
+        .as("none comes after the end")
+        .containsExactly(alert(Rule.MISSED, last, threeDays, 1));
+    status.lastInstant = last;
+    assertThat(ask(timer, status, last.plus(threeDays))).isEmpty();
+  }
+
+  @Test
+  void aTimerThatHasUsedUpItsRunsMissesNone() {
+    Timer timer = HOURLY.alertWhenMissedFor(Duration.ZERO).limitedTo(3);
+    Status status = new Status().withoutDue();
+    status.runsLeft = OptionalLong.of(0);
+
+    assertThat(ask(timer, status, NOON.plus(Duration.ofDays(2)))).isEmpty();
+    status.runsLeft = OptionalLong.of(1);
+    assertThat(ask(timer, status, NOON.plus(HOUR.multipliedBy(3))))
+        .as("no more than there are runs for")
+        .containsExactly(alert(Rule.MISSED, NOON.plus(HOUR), HOUR.multipliedBy(2), 1));
   }
 
   @Test

@@ -254,6 +254,28 @@ class RegistrationIT {
   }
 
   @Test
+  void aDeploymentDuringAPauseHasNoRun() {
+    Timer timer = DAILY.runOnStartup();
+    ControlStore control =
+        new ControlStore(PostgresOutbox.on(database.plain(), database.table()), "shop");
+    deploy(timer, "v1");
+    control.pause("t", "ada", "no paper");
+
+    deploy(timer, "v2");
+    control.resume("t");
+    deploy(timer, "v2");
+    assertThat(runs()).containsExactly("startup 0");
+
+    deploy(timer, "v3");
+    assertThat(runs()).containsExactly("startup 0", "startup 0");
+  }
+
+  private void deploy(Timer timer, String deployment) {
+    store().register(List.of(timer), deployment);
+    store().tick(Map.of("t", timer), Set.of(), 10);
+  }
+
+  @Test
   void aLimitIsCountedDownAndCountsAnewWhenItIsChanged() {
     Timer twice = DAILY.limitedTo(2);
     store().register(List.of(twice), null);

@@ -5,44 +5,22 @@ import dev.outbox4j.timer.Timer;
 import dev.outbox4j.timer.internal.PlannedRun.Fate;
 import java.time.Duration;
 import java.time.Instant;
-import java.util.ArrayList;
 import java.util.Comparator;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
-import java.util.Optional;
 import java.util.stream.Stream;
-import org.jspecify.annotations.Nullable;
 
-/** A timer of which each run lasts the same, and which is looked at when something changes. */
-final class SimulatedTimer {
+/** A simulation of what is planned, without a server. */
+final class SimulatedTimer extends Simulation {
   private final Timer timer;
-  private final Duration lasts;
-  private final List<String> events = new ArrayList<>();
-  private final Map<Long, Instant> ends = new HashMap<>();
-  private @Nullable Duration heeds;
   private TimerRecord record;
   private Instant next;
   private long lastId;
 
   SimulatedTimer(Timer timer, Instant registered, Duration lasts) {
+    super(lasts);
     this.timer = timer;
-    this.lasts = lasts;
     this.record = TimerRecord.first(timer, null, registered);
     this.next = timer.schedule().next(registered).orElseThrow();
-  }
-
-  SimulatedTimer heedingCancelAfter(Duration time) {
-    this.heeds = time;
-    return this;
-  }
-
-  void nobodyLooksUntil(Instant time) {
-    this.next = time;
-  }
-
-  List<String> events() {
-    return events;
   }
 
   TimerRecord record() {
@@ -57,49 +35,23 @@ final class SimulatedTimer {
     record = Changed.from(record).paused(paused).record();
   }
 
-  void runUntil(Instant last) {
-    for (Instant now = earliest(); !now.isAfter(last); now = earliest()) {
-      endRuns(now);
-      tick(now);
-    }
+  @Override
+  Instant next() {
+    return next;
   }
 
-  private Instant earliest() {
-    return Stream.concat(Stream.of(next), ends.values().stream())
-        .min(Comparator.naturalOrder())
-        .orElseThrow();
+  @Override
+  void end(Instant now, long id) {
+    remove(id);
   }
 
-  private void endRuns(Instant now) {
-    for (OpenRun run : record.open()) {
-      if (now.equals(ends.get(run.id()))) {
-        ends.remove(run.id());
-        remove(run.id());
-        log(now, "ends", run.instant());
-      }
-    }
-  }
-
+  @Override
   void tick(Instant now) {
     TickPlan plan = TickPlanner.plan(timer, record, now);
     plan.runs().begun().forEach(id -> begin(now, remove(id)));
-    plan.runs().skipped().forEach(id -> log(now, "skips", remove(id).instant()));
-    plan.runs()
-        .terminated()
-        .forEach(
-            id -> {
-              ends.remove(id);
-              log(now, "terminates", remove(id).instant());
-            });
-    plan.runs()
-        .cancelled()
-        .forEach(
-            id -> {
-              log(now, "cancels", find(id).orElseThrow().instant());
-              if (heeds != null) {
-                ends.put(id, now.plus(heeds));
-              }
-            });
+    plan.runs().skipped().forEach(id -> skips(now, remove(id).instant()));
+    plan.runs().terminated().forEach(id -> terminates(now, id, remove(id).instant()));
+    plan.runs().cancelled().forEach(id -> cancels(now, id, find(id).instant()));
     plan.runs().added().forEach(run -> add(now, run));
     next = plan.next().orElse(Instant.MAX);
     record = Changed.from(record).by(plan).record();
@@ -107,7 +59,7 @@ final class SimulatedTimer {
 
   private void add(Instant now, PlannedRun run) {
     if (run.fate() == Fate.SKIPPED) {
-      log(now, "skips", run.instant());
+      skips(now, run.instant());
       return;
     }
     OpenRun open = new OpenRun(++lastId, run.instant(), run.cause(), "", false);
@@ -115,22 +67,21 @@ final class SimulatedTimer {
       begin(now, open);
     } else {
       open(open);
-      log(now, "waits", run.instant());
+      waits(now, run.instant());
     }
   }
 
   private void begin(Instant now, OpenRun run) {
     open(new OpenRun(run.id(), run.instant(), run.cause(), run.request(), true));
-    ends.put(run.id(), now.plus(lasts));
-    log(now, "begins", run.instant());
+    begins(now, run.id(), run.instant());
   }
 
-  private Optional<OpenRun> find(long id) {
-    return record.open().stream().filter(run -> run.id() == id).findFirst();
+  private OpenRun find(long id) {
+    return record.open().stream().filter(run -> run.id() == id).findFirst().orElseThrow();
   }
 
   private OpenRun remove(long id) {
-    OpenRun found = find(id).orElseThrow();
+    OpenRun found = find(id);
     replaceOpen(record.open().stream().filter(run -> run.id() != id).toList());
     return found;
   }
@@ -144,9 +95,5 @@ final class SimulatedTimer {
 
   private void replaceOpen(List<OpenRun> open) {
     record = Changed.from(record).open(open).record();
-  }
-
-  private void log(Instant now, String what, Instant instant) {
-    events.add("%s %s %s".formatted(TestPlans.time(now), what, TestPlans.time(instant)));
   }
 }

@@ -84,12 +84,24 @@ class StartedRunTest {
     TestRuns.Message message = new TestRuns.Message(1, leaseLost, stopping);
     StartedRun run = withMessage(message);
     assertThat(run.isFenced()).isEqualTo(leaseLost);
-    assertThat(message.decided()).isEmpty();
+    assertThat(message.decisions()).isEmpty();
 
     assertThat(run.isCancelled()).isTrue();
     assertThat(run.isCancelled()).isTrue();
 
-    assertThat(message.decided()).hasSize(1).allMatch(Outcome.Reschedule.class::isInstance);
+    assertThat(message.decisions()).hasSize(1).allMatch(Outcome.Reschedule.class::isInstance);
+  }
+
+  @Test
+  void endsAsItDidOnceItsHandlerHasReturnedWhoeverStillAsks() {
+    TestRuns.Message message = new TestRuns.Message(1, false, true);
+    StartedRun run = withMessage(message);
+    run.returned();
+
+    assertThat(run.isCancelled()).isTrue();
+
+    assertThat(message.decisions()).isEmpty();
+    assertThat(run.comesAgain()).isFalse();
   }
 
   @Test
@@ -105,7 +117,7 @@ class StartedRunTest {
 
       assertThat(run.isCancelled()).isTrue();
       assertThat(run.isFenced()).isEqualTo(ended);
-      assertThat(message.decided()).isEmpty();
+      assertThat(message.decisions()).isEmpty();
     }
   }
 

@@ -23,7 +23,7 @@ final class TestRuns {
   }
 
   /** A message of which only the lease and the stop may be read. */
-  record Message(long leaseToken, boolean leaseLost, boolean stopping, List<Outcome> decided)
+  record Message(long leaseToken, boolean leaseLost, boolean stopping, List<Outcome> decisions)
       implements UnreadDelivery {
     Message(long leaseToken, boolean leaseLost, boolean stopping) {
       this(leaseToken, leaseLost, stopping, new ArrayList<>());
@@ -31,7 +31,14 @@ final class TestRuns {
 
     @Override
     public void decide(Outcome outcome) {
-      decided.add(outcome);
+      decisions.add(outcome);
+    }
+
+    @Override
+    public Optional<Outcome> decided() {
+      return decisions.isEmpty()
+          ? Optional.empty()
+          : Optional.of(decisions.get(decisions.size() - 1));
     }
   }
 }

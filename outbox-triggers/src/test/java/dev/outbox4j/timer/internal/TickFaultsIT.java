@@ -1,5 +1,6 @@
 package dev.outbox4j.timer.internal;
 
+import static dev.outbox4j.timer.RunStatus.TERMINATED;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
@@ -11,11 +12,14 @@ import dev.outbox4j.timer.CatchUp;
 import dev.outbox4j.timer.OverlapPolicy;
 import dev.outbox4j.timer.Schedule;
 import dev.outbox4j.timer.Timer;
+import dev.outbox4j.timer.TimerStatus;
 import dev.outbox4j.timer.internal.TimerStore.Tick;
+import java.io.IOException;
 import java.sql.Connection;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.InstantSource;
+import java.time.OffsetDateTime;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -24,12 +28,16 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Whom else a timer stops of which something is wrong: nobody. */
 @ExtendWith(PostgresExtension.class)
@@ -111,6 +119,114 @@ class TickFaultsIT {
     assertThat(database.count("outbox where expires_at is null")).isEqualTo(2);
   }
 
+  /** As code that was written in another language may. */
+  @SuppressWarnings("unchecked")
+  private static <E extends Throwable> void sneaky(Throwable thrown) throws E {
+    throw (E) thrown;
+  }
+
+  private record Throws(Throwable thrown) implements Schedule {
+    @Override
+    public Optional<Instant> next(Instant after) {
+      TickFaultsIT.<RuntimeException>sneaky(thrown);
+      return Optional.empty();
+    }
+
+    @Override
+    public String description() {
+      return "throws";
+    }
+  }
+
+  static Stream<Throwable> thrown() {
+    return Stream.of(
+        new NoClassDefFoundError("holidays"), new StackOverflowError(), new IOException("list"));
+  }
+
+  @ParameterizedTest
+  @MethodSource("thrown")
+  void aScheduleThatThrowsWhateverItMayStopsNoOther(Throwable thrown) {
+    Timer bad = Timer.of("bad", new Throws(thrown));
+    store.register(List.of(bad, GOOD), null);
+    dueSinceADay("bad");
+    dueSinceADay("good");
+
+    tick(bad, GOOD);
+
+    assertThat(runs()).containsExactly("good catch_up begun 1");
+    assertThat(
+            database.list(
+                String.class, "select name from outbox_timer where due_at > now() order by name"))
+        .containsExactly("bad", "good");
+  }
+
+  /** Known up to a day, as a list of holidays is. */
+  private record KnownUpTo(Instant last) implements Schedule {
+    @Override
+    public Optional<Instant> next(Instant after) {
+      if (!after.isBefore(last)) {
+        throw new IllegalStateException("not known after " + last);
+      }
+      return Optional.of(last);
+    }
+
+    @Override
+    public String description() {
+      return "known";
+    }
+  }
+
+  @Test
+  void anInstantIsRunThoughItsScheduleDoesNotKnowWhatComesAfterIt() {
+    Instant last =
+        database
+            .one(OffsetDateTime.class, "select date_trunc('hour', now()) - interval '1 hour'")
+            .toInstant();
+    Timer known = Timer.of("known", new KnownUpTo(last));
+    store.register(List.of(known), null);
+    dueSinceADay("known");
+
+    tick(known);
+    assertThat(runs()).as("it may know more the next time").isEmpty();
+    tick(known);
+
+    assertThat(runs()).hasSize(1).first().asString().startsWith("known").endsWith("begun 1");
+    assertThat(database.count("outbox_timer where due_at > now() + interval '30 s'")).isOne();
+  }
+
+  /** Each minute, and slow to say so. */
+  private record Slow() implements Schedule {
+    @Override
+    public Optional<Instant> next(Instant after) {
+      LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(20));
+      return Schedule.every(Duration.ofMinutes(1)).next(after);
+    }
+
+    @Override
+    public String description() {
+      return "slow";
+    }
+  }
+
+  @Test
+  void aSlowScheduleWithMuchToCatchUpLetsOthersHaveTheirTurn() {
+    Timer slow = Timer.of("a", new Slow());
+    Timer waits = Timer.of("waits", DAILY);
+    store.register(List.of(slow, GOOD, waits), null);
+    control.trigger("waits", "by hand");
+    dueSinceADay("a");
+    dueSinceADay("good");
+    database.update(
+        "update outbox_timer set due_at = due_at - interval '1 minute' where name = 'a'");
+
+    Tick first = tick(slow, GOOD, waits);
+    assertThat(first.timers()).isEqualTo(1);
+    assertThat(first.untilNext()).as("some are left").isZero();
+    tick(slow, GOOD, waits);
+
+    assertThat(runs()).contains("good catch_up begun 1", "waits manual begun 1");
+  }
+
   @Test
   void aRunThatWaitsBeginsThoughItsScheduleFailsAndThatIsNotAskedAgainAtOnce() {
     Fails schedule = new Fails();
@@ -177,6 +293,26 @@ class TickFaultsIT {
     assertThat(runs()).containsExactly("good manual begun 2");
   }
 
+  @Test
+  void aRunThatAnEarlierNodeLeftWaitingBeginsOnceThisOneHasLookedAnew() {
+    Timer beside = GOOD.overlap(OverlapPolicy.ALLOW_ALL);
+    store.register(List.of(beside), null);
+    control.trigger("good", "hangs");
+    tick(beside);
+    control.trigger("good", "waits");
+    tick(GOOD);
+    tick(GOOD);
+    Timer ofOthers =
+        Timer.of("good", Schedule.every(Duration.ofHours(1))).overlap(OverlapPolicy.ALLOW_ALL);
+    store.awaitAnew(List.of(ofOthers));
+    assertThat(tick(beside).timers()).as("it waits for the first, as it is noted").isZero();
+
+    store.awaitAnew(List.of(beside));
+    tick(beside);
+
+    assertThat(runs()).containsExactly("good manual begun 2");
+  }
+
   /** A stranger's, or an ack's whose commit takes long. */
   @Test
   void aLockedRunStopsNoOtherTimerAndIsAwaitedOnceItIsFree() throws Exception {
@@ -186,21 +322,155 @@ class TickFaultsIT {
     tick(slow, GOOD);
     control.trigger("slow", "two");
     dueSinceADay("good");
-    try (Connection stranger = database.plain().getConnection()) {
-      stranger.setAutoCommit(false);
-      stranger
-          .createStatement()
-          .execute("select from outbox_timer_run where status = 'begun' for update");
-
-      assertThat(tick(slow, GOOD).again()).isTrue();
-
-      assertThat(runs())
-          .containsExactly("good catch_up begun 1", "slow manual begun 1", "slow manual waiting 1");
-      stranger.rollback();
-    }
+    whileLocked(
+        "select from outbox_timer_run where status = 'begun'",
+        () -> {
+          assertThat(tick(slow, GOOD).again()).isTrue();
+          assertThat(runs())
+              .containsExactly(
+                  "good catch_up begun 1", "slow manual begun 1", "slow manual waiting 1");
+        });
     tick(slow, GOOD);
     assertThat(database.count("outbox_timer_run where awaited_by = 'all'")).isEqualTo(1);
     assertThat(tick(slow, GOOD).timers()).isZero();
+  }
+
+  private interface Ticks {
+    void run();
+  }
+
+  /** While a stranger holds rows. */
+  private void whileLocked(String rows, Ticks ticks) throws Exception {
+    try (Connection stranger = database.plain().getConnection()) {
+      stranger.setAutoCommit(false);
+      stranger.createStatement().execute(rows + " for update");
+      ticks.run();
+      stranger.rollback();
+    }
+  }
+
+  @Test
+  void aRunThatIsLockedWhenItsTurnComesStopsNoOtherTimerAndBeginsOnceItIsFree() throws Exception {
+    Timer slow = Timer.of("slow", DAILY);
+    store.register(List.of(slow, GOOD), null);
+    control.trigger("slow", "one");
+    tick(slow, GOOD);
+    control.trigger("slow", "two");
+    tick(slow, GOOD);
+    database.update("delete from outbox");
+    database.update(
+        "update outbox_timer_run set status = 'succeeded', ended_at = now() where status = 'begun'");
+    dueSinceADay("good");
+
+    whileLocked(
+        "select from outbox_timer_run where status = 'waiting'",
+        () -> {
+          Tick beside = tick(slow, GOOD);
+          assertThat(beside.timers()).isEqualTo(1);
+          assertThat(beside.untilNext()).isZero();
+          assertThat(runs())
+              .containsExactly(
+                  "good catch_up begun 1", "slow manual succeeded 1", "slow manual waiting 1");
+          assertThat(tick(slow, GOOD).timers()).isZero();
+        });
+
+    assertThat(tick(slow, GOOD).timers()).isEqualTo(1);
+    assertThat(runs())
+        .containsExactly("good catch_up begun 1", "slow manual begun 1", "slow manual succeeded 1");
+    assertThat(database.count("outbox where type = 'slow'")).as("none of the ticks before").isOne();
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "select from outbox_timer_run where name = 'slow'",
+        "select from outbox where type = 'slow'"
+      })
+  void aRunThatIsLockedWhenItIsToBeTerminatedStopsNoOtherTimer(String rows) throws Exception {
+    Timer slow = Timer.of("slow", DAILY).overlap(OverlapPolicy.TERMINATE_OTHER);
+    store.register(List.of(slow, GOOD), null);
+    dueSinceADay("slow");
+    tick(slow, GOOD);
+    database.update("update outbox_timer_run set instant = instant - interval '1 day'");
+    dueSinceADay("slow");
+    dueSinceADay("good");
+
+    whileLocked(
+        rows,
+        () -> {
+          assertThat(tick(slow, GOOD).timers()).isEqualTo(1);
+          assertThat(runs()).containsExactly("good catch_up begun 1", "slow catch_up begun 1");
+        });
+
+    assertThat(tick(slow, GOOD).ended()).containsExactly(new EndedRun("slow", TERMINATED));
+    assertThat(runs())
+        .containsExactly(
+            "good catch_up begun 1", "slow catch_up begun 1", "slow catch_up terminated 1");
+    assertThat(database.count("outbox where type = 'slow'")).isEqualTo(1);
+  }
+
+  @Test
+  void aRunThatIsLockedWhenItIsToBeCancelledIsToldOnceItIsFree() throws Exception {
+    Timer slow = Timer.of("slow", DAILY).overlap(OverlapPolicy.CANCEL_OTHER);
+    store.register(List.of(slow, GOOD), null);
+    dueSinceADay("slow");
+    tick(slow, GOOD);
+    database.update("update outbox_timer_run set instant = instant - interval '1 day'");
+    dueSinceADay("slow");
+    dueSinceADay("good");
+
+    whileLocked(
+        "select from outbox_timer_run where name = 'slow'",
+        () -> {
+          tick(slow, GOOD);
+          assertThat(runs()).containsExactly("good catch_up begun 1", "slow catch_up begun 1");
+        });
+
+    tick(slow, GOOD);
+    assertThat(runs())
+        .containsExactly(
+            "good catch_up begun 1", "slow catch_up begun 1", "slow catch_up waiting 1");
+    assertThat(database.count("outbox_timer_run where cancelled_at is not null")).isOne();
+  }
+
+  @Test
+  void aLockedRunWhoseMessageIsGoneStopsNoOtherTimer() throws Exception {
+    Timer slow = Timer.of("slow", DAILY);
+    store.register(List.of(slow, GOOD), null);
+    control.trigger("slow", "one");
+    tick(slow, GOOD);
+    control.trigger("slow", "two");
+    tick(slow, GOOD);
+    database.update("truncate outbox");
+    dueSinceADay("good");
+
+    whileLocked(
+        "select from outbox_timer_run where status = 'begun'",
+        () -> {
+          tick(slow, GOOD);
+          assertThat(runs())
+              .containsExactly(
+                  "good catch_up begun 1", "slow manual begun 1", "slow manual waiting 1");
+        });
+
+    tick(slow, GOOD);
+    assertThat(runs())
+        .containsExactly("good catch_up begun 1", "slow manual begun 1", "slow manual failed 1");
+  }
+
+  @Test
+  void aTimerThatIsLockedWhenItIsRegisteredHoldsUpNoOther() throws Exception {
+    store.register(List.of(GOOD), null);
+    Timer hourly = Timer.of("good", Schedule.every(Duration.ofHours(1)));
+    Timer next = Timer.of("next", DAILY);
+
+    whileLocked(
+        "select from outbox_timer",
+        () -> assertThat(store.register(List.of(hourly, next), null)).containsExactly("good"));
+
+    assertThat(control.timers()).extracting(TimerStatus::name).containsExactly("good", "next");
+    assertThat(store.register(List.of(hourly), null)).isEmpty();
+    assertThat(control.timers().get(0).schedule()).isEqualTo(Instants.description(hourly));
   }
 
   @Test
@@ -211,14 +481,9 @@ class TickFaultsIT {
         "insert into outbox_timer_run (application, name, instant, cause, status, ended_at)"
             + " select 'shop', 'without', now() - make_interval(hours => n), 'scheduled',"
             + " 'succeeded', now() - make_interval(hours => n) from generate_series(1, 5) n");
-    try (Connection stranger = database.plain().getConnection()) {
-      stranger.setAutoCommit(false);
-      stranger
-          .createStatement()
-          .execute("select from outbox_timer_run order by instant limit 1 for update");
-      assertThat(store.forgetEnded(List.of(without), 100)).isEqualTo(3);
-      stranger.rollback();
-    }
+    whileLocked(
+        "select from outbox_timer_run order by instant limit 1",
+        () -> assertThat(store.forgetEnded(List.of(without), 100)).isEqualTo(3));
     assertThat(store.forgetEnded(List.of(without), 100)).isEqualTo(1);
     assertThat(database.count("outbox_timer_run")).isEqualTo(1);
   }
@@ -240,6 +505,64 @@ class TickFaultsIT {
     } finally {
       people.shutdownNow();
     }
+  }
+
+  /** As if its process were frozen. Triggers see the settings of its session. */
+  @Test
+  void theServerIsToldToEndATickThatIsIdleForAMinute() {
+    store.register(List.of(GOOD), null);
+    database.update("create table seen (setting text)");
+    database.update(
+        """
+        create function see() returns trigger language plpgsql as $$
+        begin
+          insert into seen values (current_setting('idle_in_transaction_session_timeout'));
+          return new;
+        end $$""");
+    database.update(
+        "create trigger see before update on outbox_timer for each row execute function see()");
+    try {
+      database.update("update outbox_timer set due_at = now()");
+      database.update("truncate seen");
+
+      assertThat(tick(GOOD).timers()).isEqualTo(1);
+
+      assertThat(database.list(String.class, "select setting from seen")).containsExactly("1min");
+    } finally {
+      database.update("drop trigger see on outbox_timer");
+      database.update("drop function see");
+      database.update("drop table seen");
+    }
+  }
+
+  @Test
+  void failuresFromBeforeAChangeOfTheScheduleDoNotPauseATimer() {
+    Timer before = GOOD.pauseAfterFailures(1);
+    store.register(List.of(before), null);
+    dueSinceADay("good");
+    tick(before);
+    fail("good");
+    database.update("update outbox_timer_run set instant = instant - interval '48 hours'");
+    Timer after = Timer.of("good", Schedule.every(Duration.ofHours(12))).pauseAfterFailures(1);
+
+    store.register(List.of(after), null);
+    dueSinceADay("good");
+    tick(after);
+
+    assertThat(control.timers().get(0).pause()).isEmpty();
+    assertThat(runs()).containsExactly("good catch_up begun 1", "good catch_up failed 1");
+    fail("good");
+    dueSinceADay("good");
+    tick(after);
+    assertThat(control.timers().get(0).pause()).isPresent();
+  }
+
+  private void fail(String timer) {
+    database.update("delete from outbox where type = ?", timer);
+    database.update(
+        "update outbox_timer_run set status = 'failed', ended_at = now()"
+            + " where name = ? and status = 'begun'",
+        timer);
   }
 
   @Test

@@ -52,6 +52,20 @@ class TickPlannerTest {
         .containsExactly("CATCH_UP 11:00 BEGINS for 1 since 11:00");
   }
 
+  /** Old and new nodes run at once in a deployment. */
+  @Test
+  void theLimitIsThatOfTheNodeThatRegisteredLast() {
+    TimerRecord limited = TimerRecord.first(HOURLY.limitedTo(5), null, at("10:59"));
+    TickPlan byOld = TickPlanner.plan(HOURLY, limited, at("11:00"));
+    assertThat(byOld.runsLeft()).isEqualTo(4);
+    assertThat(byOld.next()).contains(at("12:00"));
+
+    TimerRecord unlimited = TimerRecord.first(HOURLY, null, at("10:59"));
+    TickPlan withLimit = TickPlanner.plan(HOURLY.limitedTo(5), unlimited, at("11:00"));
+    assertThat(TestPlans.runs(withLimit)).containsExactly("SCHEDULED 11:00 BEGINS");
+    assertThat(withLimit.next()).contains(at("12:00"));
+  }
+
   @Test
   void aTimerWithoutStateCatchesNothingUp() {
     Timer timer = HOURLY.keepState(false).catchUp(CatchUp.ALL);

@@ -18,6 +18,7 @@ import java.time.Instant;
 import java.time.InstantSource;
 import java.time.OffsetDateTime;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -41,6 +42,23 @@ class TimerStoreIT {
   private static final Duration A_DAY = Duration.ofDays(1);
   private static final Schedule MINUTELY = Schedule.every(Duration.ofMinutes(1));
   private static final Schedule DAILY = Schedule.every(A_DAY);
+
+  /** What a tick may have to do, by a part of the text that does it. */
+  private static final List<String> WORK =
+      List.of(
+          "its message is gone",
+          "a.failures =",
+          "set paused_at = now()",
+          "select n.id", // locks what is terminated
+          "select r.id", // locks what begins, or is skipped
+          "set status = 'terminated'",
+          "set status = 'skipped'",
+          "set cancelled_at",
+          "set status = 'begun'",
+          "decided_up_to = greatest",
+          "o where o.id = any", // deletes messages of what is on record already
+          "set awaited_by = case",
+          "pg_notify(");
 
   private final TestDatabase database;
 
@@ -179,42 +197,38 @@ class TimerStoreIT {
     return instant.getEpochSecond() + " " + jitter.toMillis();
   }
 
-  /** Before each of its statements in turn, until there is none more to die before. */
+  /** Before each of its statements in turn, and before its commit. */
   @Test
   void aTickThatDiesAtAnyStatementLeavesNothingAndIsMadeUpFor() {
-    List<Timer> timers =
-        List.of(
-            Timer.of("all", DAILY).catchUp(CatchUp.ALL),
-            Timer.of("terminating", DAILY).overlap(OverlapPolicy.TERMINATE_OTHER),
-            Timer.of("cancelling", DAILY).overlap(OverlapPolicy.CANCEL_OTHER),
-            Timer.of("skipping", DAILY).overlap(OverlapPolicy.SKIP));
-    TimerStore store = store(database.plain());
-    store.register(timers, null);
-    due(5, "day");
-    store.tick(byName(timers), Set.of(), 10);
-    goBy(3);
+    Map<String, Timer> timers = timersWithAllThereIsToDo();
     List<String> before = state();
     CountingDataSource counting = new CountingDataSource(database.plain());
     TimerStore dying = store(counting);
     AtomicInteger left = new AtomicInteger();
-    counting.beforeEach(
-        text -> {
+    Runnable deathInTurn =
+        () -> {
           if (left.getAndDecrement() == 0) {
             database.list(
                 Boolean.class,
                 "select pg_terminate_backend(pid) from pg_stat_activity where datname ="
                     + " current_database() and pid <> pg_backend_pid()");
           }
-        });
+        };
+    counting.beforeEach(text -> deathInTurn.run());
+    counting.beforeCommit(deathInTurn);
     int deaths = 0;
+    long executions = 0;
     left.set(deaths);
-    while (dies(() -> dying.tick(byName(timers), Set.of(), 10))) {
-      assertThat(state()).as("after a death before statement %d", deaths + 1).isEqualTo(before);
+    while (dies(() -> dying.tick(timers, Set.of(), 10))) {
+      assertThat(state()).as("after a death before step %d", deaths + 1).isEqualTo(before);
+      executions = counting.executions();
       left.set(++deaths);
     }
 
-    assertThat(deaths).isGreaterThanOrEqualTo(7);
-    assertThat(state()).isNotEqualTo(before);
+    assertThat(deaths)
+        .as("at each of its statements and at its commit")
+        .isEqualTo(counting.executions() - executions + 1);
+    assertThat(WORK).allMatch(part -> counting.executionsOf(part) > 0);
     assertThat(
             database.list(
                 String.class,
@@ -222,14 +236,71 @@ class TimerStoreIT {
                     + " group by name, status order by name, status"))
         .containsExactly(
             "all begun 1",
-            "all waiting 7",
+            "all waiting 8",
+            "beginning begun 1",
+            "beginning succeeded 1",
+            "beginning waiting 1",
             "cancelling begun 1",
+            "cancelling skipped 1",
             "cancelling waiting 1",
+            "failing failed 1",
+            "failing waiting 1",
+            "recorded succeeded 2",
             "skipping begun 1",
-            "skipping skipped 1",
+            "skipping skipped 2",
             "terminating begun 1",
-            "terminating terminated 1");
+            "terminating skipped 1",
+            "terminating terminated 1",
+            "without-message begun 1",
+            "without-message failed 1",
+            "without-message waiting 1");
+    assertThat(
+            database.list(
+                String.class, "select name from outbox_timer where paused_at is not null"))
+        .containsExactly("failing");
     assertEachBegunRunHasAMessageAndNoOtherHas();
+  }
+
+  /** Each has a run that has begun and others that wait, and instants are due. */
+  private Map<String, Timer> timersWithAllThereIsToDo() {
+    List<Timer> buffering =
+        Stream.of(
+                "beginning", "cancelling", "failing", "recorded", "terminating", "without-message")
+            .map(name -> Timer.of(name, DAILY))
+            .toList();
+    Map<String, Timer> timers = new HashMap<>(byName(buffering));
+    timers.put("all", Timer.of("all", DAILY).catchUp(CatchUp.ALL));
+    timers.put("skipping", Timer.of("skipping", DAILY).overlap(OverlapPolicy.SKIP));
+    TimerStore store = store(database.plain());
+    store.register(timers.values(), null);
+    due(5, "day");
+    store.tick(timers, Set.of(), 10);
+    goBy(1);
+    store.tick(timers, Set.of(), 10);
+    goBy(3);
+    timers.computeIfPresent(
+        "cancelling", (name, timer) -> timer.overlap(OverlapPolicy.CANCEL_OTHER));
+    timers.computeIfPresent(
+        "terminating", (name, timer) -> timer.overlap(OverlapPolicy.TERMINATE_OTHER));
+    timers.computeIfPresent("failing", (name, timer) -> timer.pauseAfterFailures(1));
+    endBegun("beginning", "succeeded");
+    endBegun("failing", "failed");
+    endBegun("recorded", "succeeded");
+    database.update("delete from outbox where type = 'without-message'");
+    database.update( // the latest instant that is due
+        "update outbox_timer_run set status = 'succeeded', ended_at = now(),"
+            + " instant = instant + interval '72 hours'"
+            + " where name = 'recorded' and status = 'waiting'");
+    return timers;
+  }
+
+  private void endBegun(String timer, String status) {
+    database.update(
+        "update outbox_timer_run set status = ?, ended_at = now()"
+            + " where name = ? and status = 'begun'",
+        status,
+        timer);
+    database.update("delete from outbox where type = ?", timer);
   }
 
   /** As where it is asked for while a tick begins the run before. */
