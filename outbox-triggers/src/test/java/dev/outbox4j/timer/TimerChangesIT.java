@@ -10,6 +10,7 @@ import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.testing.CapturedLogs;
 import dev.outbox4j.timer.internal.TimerStore;
+import java.sql.Connection;
 import java.time.Duration;
 import java.time.InstantSource;
 import java.util.List;
@@ -107,6 +108,41 @@ class TimerChangesIT {
     TimerRun run = handled.poll(60, TimeUnit.SECONDS);
     assertThat(run).isNotNull();
     assertThat(run.missed()).isEqualTo(1);
+  }
+
+  @Test
+  void aTimerThatIsLockedWhenItsNodeStartsIsToldAndRegisteredOnceItIsFreeAndTheOthersRun()
+      throws Exception {
+    start(builder().on(DAILY, handled::add).on(OTHER, handled::add));
+    node.stop();
+    String before = schedule();
+    due("0", 1);
+    Timer weekly = Timer.of("daily", Schedule.every(Duration.ofDays(7)));
+    try (CapturedLogs logs = new CapturedLogs();
+        Connection stranger = database.plain().getConnection()) {
+      stranger.setAutoCommit(false);
+      stranger
+          .createStatement()
+          .execute("select from outbox_timer where name = 'daily' for update");
+
+      start(builder().on(weekly, handled::add).on(OTHER, handled::add));
+
+      await()
+          .atMost(SOON)
+          .untilAsserted(() -> assertThat(runs()).containsExactly("other succeeded"));
+      await()
+          .atMost(SOON)
+          .untilAsserted(
+              () ->
+                  assertThat(logs.lines())
+                      .filteredOn(line -> line.startsWith("WARN"))
+                      .singleElement()
+                      .asString()
+                      .contains("timers [daily]: another session holds rows of theirs"));
+      assertThat(schedule()).isEqualTo(before);
+      stranger.rollback();
+    }
+    await().atMost(SOON).until(() -> !schedule().equals(before));
   }
 
   @Test

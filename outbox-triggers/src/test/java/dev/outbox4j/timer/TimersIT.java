@@ -26,6 +26,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
@@ -505,8 +506,8 @@ class TimersIT {
     assertThat(again.attempt()).isEqualTo(2);
   }
 
-  @Test
-  void whatATransactionalRunWroteThatReturnsSinceItsNodeStopsIsNotThereTwice() throws Exception {
+  /** Its run has written and looks whether it is cancelled; what it does then is given. */
+  private void stopDuringATransactionalRun(Consumer<TimerRun> then) throws Exception {
     CountDownLatch wrote = new CountDownLatch(1);
     start(
         builder()
@@ -516,12 +517,17 @@ class TimersIT {
                   noteEffect(run, connection);
                   wrote.countDown();
                   await().atMost(SOON).until(run::isCancelled);
+                  then.accept(run);
                 })
             .subscriber(settings -> settings.gracefulTimeout(SOON)));
     goBy(1);
     assertThat(wrote.await(60, TimeUnit.SECONDS)).isTrue();
-
     timers.stop();
+  }
+
+  @Test
+  void whatATransactionalRunWroteThatReturnsSinceItsNodeStopsIsNotThereTwice() throws Exception {
+    stopDuringATransactionalRun(run -> {});
 
     assertThat(runs()).containsExactly("catch_up begun");
     assertThat(database.count("effects")).isZero();
@@ -534,22 +540,7 @@ class TimersIT {
 
   @Test
   void aTransactionalRunThatIsDoneThoughItsNodeStopsSaysSo() throws Exception {
-    CountDownLatch wrote = new CountDownLatch(1);
-    start(
-        builder()
-            .on(
-                DAILY,
-                (run, connection) -> {
-                  noteEffect(run, connection);
-                  wrote.countDown();
-                  await().atMost(SOON).until(run::isCancelled);
-                  run.delivery().decide(Outcome.ack());
-                })
-            .subscriber(settings -> settings.gracefulTimeout(SOON)));
-    goBy(1);
-    assertThat(wrote.await(60, TimeUnit.SECONDS)).isTrue();
-
-    timers.stop();
+    stopDuringATransactionalRun(run -> run.delivery().decide(Outcome.ack()));
 
     assertThat(runs()).containsExactly("catch_up succeeded");
     assertThat(database.count("effects")).isOne();

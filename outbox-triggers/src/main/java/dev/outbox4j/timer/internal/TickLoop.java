@@ -13,6 +13,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.time.InstantSource;
 import java.util.Comparator;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -73,6 +74,7 @@ public final class TickLoop {
   private volatile boolean heard;
   private boolean registered;
   private List<Timer> unregistered;
+  private final HeldTimers held = new HeldTimers(System::nanoTime);
   private Set<String> others = Set.of();
   private long othersUntil = System.nanoTime();
   private long forgetAt = System.nanoTime();
@@ -206,6 +208,7 @@ public final class TickLoop {
     Tick tick = store.tick(timers, others(), MOST_TIMERS);
     others = tick.others();
     tellEnded(tick.ended());
+    tellHeld(tick.held());
     if (!tick.abandoned().isEmpty()) {
       log.warn(
           "timers {}: another schedule is on record, and no node takes care of it; this node does"
@@ -260,6 +263,18 @@ public final class TickLoop {
       return Duration.ZERO;
     }
     return timers < MANY_TIMERS ? SPACING : SPACING_AFTER_MANY;
+  }
+
+  private void tellHeld(Set<String> ofTick) {
+    Set<String> all = new HashSet<>(ofTick);
+    unregistered.forEach(timer -> all.add(timer.name()));
+    Set<String> told = held.note(all);
+    if (!told.isEmpty()) {
+      log.warn(
+          "timers {}: another session holds rows of theirs, such as an open transaction at a"
+              + " console; trying again, and the others go on",
+          told);
+    }
   }
 
   private void tellEnded(List<EndedRun> ended) {

@@ -82,6 +82,7 @@ public final class TimerStore {
    *     schedule is on record
    * @param abandoned those of them that this node knows by another schedule, and that nobody takes
    *     care of
+   * @param held timers that it left for the next one, as others hold rows of theirs
    * @param ended the runs that it has ended
    * @param again whether to look once more at once: what a run waits for may have ended meanwhile
    * @param untilNext how long until a timer is due, below zero if one was already; null if none is;
@@ -91,6 +92,7 @@ public final class TimerStore {
       int timers,
       Set<String> others,
       Set<String> abandoned,
+      Set<String> held,
       List<EndedRun> ended,
       boolean again,
       @Nullable Duration untilNext) {}
@@ -228,14 +230,22 @@ public final class TimerStore {
     }
     if (own.isEmpty()) {
       Duration untilNext = untilNext(connection, strange);
-      return new Tick(0, strange, abandoned, List.of(), false, untilNext);
+      return new Tick(0, strange, abandoned, Set.of(), List.of(), false, untilNext);
     }
     List<Decided> planned = decide(connection, own, timers, taken.now());
     List<Decided> decided = writes.lock(connection, planned);
     Written written = writes.write(connection, decided, taken.now(), strange);
     boolean again = decided.stream().anyMatch(Decided::leavesWaiting);
     Duration untilNext = decided.size() < own.size() ? Duration.ZERO : written.untilNext();
-    return new Tick(decided.size(), strange, abandoned, written.ended(), again, untilNext);
+    Set<String> held = names(planned);
+    held.removeAll(names(decided));
+    return new Tick(decided.size(), strange, abandoned, held, written.ended(), again, untilNext);
+  }
+
+  private static Set<String> names(List<Decided> decided) {
+    return decided.stream()
+        .map(each -> each.timer().name())
+        .collect(Collectors.toCollection(HashSet::new));
   }
 
   private record Taken(Instant now, List<TimerRow> rows) {}

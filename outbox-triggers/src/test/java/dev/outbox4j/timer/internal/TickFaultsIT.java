@@ -380,6 +380,16 @@ class TickFaultsIT {
     assertThat(database.count("outbox where type = 'slow'")).as("none of the ticks before").isOne();
   }
 
+  /** A run of it has begun, and its next instant is due, as is one of the good timer. */
+  private void begunAndDueAgain(Timer slow) {
+    store.register(List.of(slow, GOOD), null);
+    dueSinceADay("slow");
+    tick(slow, GOOD);
+    database.update("update outbox_timer_run set instant = instant - interval '1 day'");
+    dueSinceADay("slow");
+    dueSinceADay("good");
+  }
+
   @ParameterizedTest
   @ValueSource(
       strings = {
@@ -388,17 +398,14 @@ class TickFaultsIT {
       })
   void aRunThatIsLockedWhenItIsToBeTerminatedStopsNoOtherTimer(String rows) throws Exception {
     Timer slow = Timer.of("slow", DAILY).overlap(OverlapPolicy.TERMINATE_OTHER);
-    store.register(List.of(slow, GOOD), null);
-    dueSinceADay("slow");
-    tick(slow, GOOD);
-    database.update("update outbox_timer_run set instant = instant - interval '1 day'");
-    dueSinceADay("slow");
-    dueSinceADay("good");
+    begunAndDueAgain(slow);
 
     whileLocked(
         rows,
         () -> {
-          assertThat(tick(slow, GOOD).timers()).isEqualTo(1);
+          Tick beside = tick(slow, GOOD);
+          assertThat(beside.timers()).isEqualTo(1);
+          assertThat(beside.held()).containsExactly("slow");
           assertThat(runs()).containsExactly("good catch_up begun 1", "slow catch_up begun 1");
         });
 
@@ -412,12 +419,7 @@ class TickFaultsIT {
   @Test
   void aRunThatIsLockedWhenItIsToBeCancelledIsToldOnceItIsFree() throws Exception {
     Timer slow = Timer.of("slow", DAILY).overlap(OverlapPolicy.CANCEL_OTHER);
-    store.register(List.of(slow, GOOD), null);
-    dueSinceADay("slow");
-    tick(slow, GOOD);
-    database.update("update outbox_timer_run set instant = instant - interval '1 day'");
-    dueSinceADay("slow");
-    dueSinceADay("good");
+    begunAndDueAgain(slow);
 
     whileLocked(
         "select from outbox_timer_run where name = 'slow'",
