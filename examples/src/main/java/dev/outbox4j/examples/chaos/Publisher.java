@@ -32,6 +32,10 @@ import org.slf4j.LoggerFactory;
 final class Publisher {
   private static final Logger log = LoggerFactory.getLogger(Publisher.class);
   private static final int BATCH = 20;
+
+  /** Of one that is behind: a machine that is busy lets it have few turns. */
+  private static final int LARGEST_BATCH = 100;
+
   private static final Duration DELAY = Duration.ofSeconds(2);
   static final Duration EXPIRES_IN = Duration.ofSeconds(5);
   private static final Duration SHORTEST_QUIET = Duration.ofSeconds(5);
@@ -117,18 +121,18 @@ final class Publisher {
 
   private void run(long first) throws IOException {
     long done = committed();
-    long pace = (long) (BATCH * TimeUnit.SECONDS.toNanos(1) / (perSecond * HURRY));
-    for (long no = first; true; no += BATCH) { // never used again, whatever became of it
+    for (long no = first; true; no += LARGEST_BATCH) { // never used again, whatever became of it
       long begun = System.nanoTime();
+      int count = (int) Math.max(BATCH, Math.min(LARGEST_BATCH, due() - done));
       try (Connection connection = pool.getConnection()) {
         connection.setAutoCommit(false);
-        publish(connection, no, drawnKinds(), this::drawnQueue);
+        publish(connection, no, drawnKinds(count), this::drawnQueue);
         if (random.nextInt(10) == 0) {
           connection.rollback();
         } else {
           connection.commit();
           acknowledged.add(no);
-          done += BATCH;
+          done += count;
         }
       } catch (SQLException | RuntimeException outage) {
         generation++;
@@ -138,21 +142,22 @@ final class Publisher {
       }
       tell();
       if (begun - quietAt >= 0) {
-        no += BATCH;
+        no += LARGEST_BATCH;
         publishAside(no, List.of(Kind.QUIET), Subscriber.QUIET_QUEUE);
         quietAt = begun + between(SHORTEST_QUIET, LONGEST_QUIET);
       }
       if (begun - burstAt >= 0) { // more than may be handled at once
-        no += BATCH;
-        done += publishAside(no, drawnKinds(), Subscriber.LIMITED_QUEUE);
+        no += LARGEST_BATCH;
+        done += publishAside(no, drawnKinds(BATCH), Subscriber.LIMITED_QUEUE);
         burstAt = begun + between(SHORTEST_BURST, LONGEST_BURST);
       }
       if (begun - lateAt >= 0) {
-        no += BATCH;
+        no += LARGEST_BATCH;
         done += late == null ? beginLate(no) : commitLate();
         lateAt = begun + between(Duration.ZERO, late == null ? LONGEST_QUIET : LONGEST_LATE);
       }
       long early = (done - due()) * TimeUnit.SECONDS.toNanos(1) / perSecond;
+      long pace = (long) (count * TimeUnit.SECONDS.toNanos(1) / (perSecond * HURRY));
       LockSupport.parkNanos(Math.max(early, pace - (System.nanoTime() - begun)));
     }
   }
@@ -188,7 +193,7 @@ final class Publisher {
     try {
       connection = pool.getConnection();
       connection.setAutoCommit(false);
-      publish(connection, no, drawnKinds(), this::drawnQueueWithoutOrder);
+      publish(connection, no, drawnKinds(BATCH), this::drawnQueueWithoutOrder);
       late = connection;
       lateNo = no;
     } catch (SQLException | RuntimeException outage) {
@@ -225,8 +230,8 @@ final class Publisher {
     }
   }
 
-  private List<Kind> drawnKinds() {
-    return Stream.generate(() -> Kind.drawn(random)).limit(BATCH).toList();
+  private List<Kind> drawnKinds(int count) {
+    return Stream.generate(() -> Kind.drawn(random)).limit(count).toList();
   }
 
   private long due() {

@@ -70,19 +70,19 @@ final class Subscriber {
   static final String CLOCK = "CLOCK ";
   static final String TALLY = "TALLY ";
 
-  static final int WORKERS = 8;
-  private static final int FEW_WORKERS = WORKERS / 2;
+  static final int WORKERS = 16;
+  private static final int FEW_WORKERS = 4;
   private static final int BATCH = 25;
   private static final int SMALL_BATCH = 5;
 
   /** The most rows that a process has under its lease at a time, whatever becomes of them. */
   static final int MOST_IN_FLIGHT = WORKERS + 8 * BATCH + FEW_WORKERS + 8 * SMALL_BATCH;
 
-  /** Each handler of each subscriber may have a connection of its own. */
-  static final int EFFECTS = WORKERS + 2 * FEW_WORKERS + 1;
+  /** One to write them, and one to look at the end. */
+  static final int EFFECTS = 2;
 
   /** Each handler of each subscriber may have a transaction of its own. */
-  static final int TRANSACTIONS = EFFECTS;
+  static final int TRANSACTIONS = WORKERS + 2 * FEW_WORKERS + 1;
 
   /** Of each process. */
   static final int LISTENERS = 4;
@@ -94,13 +94,6 @@ final class Subscriber {
 
   static final Duration QUIET_POLL = Duration.ofSeconds(10);
 
-  /** Notes beside the effect whose the row is at this instant. */
-  private static final String EFFECT =
-      "insert into handled (no, outbox_id, token, owner, began, in_order, row_token, lease_until)"
-          + " select ?, ?, ?, ?, true_now() - make_interval(secs => ?), ?,"
-          + " o.lease_token, case when o.lease_token = ? then o.lease_until - clock_offset() end"
-          + " from (values (0)) one left join outbox o on o.id = ?";
-
   private static final String COUNT = "update counters set counted = counted + 1 where slot = ?";
   private static final String LINK =
       "insert into committed (no, kind, outbox_id, due_at, queue, origin)"
@@ -109,14 +102,14 @@ final class Subscriber {
   private final OutboxPublisher publisher =
       PostgresOutbox.publisher(OutboxTable.named("outbox")).build();
   private final String name;
-  private final HikariDataSource effects;
+  private final EffectWriter effects;
   private final DataSource transactions;
   private final Duration lease;
   private final Tally tally;
   private volatile boolean slow;
 
   private Subscriber(
-      String name, HikariDataSource effects, DataSource transactions, Duration lease, Tally tally) {
+      String name, EffectWriter effects, DataSource transactions, Duration lease, Tally tally) {
     this.name = name;
     this.effects = effects;
     this.transactions = transactions;
@@ -143,7 +136,8 @@ final class Subscriber {
         Database.servicePool(arguments[1], TRANSACTIONS, transactional(name), pooled);
     FlakyPool flakyOfHandlers = new FlakyPool(ofHandlers, tally);
     Duration lease = Duration.ofSeconds(Long.parseLong(arguments[4]));
-    Subscriber process = new Subscriber(name, effects, flakyOfHandlers, lease, tally);
+    EffectWriter writer = EffectWriter.start(name, effects);
+    Subscriber process = new Subscriber(name, writer, flakyOfHandlers, lease, tally);
     OutboxSubscriber busy = process.busy(flaky, R2dbcListen.on(listen(name, listenPort, listener)));
     PGSimpleDataSource single = Database.retrying(arguments[7]);
     single.setApplicationName(quiet(name));
@@ -373,7 +367,7 @@ final class Subscriber {
       case NORMAL, DELAYED, BIG, QUIET -> {}
       case TRANSACTIONAL, CHAINED, BATCHED -> throw new AssertionError(kind);
     }
-    effect(no, delivery, begun);
+    effects.write(List.of(effectOf(no, delivery, begun)));
   }
 
   /** Takes its time before and after its effect: many faults find it in its transaction. */
@@ -387,7 +381,7 @@ final class Subscriber {
       sayFor.execute();
     }
     LockSupport.parkNanos(IN_TRANSACTION.toNanos());
-    effect(transaction, no, delivery, begun);
+    EffectWriter.write(transaction, name, List.of(effectOf(no, delivery, begun)));
     try (PreparedStatement count = transaction.prepareStatement(COUNT)) {
       count.setInt(1, (int) (no % LedgerSchema.COUNTERS));
       count.executeUpdate();
@@ -434,12 +428,11 @@ final class Subscriber {
     if (messages.size() > 1 && ThreadLocalRandom.current().nextInt(5) == 0) {
       throw new IllegalStateException("not all of them together");
     }
-    try (Connection connection = effects.getConnection()) {
-      connection.setAutoCommit(false);
-      for (BatchMessage<String> message : messages) {
-        effect(connection, Long.parseLong(message.body()), message.delivery(), begun);
-      }
-      connection.commit();
+    try {
+      effects.write(
+          messages.stream()
+              .map(each -> effectOf(Long.parseLong(each.body()), each.delivery(), begun))
+              .toList());
     } catch (SQLException failure) { // it may have been committed: none is to be handled at once
       messages.forEach(
           message -> message.delivery().decide(Outcome.retry("no effect is known of")));
@@ -454,25 +447,9 @@ final class Subscriber {
     }
   }
 
-  private void effect(long no, Delivery delivery, long begun) throws SQLException {
-    try (Connection connection = effects.getConnection()) {
-      effect(connection, no, delivery, begun);
-    }
-  }
-
-  private void effect(Connection connection, long no, Delivery delivery, long begun)
-      throws SQLException {
-    try (PreparedStatement insert = connection.prepareStatement(EFFECT)) {
-      insert.setLong(1, no);
-      insert.setLong(2, delivery.id());
-      insert.setLong(3, delivery.leaseToken());
-      insert.setString(4, name);
-      insert.setDouble(5, (System.nanoTime() - begun) / 1e9);
-      insert.setBoolean(6, delivery.queue().equals(ORDERED_QUEUE));
-      insert.setLong(7, delivery.leaseToken());
-      insert.setLong(8, delivery.id());
-      insert.executeUpdate();
-    }
+  private static EffectWriter.Effect effectOf(long no, Delivery delivery, long begun) {
+    boolean inOrder = delivery.queue().equals(ORDERED_QUEUE);
+    return new EffectWriter.Effect(no, delivery.id(), delivery.leaseToken(), begun, inOrder);
   }
 
   private static void stop(

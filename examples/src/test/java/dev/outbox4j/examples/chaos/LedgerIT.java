@@ -339,7 +339,7 @@ class LedgerIT {
     assertThat(ledger.duplicates().byFault()).containsEntry(fault, 1L);
   }
 
-  /** Two hits of all four, and one of one process, each of which may hold 252 rows. */
+  /** Two hits of all four, and one of one process, each of which may hold 260 rows. */
   @Test
   void boundsSecondEffectsByTheRowsThatWhoWasHitMayHold() throws SQLException {
     insertEffect(OWNER, 1, -10, 5000, 1);
@@ -351,8 +351,8 @@ class LedgerIT {
 
     assertThat(ledger.duplicates().afterLease())
         .containsExactly(
-            Map.entry("black-hole-network", new Bounded(1, 2 * 4 * 252)),
-            Map.entry("freeze-subscriber", new Bounded(1, 252)));
+            Map.entry("black-hole-network", new Bounded(1, 2 * 4 * 260)),
+            Map.entry("freeze-subscriber", new Bounded(1, 260)));
     assertThat(ledger.duplicates().excesses()).isEmpty();
     assertThat(Duplicates.of(database.plain(), 4, 0).excesses())
         .containsExactly("black-hole-network: 1 of at most 0", "freeze-subscriber: 1 of at most 0");
