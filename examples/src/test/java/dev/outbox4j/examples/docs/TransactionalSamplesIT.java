@@ -7,9 +7,11 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.Transactional;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.migrations.InboxMigrations;
 import dev.outbox4j.postgres.Inbox;
+import dev.outbox4j.postgres.ManagedTransactions;
 import dev.outbox4j.postgres.OutboxPublisher;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
@@ -19,6 +21,7 @@ import dev.outbox4j.postgres.jooq.JooqTransactions;
 import dev.outbox4j.postgres.r2dbc.R2dbcTransactions;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.HandlerTransactions.Flush;
 import io.r2dbc.spi.ConnectionFactory;
 import io.r2dbc.spi.Result;
 import java.sql.Connection;
@@ -124,6 +127,62 @@ class TransactionalSamplesIT {
           .hasPublished("mails", "mail.due");
     }
     assertThat(database.list(String.class, "select order_id from booking")).containsExactly("o-3");
+  }
+
+  @Test
+  void writesInTransactionsThatTheServiceBeginsAndCommits() throws SQLException {
+    database.update("create table parcel (order_id text)");
+    PostgresOutbox outbox = PostgresOutbox.on(dataSource, table);
+    // tag::managed
+    ManagedTransactions own =
+        work -> {
+          try (Connection connection = dataSource.getConnection()) {
+            connection.setAutoCommit(false);
+            boolean rolledBack = true;
+            try {
+              if (work.handle(connection, Flush.NOTHING)) {
+                work.settle(); // the last statement
+                rolledBack = false; // from here on nobody can be sure
+                connection.commit();
+              }
+            } finally {
+              connection.rollback(); // of what was not committed
+              work.ended(rolledBack);
+            }
+          }
+        };
+    OutboxSubscriber subscriber =
+        OutboxSubscriber.builder("parcels")
+            .store(outbox.store())
+            .deadLetters(DeadLetterQueue.in("outbox_dlq"))
+            .on(
+                "order.placed",
+                String.class,
+                Transactional.of(
+                    outbox.transactions(own),
+                    (order, delivery, connection) -> {
+                      send(connection, order); // your SQL
+                    }))
+            .build();
+    // end::managed
+
+    try (Connection tx = database.plain().getConnection()) {
+      tx.setAutoCommit(false);
+      publisher.publish(tx, OutboxMessage.to("parcels").type("order.placed").body("o-4").build());
+      tx.commit();
+    }
+    try (subscriber) {
+      subscriber.start();
+      assertThatOutbox(dataSource, table).awaitDrained("parcels", Duration.ofSeconds(30));
+    }
+    assertThat(database.list(String.class, "select order_id from parcel")).containsExactly("o-4");
+  }
+
+  private static void send(Connection connection, String order) throws SQLException {
+    try (PreparedStatement insert = connection.prepareStatement("insert into parcel values (?)")) {
+      insert.setString(1, order);
+      insert.executeUpdate();
+    }
   }
 
   @Test
