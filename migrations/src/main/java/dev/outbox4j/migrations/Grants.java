@@ -90,6 +90,12 @@ final class Grants {
     return this;
   }
 
+  /** Beyond what a publisher and a subscriber need. */
+  Grants monitors(String role) {
+    write("runs monitors, and controls them", Grant.ofMonitors(), to("role", role));
+    return this;
+  }
+
   /** Beyond what an operator needs. */
   Grants pausingOperator(String role) {
     write("pauses and resumes queues", Grant.ofPausingOperator(), to("operator role", role));

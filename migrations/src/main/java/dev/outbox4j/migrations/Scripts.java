@@ -41,6 +41,8 @@ record Scripts(String folder, List<String> files) {
 
   static final Scripts LOCKS = new Scripts("locks", List.of("V1__locks.sql"));
 
+  static final Scripts MONITORS = new Scripts("monitors", List.of("V1__monitors.sql"));
+
   private static final Pattern PLACEHOLDER = Pattern.compile("\\$\\{([^}]*)}");
 
   int latest() {

@@ -145,6 +145,17 @@ public final class SchemaValidator {
   }
 
   /**
+   * Includes the tables of monitors and of their events. With {@link #checkGrants} for subscribing,
+   * the grants on them are included, too.
+   *
+   * @return the validator
+   */
+  public SchemaValidator monitors() {
+    return new SchemaValidator(
+        dataSource, question.with(Place.MONITORS).with(Place.MONITOR_EVENTS));
+  }
+
+  /**
    * Includes an inbox in the outbox's database.
    *
    * @param inbox the inbox

@@ -15,6 +15,7 @@ import dev.outbox4j.migrations.DeadLetterMigrations;
 import dev.outbox4j.migrations.DedupMigrations;
 import dev.outbox4j.migrations.InboxMigrations;
 import dev.outbox4j.migrations.LockMigrations;
+import dev.outbox4j.migrations.MonitorMigrations;
 import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.migrations.PauseMigrations;
@@ -83,6 +84,7 @@ class MigrationsIT {
     SlotMigrations.of("public", "outbox").migrate(database.plain());
     TimerMigrations.of("public", "outbox").migrate(database.plain());
     LockMigrations.of("public", "outbox").migrate(database.plain());
+    MonitorMigrations.of("public", "outbox").migrate(database.plain());
     InboxMigrations.of("public", "inbox").migrate(database.plain());
     for (Place place : Place.values()) {
       String table =
@@ -98,6 +100,8 @@ class MigrationsIT {
             case TIMERS -> "outbox_timer";
             case TIMER_RUNS -> "outbox_timer_run";
             case LOCKS -> "outbox_lock";
+            case MONITORS -> "outbox_monitor";
+            case MONITOR_EVENTS -> "outbox_monitor_event";
             case INBOX -> "inbox";
           };
       assertThat(

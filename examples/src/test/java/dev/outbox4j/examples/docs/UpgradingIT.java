@@ -9,6 +9,7 @@ import dev.outbox4j.Payload;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.migrations.LockMigrations;
+import dev.outbox4j.migrations.MonitorMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.migrations.TimerMigrations;
 import dev.outbox4j.postgres.OutboxRole;
@@ -216,7 +217,7 @@ class UpgradingIT {
   }
 
   @Test
-  void setsTheSequencesOfLocksAndTimersAfterACopyOfTheRows() throws IOException {
+  void setsTheSequencesOfLocksTimersAndMonitorsAfterACopyOfTheRows() throws IOException {
     LockMigrations.of("public", "outbox").migrate(database.plain());
     TimerMigrations.of("public", "outbox").migrate(database.plain());
     database.update(
@@ -230,5 +231,11 @@ class UpgradingIT {
         .isEqualTo(1_000_070);
     assertThat(database.one(Long.class, DocumentedSql.of("upgrading.md", "setval-timers")))
         .isEqualTo(1_000_080);
+    MonitorMigrations.of("public", "outbox").migrate(database.plain());
+    database.update(
+        "insert into outbox_monitor (application, id, type, execution, input)"
+            + " values ('shop', 'a', 'watch', 7000000, 'null')");
+    assertThat(database.one(Long.class, DocumentedSql.of("upgrading.md", "setval-monitors")))
+        .isEqualTo(8_000_000L);
   }
 }

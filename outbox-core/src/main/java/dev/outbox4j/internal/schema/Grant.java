@@ -123,6 +123,11 @@ public record Grant(Place place, String privilege, List<String> columns) {
     return all(Place.LOCKS).toList();
   }
 
+  /** Returns what a node that runs monitors needs beyond publishing and subscribing. */
+  public static List<Grant> ofMonitors() {
+    return Stream.of(Place.MONITORS, Place.MONITOR_EVENTS).flatMap(Grant::all).toList();
+  }
+
   /** Returns what a service needs in the database of an inbox. */
   public static List<Grant> ofInbox() {
     return all(Place.INBOX).toList();

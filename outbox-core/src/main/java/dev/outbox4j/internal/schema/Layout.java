@@ -352,6 +352,80 @@ public record Layout(
               new Setting("autovacuum_vacuum_scale_factor", "0"),
               new Setting("autovacuum_vacuum_threshold", "1000")));
 
+  private static final Layout MONITORS =
+      new Layout(
+          "table of monitors",
+          1,
+          List.of(
+              Column.required("application", "text").inByteOrder(),
+              Column.required("id", "text").inByteOrder(),
+              Column.required("type", "text").inByteOrder(),
+              Column.required("execution", "bigint").defaulting(Column.IDENTITY),
+              Column.required("status", "text").inByteOrder().defaulting("'pending'::text"),
+              Column.optional("outcome", "text").inByteOrder(),
+              Column.required("iteration", "bigint").defaulting("0").used(OFTEN_WRITTEN),
+              Column.required("attempts_count", "integer").defaulting("0").used(OFTEN_WRITTEN),
+              Column.optional("first_failed_at", TIMESTAMP).used(OFTEN_WRITTEN),
+              Column.optional("last_error", "text").used(OFTEN_WRITTEN),
+              Column.optional("error_type", "text"),
+              Column.optional("error_stack", "text"),
+              Column.required("input", "json"),
+              Column.optional("state", "json").used(OFTEN_WRITTEN),
+              Column.optional("custom_status", "json").used(OFTEN_WRITTEN),
+              Column.optional("output", "json"),
+              Column.optional("parent", "text").inByteOrder(),
+              Column.required("history", "integer").defaulting("100"),
+              Column.required("waits_for", "text[]").defaulting("'{}'::text[]").used(OFTEN_WRITTEN),
+              Column.required("unseen", "text[]").defaulting("'{}'::text[]").used(OFTEN_WRITTEN),
+              Column.required("woken", "boolean").defaulting("false").used(OFTEN_WRITTEN),
+              Column.optional("message_id", "bigint"),
+              Column.required("created_at", TIMESTAMP).defaulting("clock_timestamp()"),
+              Column.required("updated_at", TIMESTAMP)
+                  .defaulting("clock_timestamp()")
+                  .used(OFTEN_WRITTEN),
+              Column.optional("started_at", TIMESTAMP),
+              Column.optional("ended_at", TIMESTAMP),
+              Column.optional("expires_at", TIMESTAMP),
+              Column.optional("due_at", TIMESTAMP).used(OFTEN_WRITTEN)),
+          List.of(
+              Index.primaryKey("application", "id"),
+              Index.plain("application", "created_at", "id"),
+              Index.plain("application", "status", "created_at", "id"),
+              Index.plain("application", "parent", "id").where("(parent IS NOT NULL)"),
+              Index.plain("application", "id").where("(ended_at IS NULL)"),
+              Index.plain("message_id").where("(ended_at IS NULL)")),
+          "every check writes it",
+          true,
+          List.of(
+              new Setting("fillfactor", "50"),
+              new Setting("autovacuum_vacuum_scale_factor", "0"),
+              new Setting("autovacuum_vacuum_threshold", "1000")));
+
+  private static final Layout MONITOR_EVENTS =
+      new Layout(
+          "table of the events of monitors",
+          1,
+          List.of(
+              Column.required("id", "bigint").defaulting(Column.IDENTITY),
+              Column.required("application", "text").inByteOrder(),
+              Column.required("monitor_id", "text").inByteOrder(),
+              Column.required("execution", "bigint"),
+              Column.required("kind", "text").inByteOrder(),
+              Column.required("iteration", "bigint").defaulting("0"),
+              Column.optional("name", "text").inByteOrder(),
+              Column.optional("payload", "json"),
+              Column.optional("detail", "text"),
+              Column.required("unseen", "boolean").defaulting("false"),
+              Column.required("created_at", TIMESTAMP).defaulting("clock_timestamp()")),
+          List.of(Index.primaryKey("id"), Index.plain("application", "monitor_id", "id")),
+          "",
+          true,
+          List.of(
+              new Setting("autovacuum_vacuum_scale_factor", "0"),
+              new Setting("autovacuum_vacuum_threshold", "1000"),
+              new Setting("autovacuum_vacuum_insert_scale_factor", "0"),
+              new Setting("autovacuum_vacuum_insert_threshold", "100000")));
+
   private static final Layout INBOX =
       new Layout(
           "inbox table",
@@ -389,6 +463,8 @@ public record Layout(
       case TIMERS -> TIMERS;
       case TIMER_RUNS -> TIMER_RUNS;
       case LOCKS -> LOCKS;
+      case MONITORS -> MONITORS;
+      case MONITOR_EVENTS -> MONITOR_EVENTS;
       case INBOX -> INBOX;
     };
   }

@@ -191,6 +191,21 @@ public final class Names {
     return channel(locks(outbox));
   }
 
+  /** The table of the instances of monitors. */
+  public static String monitors(String outbox) {
+    return outbox + "_monitor";
+  }
+
+  /** The table of what has happened to instances of monitors. */
+  public static String monitorEvents(String outbox) {
+    return outbox + "_monitor_event";
+  }
+
+  /** The history of the migrations of monitors. */
+  public static String monitorsHistory(String outbox) {
+    return outbox + "_monitor_history";
+  }
+
   /** The table of an outbox that is at a place of its own; not that of dead letters or an inbox. */
   public static String of(Place place, String outbox) {
     return switch (place) {
@@ -204,6 +219,8 @@ public final class Names {
       case TIMERS -> timers(outbox);
       case TIMER_RUNS -> timerRuns(outbox);
       case LOCKS -> locks(outbox);
+      case MONITORS -> monitors(outbox);
+      case MONITOR_EVENTS -> monitorEvents(outbox);
       case DEAD_LETTERS, INBOX -> throw new IllegalArgumentException(place + " has its own name");
     };
   }
@@ -315,6 +332,21 @@ public final class Names {
         locksHistory(outbox),
         locksHistory(outbox) + "_pk",
         locksHistory(outbox) + "_s_idx",
+        monitors(outbox),
+        monitors(outbox) + "_pkey",
+        monitors(outbox) + "_execution_seq",
+        monitors(outbox) + "_created_idx",
+        monitors(outbox) + "_status_idx",
+        monitors(outbox) + "_parent_idx",
+        monitors(outbox) + "_open_idx",
+        monitors(outbox) + "_message_idx",
+        monitorEvents(outbox),
+        monitorEvents(outbox) + "_pkey",
+        monitorEvents(outbox) + "_id_seq",
+        monitorEvents(outbox) + "_of_idx",
+        monitorsHistory(outbox),
+        monitorsHistory(outbox) + "_pk",
+        monitorsHistory(outbox) + "_s_idx",
         history(outbox),
         // what Flyway derives for its history
         history(outbox) + "_pk",

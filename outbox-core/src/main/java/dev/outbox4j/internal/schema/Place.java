@@ -24,6 +24,10 @@ public enum Place {
   TIMER_RUNS,
   /** The locks that one holder at a time has. */
   LOCKS,
+  /** The instances of monitors. */
+  MONITORS,
+  /** What has happened to instances of monitors, and what they are to be told. */
+  MONITOR_EVENTS,
   /** What was handled, of handlers that write to this database. */
   INBOX
 }

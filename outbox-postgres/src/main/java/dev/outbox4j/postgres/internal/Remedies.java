@@ -9,17 +9,19 @@ public final class Remedies {
 
   /** Endings of the names of what is migrated by itself, and by what. */
   private static final Map<String, String> MIGRATIONS =
-      Map.of(
-          "_slots", "SlotMigrations",
-          "_pauses", "PauseMigrations",
-          "_timer", "TimerMigrations",
-          "_timer_run", "TimerMigrations",
-          "_lock", "LockMigrations",
-          "_dedup", "DedupMigrations",
-          "_dedup_take", "DedupMigrations",
-          "_buckets", "OrderedMigrations",
-          "_bucket_owners", "OrderedMigrations",
-          "_id_seq", "DedupMigrations"); // publishers of keys take ids
+      Map.ofEntries(
+          Map.entry("_slots", "SlotMigrations"),
+          Map.entry("_pauses", "PauseMigrations"),
+          Map.entry("_timer", "TimerMigrations"),
+          Map.entry("_timer_run", "TimerMigrations"),
+          Map.entry("_lock", "LockMigrations"),
+          Map.entry("_monitor", "MonitorMigrations"),
+          Map.entry("_monitor_event", "MonitorMigrations"),
+          Map.entry("_dedup", "DedupMigrations"),
+          Map.entry("_dedup_take", "DedupMigrations"),
+          Map.entry("_buckets", "OrderedMigrations"),
+          Map.entry("_bucket_owners", "OrderedMigrations"),
+          Map.entry("_id_seq", "DedupMigrations")); // publishers of keys take ids
 
   /** What has the starter of Spring Boot run them. */
   private static final Map<String, String> PROPERTIES =

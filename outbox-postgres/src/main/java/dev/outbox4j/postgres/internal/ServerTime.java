@@ -52,8 +52,13 @@ public final class ServerTime {
     return then.isAfter(now) ? Duration.ZERO : Duration.between(then, now);
   }
 
-  /** Seconds for make_interval, from zero to a hundred years. */
-  static double seconds(Duration duration) {
+  /**
+   * Returns seconds for make_interval.
+   *
+   * @param duration any
+   * @return from zero to a hundred years
+   */
+  public static double seconds(Duration duration) {
     if (duration.isNegative()) {
       return 0;
     }

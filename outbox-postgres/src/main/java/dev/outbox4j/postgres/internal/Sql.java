@@ -26,7 +26,8 @@ public record Sql(String text, List<String> parameters, int statements) {
    *
    * @param template with {@code :name} for parameters, {@code {outbox}}, {@code {sleepers}}, {@code
    *     {buckets}}, {@code {owners}}, {@code {pauses}}, {@code {dedup}}, {@code {slots}}, {@code
-   *     {timers}}, {@code {timer_runs}} and {@code {locks}} for the tables
+   *     {timers}}, {@code {timer_runs}}, {@code {monitors}}, {@code {monitor_events}} and {@code
+   *     {locks}} for the tables
    * @param table the outbox
    * @return the text
    */
@@ -45,6 +46,8 @@ public record Sql(String text, List<String> parameters, int statements) {
             .replace("{timers}", Names.qualified(schema, Names.timers(outbox)))
             .replace("{timer_runs}", Names.qualified(schema, Names.timerRuns(outbox)))
             .replace("{timers_channel}", Names.literal(Names.timersChannel(outbox)))
+            .replace("{monitors}", Names.qualified(schema, Names.monitors(outbox)))
+            .replace("{monitor_events}", Names.qualified(schema, Names.monitorEvents(outbox)))
             .replace("{locks}", Names.qualified(schema, Names.locks(outbox)))
             .replace("{locks_channel}", Names.literal(Names.locksChannel(outbox)))
             .replace("{dedup}", Names.qualified(schema, Names.dedup(outbox)))

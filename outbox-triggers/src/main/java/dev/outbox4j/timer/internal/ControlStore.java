@@ -9,6 +9,7 @@ import dev.outbox4j.timer.RunStatus;
 import dev.outbox4j.timer.Timer;
 import dev.outbox4j.timer.TimerAlert;
 import dev.outbox4j.timer.TimerStatus;
+import dev.outbox4j.triggers.internal.Parameters;
 import dev.outbox4j.triggers.internal.Statements;
 import java.sql.Connection;
 import java.sql.ResultSet;

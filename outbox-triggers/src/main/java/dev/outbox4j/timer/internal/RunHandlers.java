@@ -13,6 +13,7 @@ import dev.outbox4j.postgres.internal.transactions.JdbcTransactions;
 import dev.outbox4j.timer.Timer;
 import dev.outbox4j.timer.TimerHandler;
 import dev.outbox4j.timer.TransactionalTimerHandler;
+import dev.outbox4j.triggers.internal.LeftToOthers;
 import java.sql.Connection;
 import java.time.Duration;
 import java.util.Map;

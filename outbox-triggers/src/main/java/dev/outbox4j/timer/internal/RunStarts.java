@@ -8,6 +8,8 @@ import dev.outbox4j.postgres.internal.ServerTime;
 import dev.outbox4j.timer.PastRun;
 import dev.outbox4j.timer.RunStatus;
 import dev.outbox4j.timer.Timer;
+import dev.outbox4j.triggers.internal.GroupedCalls;
+import dev.outbox4j.triggers.internal.Parameters;
 import dev.outbox4j.triggers.internal.Statements;
 import java.sql.ResultSet;
 import java.sql.SQLException;

@@ -1,5 +1,6 @@
 package dev.outbox4j.timer.internal;
 
+import dev.outbox4j.triggers.internal.Parameters;
 import java.time.Instant;
 import java.util.List;
 import java.util.Map;

@@ -8,6 +8,7 @@ import dev.outbox4j.timer.OverlapPolicy;
 import dev.outbox4j.timer.Timer;
 import dev.outbox4j.timer.internal.TickWrites.Decided;
 import dev.outbox4j.timer.internal.TickWrites.Written;
+import dev.outbox4j.triggers.internal.Parameters;
 import dev.outbox4j.triggers.internal.Statements;
 import java.sql.Connection;
 import java.sql.ResultSet;

@@ -1,4 +1,4 @@
-/** What timers and locks have in common. */
+/** What the triggers have in common. */
 @NullMarked
 package dev.outbox4j.triggers.internal;
 

@@ -174,7 +174,8 @@ public final class SchemaInspection {
                   Grant.ofPausableSubscriber(),
                   Grant.ofLimitedSubscriber(),
                   Grant.ofTimers(),
-                  Grant.ofLocks())
+                  Grant.ofLocks(),
+                  Grant.ofMonitors())
               .flatMap(List::stream);
       case OPERATOR ->
           Stream.concat(Grant.of(Grant.Role.OPERATOR).stream(), Grant.ofPausingOperator().stream());

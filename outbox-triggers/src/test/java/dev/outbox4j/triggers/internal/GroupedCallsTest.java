@@ -1,4 +1,4 @@
-package dev.outbox4j.timer.internal;
+package dev.outbox4j.triggers.internal;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;

@@ -1,4 +1,4 @@
-package dev.outbox4j.timer.internal;
+package dev.outbox4j.triggers.internal;
 
 import dev.outbox4j.RateLimit;
 import java.time.Duration;
@@ -6,11 +6,11 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Leaves messages to other nodes whose timers this one does not know: newer nodes do, or older
- * ones. It lets go of the message at once, which wakes the others, and claims nothing itself for a
+ * Leaves messages to other nodes whose types this one does not know: newer nodes do, or older ones.
+ * It lets go of the message at once, which wakes the others, and claims nothing itself for a
  * moment. If nobody takes it, it is left for longer and longer. Thread-safe.
  */
-final class LeftToOthers implements RateLimit {
+public final class LeftToOthers implements RateLimit {
   /** For another node to hear of the message and to claim it. */
   private static final Duration MOMENT = Duration.ofMillis(50);
 
@@ -23,7 +23,7 @@ final class LeftToOthers implements RateLimit {
   private static final int MOST_MESSAGES = 10_000;
 
   private final Map<Long, Times> ofMessages = new HashMap<>();
-  private final Map<String, Long> ofTimers = new HashMap<>();
+  private final Map<String, Long> ofTypes = new HashMap<>();
 
   private volatile long until = System.nanoTime();
 
@@ -41,7 +41,7 @@ final class LeftToOthers implements RateLimit {
    * @param message its id
    * @return for how long it is not to be due
    */
-  synchronized Duration leave(long message) {
+  public synchronized Duration leave(long message) {
     long now = System.nanoTime();
     if (ofMessages.size() >= MOST_MESSAGES) {
       ofMessages.clear(); // they begin anew, and others have them at once
@@ -58,10 +58,10 @@ final class LeftToOthers implements RateLimit {
     return longer.compareTo(LONGEST) > 0 ? LONGEST : longer;
   }
 
-  /** {@return whether none of a timer's messages was left lately; now one is} */
-  synchronized boolean isNew(String timer) {
+  /** {@return whether none of a type's messages was left lately; now one is} */
+  public synchronized boolean isNew(String type) {
     long now = System.nanoTime();
-    Long last = ofTimers.put(timer, now);
+    Long last = ofTypes.put(type, now);
     return last == null || isForgotten(last, now);
   }
 

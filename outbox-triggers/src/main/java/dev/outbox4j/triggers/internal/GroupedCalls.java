@@ -1,4 +1,4 @@
-package dev.outbox4j.timer.internal;
+package dev.outbox4j.triggers.internal;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -12,8 +12,11 @@ import org.jspecify.annotations.Nullable;
  * Calls that many threads make, in groups: who comes while a group is on its way is in the next
  * one, which one of its threads sends for all. If a group fails, each of its threads makes its call
  * alone, so that none fails for another, unless what failed concerns all of them. Thread-safe.
+ *
+ * @param <Q> what is asked
+ * @param <R> the answer
  */
-final class GroupedCalls<Q, R> {
+public final class GroupedCalls<Q, R> {
   private final Function<List<Q>, List<@Nullable R>> call;
   private final Predicate<RuntimeException> concernsAll;
   private final ReentrantLock lock = new ReentrantLock();
@@ -27,7 +30,8 @@ final class GroupedCalls<Q, R> {
    * @param call answers each of a list in its order; its time is limited
    * @param concernsAll whether a failure of a group is one of each of its calls
    */
-  GroupedCalls(Function<List<Q>, List<@Nullable R>> call, Predicate<RuntimeException> concernsAll) {
+  public GroupedCalls(
+      Function<List<Q>, List<@Nullable R>> call, Predicate<RuntimeException> concernsAll) {
     this.call = call;
     this.concernsAll = concernsAll;
   }
@@ -51,7 +55,7 @@ final class GroupedCalls<Q, R> {
   }
 
   /** Returns the answer, or throws what the call throws for this question alone. */
-  @Nullable R call(Q question) {
+  public @Nullable R call(Q question) {
     Asked<Q, R> own = new Asked<>(question);
     List<Asked<Q, R>> group = join(own);
     if (!group.isEmpty()) {
@@ -64,7 +68,7 @@ final class GroupedCalls<Q, R> {
   }
 
   /** {@return how many wait for the call that is on its way} */
-  int waiting() {
+  public int waiting() {
     lock.lock();
     try {
       return waiting.size();

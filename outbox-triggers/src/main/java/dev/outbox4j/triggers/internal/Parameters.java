@@ -1,4 +1,4 @@
-package dev.outbox4j.timer.internal;
+package dev.outbox4j.triggers.internal;
 
 import java.time.Instant;
 import java.util.HashMap;
@@ -8,8 +8,12 @@ import java.util.function.Function;
 import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
 
-/** The parameters of a statement that writes many rows: an array for each column. */
-final class Parameters<T> {
+/**
+ * The parameters of a statement on many rows: an array for each column.
+ *
+ * @param <T> what the rows are made of
+ */
+public final class Parameters<T> {
   private final List<T> rows;
   private final Map<String, Object> values = new HashMap<>();
 
@@ -17,16 +21,19 @@ final class Parameters<T> {
     this.rows = rows;
   }
 
-  static <T> Parameters<T> of(List<T> rows) {
+  /** Begins with the rows. */
+  public static <T> Parameters<T> of(List<T> rows) {
     return new Parameters<>(rows);
   }
 
-  Parameters<T> texts(String name, Function<T, @Nullable String> column) {
+  /** Adds a column of texts. */
+  public Parameters<T> texts(String name, Function<T, @Nullable String> column) {
     values.put(name, rows.stream().map(column).toArray(String[]::new));
     return this;
   }
 
-  Parameters<T> instants(String name, Function<T, @Nullable Instant> column) {
+  /** Adds a column of instants, as texts. */
+  public Parameters<T> instants(String name, Function<T, @Nullable Instant> column) {
     return texts(
         name,
         row -> {
@@ -35,12 +42,14 @@ final class Parameters<T> {
         });
   }
 
-  Parameters<T> numbers(String name, ToLongFunction<T> column) {
+  /** Adds a column of numbers. */
+  public Parameters<T> numbers(String name, ToLongFunction<T> column) {
     values.put(name, rows.stream().mapToLong(column).toArray());
     return this;
   }
 
-  Map<String, Object> values() {
+  /** {@return the values, to which more may be added} */
+  public Map<String, Object> values() {
     return values;
   }
 }

@@ -1,4 +1,4 @@
-package dev.outbox4j.timer.internal;
+package dev.outbox4j.triggers.internal;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -34,7 +34,7 @@ class LeftToOthersTest {
   }
 
   @Test
-  void aTimerIsNewOnce() {
+  void aTypeIsNewOnce() {
     assertThat(left.isNew("a")).isTrue();
     assertThat(left.isNew("a")).isFalse();
     assertThat(left.isNew("b")).isTrue();

@@ -1,0 +1,121 @@
+package dev.outbox4j.monitor.internal;
+
+import dev.outbox4j.OutboxException;
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.internal.SqlFaults;
+import dev.outbox4j.spi.HandlerTransactions;
+import dev.outbox4j.spi.LeaseRef;
+import dev.outbox4j.spi.OutboxStore;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.OptionalInt;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Transactions that begin when the check has returned, so that none is open, and no connection
+ * held, while it runs. Thread-safe.
+ */
+final class MonitorTransactions implements HandlerTransactions<MonitorTransactions.Pending> {
+  private static final Logger log = LoggerFactory.getLogger(MonitorTransactions.class);
+
+  /** Somebody has the instance's row; the check is repeated then. */
+  private static final Duration AFTER_A_LOCK = Duration.ofSeconds(1);
+
+  private final HandlerTransactions<Connection> transactions;
+  private final OutboxTable table;
+
+  MonitorTransactions(HandlerTransactions<Connection> transactions, OutboxTable table) {
+    this.transactions = transactions;
+    this.table = table;
+  }
+
+  /** What a handler leaves to be written. Confined to its thread. */
+  static final class Pending {
+    private @Nullable Write write;
+
+    void set(Write pending) {
+      write = pending;
+    }
+  }
+
+  @Override
+  public End run(LeaseRef lease, String owner, Work<Pending> work, AbortRegistration abort)
+      throws Exception {
+    Pending pending = new Pending();
+    Decision decision = work.run(pending, Flush.NOTHING);
+    if (decision instanceof Decision.RollBack) {
+      return End.ROLLED_BACK;
+    }
+    Write write = pending.write;
+    if (write == null) {
+      return transactions.run(lease, owner, (connection, flush) -> decision, abort);
+    }
+    try {
+      return commit(lease, owner, write, abort);
+    } catch (OutboxStoreException e) {
+      if (e.outcomeUnknown()) {
+        throw e;
+      }
+      if (e.fault() == Fault.TIMEOUT) {
+        log.warn("{}: another session has its row, trying again", write, e);
+        return transactions.run(
+            lease, owner, (connection, flush) -> Decision.reschedule(AFTER_A_LOCK), abort);
+      }
+      Write otherwise = e.fault() == Fault.ROW ? write.refused(e) : null;
+      if (otherwise == null) {
+        throw e;
+      }
+      return commit(lease, owner, otherwise, abort);
+    } catch (OutboxException e) { // a message could not be encoded
+      Write otherwise = write.refused(e);
+      if (otherwise == null) {
+        throw e;
+      }
+      return commit(lease, owner, otherwise, abort);
+    }
+  }
+
+  private End commit(LeaseRef lease, String owner, Write write, AbortRegistration abort)
+      throws Exception {
+    End end =
+        transactions.run(lease, owner, (connection, flush) -> write(write, connection), abort);
+    if (end == End.COMMITTED) {
+      write.committed();
+    }
+    return end;
+  }
+
+  private Decision write(Write write, Connection connection) {
+    try {
+      return write.on(connection);
+    } catch (SQLException e) {
+      throw SqlFaults.explainRolledBack("commit of a check", table, e);
+    }
+  }
+
+  @Override
+  public boolean settlesRowsOf(OutboxStore store) {
+    return transactions.settlesRowsOf(store);
+  }
+
+  @Override
+  public Duration networkTimeout() {
+    return transactions.networkTimeout();
+  }
+
+  /** No worker holds a connection while it works, so a pool may be smaller than they are many. */
+  @Override
+  public OptionalInt connectionLimit() {
+    return OptionalInt.empty();
+  }
+
+  @Override
+  public Object connectionSource() {
+    return this;
+  }
+}
