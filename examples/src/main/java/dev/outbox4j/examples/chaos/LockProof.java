@@ -9,13 +9,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.SQLException;
 import java.time.Duration;
-import java.time.LocalDate;
-import java.time.ZoneOffset;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Random;
 
 /**
@@ -85,13 +82,7 @@ public final class LockProof {
   }
 
   private boolean run(long seed) throws IOException, InterruptedException, SQLException {
-    report.figure("date", LocalDate.now(ZoneOffset.UTC).toString());
-    report.figure("commit", Commit.current());
-    report.figure("java", System.getProperty("java.runtime.version"));
-    report.figure("postgresql", server.version());
-    report.figure("processors", Runtime.getRuntime().availableProcessors());
-    report.figure("seed", seed);
-    report.figure("slack_s", slack.toSeconds());
+    report.about(server, seed, slack);
     report.figure("seconds", seconds);
     report.figure("processes", processes.length);
     report.figure("contenders", processes.length * threads);
@@ -117,13 +108,7 @@ public final class LockProof {
     }
     ledger.load(directory);
     judge();
-    Optional<Path> file =
-        Optional.of(Options.property("report", "")).filter(name -> !name.isEmpty()).map(Path::of);
-    if (file.isPresent()) {
-      report.writeFigures(file.get());
-    }
-    report.print();
-    return report.clean();
+    return report.conclude();
   }
 
   private void start(int slot) throws IOException {
@@ -218,11 +203,11 @@ public final class LockProof {
     for (Blow blow : Blow.values()) {
       report.figure(blow.name().toLowerCase(Locale.ROOT), blows.getOrDefault(blow, 0));
     }
-    report.figure("acquisitions", ledger.acquisitions());
-    report.figure("held_for_longer_than_a_period", ledger.renewed());
+    report.requireSome("acquisitions", ledger.acquisitions());
+    report.requireSome("held_for_longer_than_a_period", ledger.renewed());
     report.figure("times_believed", ledger.beliefs());
     report.figure("guarded_writes", ledger.writes());
-    report.figure("late_writes_refused", ledger.refused());
+    report.requireSome("late_writes_refused", ledger.refused());
     report.mustBeZero("two_holders", ledger.twoHolders());
     report.mustBeZero("tokens_not_growing", ledger.tokensNotGrowing());
     report.mustBeZero("beliefs_beside_another", ledger.beliefsBesideAnother());
@@ -233,16 +218,6 @@ public final class LockProof {
     report.figure("longest_vacancy_s", Report.round(vacancy.toMillis() / 1e3));
     if (vacancy.compareTo(AFTER_THE_PERIOD.plus(slack)) > 0) {
       report.breach("nobody took the lock for longer than 2 s after its period");
-    }
-    requireSome("acquisitions", ledger.acquisitions());
-    requireSome("held_for_longer_than_a_period", ledger.renewed());
-    requireSome("late_writes_refused", ledger.refused());
-  }
-
-  /** A run in which nothing happened shows nothing. */
-  private void requireSome(String figure, long value) {
-    if (value == 0) {
-      report.breach(figure + " is 0, so the run shows nothing of it");
     }
   }
 }

@@ -9,8 +9,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.SQLException;
 import java.time.Duration;
-import java.time.LocalDate;
-import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -91,13 +89,7 @@ public final class OrderProof {
   }
 
   private boolean run() throws IOException, InterruptedException, SQLException {
-    report.figure("date", LocalDate.now(ZoneOffset.UTC).toString());
-    report.figure("commit", Commit.current());
-    report.figure("java", System.getProperty("java.runtime.version"));
-    report.figure("postgresql", server.version());
-    report.figure("processors", Runtime.getRuntime().availableProcessors());
-    report.figure("seed", size.seed());
-    report.figure("slack_s", size.slack().toSeconds());
+    report.about(server, size.seed(), size.slack());
     report.figure("lease_s", LEASE.toSeconds());
     OutboxMigrations.standard().migrate(server.direct());
     OrderedMigrations.of("public", "outbox", Subscriber.ORDERED_QUEUE).migrate(server.direct());
@@ -117,13 +109,7 @@ public final class OrderProof {
     }
     order.load(directory);
     judge();
-    Optional<Path> file =
-        Optional.of(Options.property("report", "")).filter(name -> !name.isEmpty()).map(Path::of);
-    if (file.isPresent()) {
-      report.writeFigures(file.get());
-    }
-    report.print();
-    return report.clean();
+    return report.conclude();
   }
 
   private void handleAll() throws IOException, InterruptedException, SQLException {

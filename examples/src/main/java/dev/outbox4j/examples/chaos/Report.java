@@ -5,6 +5,10 @@ import com.fasterxml.jackson.databind.SerializationFeature;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.time.LocalDate;
+import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.LinkedHashMap;
@@ -112,6 +116,35 @@ final class Report {
     figures.put(name, value);
   }
 
+  /** Begins the report of a proof: what ran where. */
+  void about(Server server, long seed, Duration slack) throws SQLException {
+    figure("date", LocalDate.now(ZoneOffset.UTC).toString());
+    figure("commit", Commit.current());
+    figure("java", System.getProperty("java.runtime.version"));
+    figure("postgresql", server.version());
+    figure("processors", Runtime.getRuntime().availableProcessors());
+    figure("seed", seed);
+    figure("slack_s", slack.toSeconds());
+  }
+
+  /** A run in which nothing happened shows nothing. */
+  void requireSome(String figure, long value) {
+    figure(figure, value);
+    if (value == 0) {
+      breach(figure + " is 0, so the run shows nothing of it");
+    }
+  }
+
+  /** Ends the report of a proof, and tells whether it found nothing. */
+  boolean conclude() throws IOException {
+    String file = Options.property("report", "");
+    if (!file.isEmpty()) {
+      writeFigures(Path.of(file));
+    }
+    print();
+    return clean();
+  }
+
   /** Notes a figure that must be zero. */
   void mustBeZero(String name, long value) {
     figure(name, value);
@@ -144,7 +177,7 @@ final class Report {
   }
 
   /** Writes the figures and the breaches as JSON, for a run that is not made of faults by name. */
-  void writeFigures(Path file) throws IOException {
+  private void writeFigures(Path file) throws IOException {
     Map<String, Object> all = new LinkedHashMap<>(figures);
     all.put("breaches", breaches);
     new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT).writeValue(file.toFile(), all);

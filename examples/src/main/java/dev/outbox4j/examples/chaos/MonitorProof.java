@@ -1,0 +1,253 @@
+package dev.outbox4j.examples.chaos;
+
+import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.migrations.MonitorMigrations;
+import dev.outbox4j.migrations.OutboxMigrations;
+import dev.outbox4j.monitor.Json;
+import dev.outbox4j.monitor.MonitorControl;
+import dev.outbox4j.monitor.MonitorStart;
+import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.postgres.PostgresOutbox;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Random;
+
+/**
+ * Shows what is promised of monitors at size: many instances wait and are checked at once, the
+ * processes that check them are killed and frozen, and the server's own record tells what was
+ * committed, told and ended when. Exits non-zero for any breach. {@code
+ * docs/operations/fault-harness.md} has its options.
+ */
+public final class MonitorProof {
+  private static final Duration LEASE = Duration.ofSeconds(5);
+  private static final Duration LONGEST_OVERSHOOT = Duration.ofSeconds(1);
+  private static final Duration AFTER_THE_LEASE = Duration.ofSeconds(2);
+  private static final Duration FREEZE = Duration.ofSeconds(8);
+  private static final Duration LONGEST_ABSENCE = Duration.ofSeconds(3);
+  private static final Duration LONGEST_START = Duration.ofSeconds(60);
+  private static final Duration LONGEST_WITHOUT_END = Duration.ofSeconds(60);
+  private static final Duration LOOK_AGAIN = Duration.ofMillis(50);
+  private static final int SHORTEST_LIFE = 30;
+  private static final int LONGEST_LIFE = 240;
+  private static final int LEAST_CHECKS = 5;
+  private static final int MOST_CHECKS = 40;
+  private static final int STARTED_AT_ONCE = 100;
+  private static final int ONE_OF_SO_MANY_NEVER_MET = 3;
+
+  private final Report report = new Report();
+  private final Path directory;
+  private final Server server;
+  private final MonitorLedger ledger;
+  private final Random random;
+  private final Duration slack;
+  private final long seconds;
+  private final int instances;
+  private final Worker[] processes;
+  private int started;
+  private long number;
+
+  private MonitorProof(Path directory, Server server, long seed) {
+    this.directory = directory;
+    this.server = server;
+    this.ledger = new MonitorLedger(server.direct());
+    this.random = new Random(seed);
+    this.slack = Duration.ofSeconds(Long.parseLong(Options.property("slack", "0")));
+    this.seconds = Long.parseLong(Options.property("seconds", "600"));
+    this.instances = Integer.parseInt(Options.property("instances", "10000"));
+    this.processes = new Worker[Integer.parseInt(Options.property("processes", "4"))];
+  }
+
+  /** Takes no arguments. */
+  public static void main(String[] arguments)
+      throws IOException, InterruptedException, SQLException {
+    long seed = Long.parseLong(Options.property("seed", Long.toString(System.nanoTime())));
+    Path directory = Files.createTempDirectory("outbox-monitor");
+    Report.say("monitor proof: seed %d, logs in %s".formatted(seed, directory));
+    boolean clean;
+    try (Server server = new Server(directory)) {
+      clean = new MonitorProof(directory, server, seed).run(seed);
+    }
+    if (clean) {
+      Chaos.delete(directory);
+    }
+    System.exit(clean ? 0 : 1);
+  }
+
+  private boolean run(long seed) throws IOException, InterruptedException, SQLException {
+    report.about(server, seed, slack);
+    report.figure("seconds", seconds);
+    report.figure("processes", processes.length);
+    report.figure("instances_at_once", instances);
+    report.figure("lease_s", LEASE.toSeconds());
+    OutboxMigrations.standard().migrate(server.direct());
+    MonitorMigrations.of("public", "outbox").migrate(server.direct());
+    ledger.create();
+    try (HikariDataSource pool = Database.pool(server.ports(), 2, "starts", false)) {
+      PostgresOutbox outbox = PostgresOutbox.on(pool, OutboxTable.named("outbox"));
+      MonitorControl control = MonitorControl.of(outbox, MonitorNode.APPLICATION);
+      for (int slot = 0; slot < processes.length; slot++) {
+        start(slot);
+      }
+      awaitHealth();
+      strike(pool, control);
+      report.mustBeZero("stuck", awaitEnds());
+    } finally {
+      for (Worker process : processes) {
+        if (process != null) {
+          process.kill();
+        }
+      }
+    }
+    judge();
+    return report.conclude();
+  }
+
+  private void start(int slot) throws IOException {
+    String name = "p" + slot + "." + ++started;
+    processes[slot] =
+        Worker.start(
+            name,
+            directory,
+            MonitorNode.class,
+            Map.of(),
+            name,
+            server.ports(),
+            Long.toString(LEASE.toSeconds()),
+            directory.toString());
+  }
+
+  private void awaitHealth() throws IOException {
+    long until = System.nanoTime() + LONGEST_START.toNanos();
+    for (Worker process : processes) {
+      while (!process.health().equals(Optional.of("up"))) {
+        if (System.nanoTime() > until) {
+          report.breach(process.name() + " did not start");
+          return;
+        }
+        Watch.pause(LOOK_AGAIN);
+      }
+    }
+  }
+
+  /** Kills and freezes, and starts as many instances as have ended. */
+  private void strike(HikariDataSource pool, MonitorControl control)
+      throws IOException, InterruptedException, SQLException {
+    long until = System.nanoTime() + Duration.ofSeconds(seconds).toNanos();
+    long next = System.nanoTime();
+    int killed = 0;
+    int frozen = 0;
+    long held = 0;
+    int looks = 0;
+    long alive = 0;
+    while (System.nanoTime() < until) {
+      alive += topUp(pool, control);
+      looks++;
+      if (System.nanoTime() - next >= 0 && ledger.alive() >= instances) {
+        int slot = random.nextInt(processes.length);
+        Worker process = processes[slot];
+        process.signal("STOP"); // so that it has what it has when it is written down
+        held += ledger.hit(process.name());
+        if (killed <= frozen) {
+          Report.say("kill %s".formatted(process.name()));
+          process.kill();
+          killed++;
+          Watch.pause(Duration.ofMillis(random.nextInt((int) LONGEST_ABSENCE.toMillis())));
+          start(slot);
+        } else {
+          Report.say("freeze %s".formatted(process.name()));
+          Watch.pause(FREEZE);
+          process.signal("CONT");
+          frozen++;
+        }
+        next = System.nanoTime() + Duration.ofMillis(5_000 + random.nextInt(10_000)).toNanos();
+      }
+      Watch.pause(Duration.ofMillis(500));
+    }
+    report.requireSome("processes_killed", killed);
+    report.requireSome("processes_frozen", frozen);
+    report.requireSome("messages_of_the_killed_and_frozen", held);
+    report.figure("instances_alive_on_average", alive / Math.max(1, looks));
+  }
+
+  /** Returns how many were alive. */
+  private long topUp(HikariDataSource pool, MonitorControl control) throws SQLException {
+    long alive = ledger.alive();
+    for (long missing = instances - alive; missing > 0; missing -= STARTED_AT_ONCE) {
+      try (Connection connection = pool.getConnection()) {
+        connection.setAutoCommit(false);
+        for (int i = 0; i < Math.min(STARTED_AT_ONCE, missing); i++) {
+          control.start(connection, start());
+        }
+        connection.commit();
+        connection.setAutoCommit(true);
+      }
+    }
+    return alive;
+  }
+
+  private MonitorStart start() {
+    boolean neverMet = random.nextInt(ONE_OF_SO_MANY_NEVER_MET) == 0;
+    int met = neverMet ? 0 : random.nextInt(LEAST_CHECKS, MOST_CHECKS + 1);
+    int life = neverMet ? random.nextInt(SHORTEST_LIFE, LONGEST_LIFE + 1) : 2 * 11 * MOST_CHECKS;
+    return MonitorStart.of(MonitorNode.TYPE, Json.of(Integer.toString(met)))
+        .id(Long.toString(++number))
+        .firstCheckIn(Duration.ofMillis(random.nextInt(10_000)))
+        .expiresAfter(Duration.ofSeconds(life));
+  }
+
+  /** All end by themselves; returns how many have not. */
+  private long awaitEnds() throws SQLException {
+    long alive = ledger.alive();
+    long until = System.nanoTime() + LONGEST_WITHOUT_END.toNanos();
+    while (alive > 0 && System.nanoTime() < until) {
+      Watch.pause(Duration.ofMillis(500));
+      long now = ledger.alive();
+      if (now < alive) {
+        until = System.nanoTime() + LONGEST_WITHOUT_END.toNanos();
+      }
+      alive = now;
+    }
+    return alive;
+  }
+
+  private void judge() throws IOException, SQLException {
+    ledger.index();
+    report.figure("instances", ledger.started());
+    report.requireSome("checks_committed", ledger.commits());
+    report.figure("checks_run", RunLog.count(directory, RunLog.DONE));
+    report.requireSome("checks_failed", RunLog.count(directory, RunLog.FAILED));
+    report.requireSome("conditions_met", ledger.ended("completed", "condition_met"));
+    report.requireSome("expired", ledger.ended("completed", "expired"));
+    report.mustBeZero("failed", ledger.ended("failed", ""));
+    report.mustBeZero("committed_twice", ledger.committedTwice());
+    report.mustBeZero("left_out", ledger.leftOut());
+    report.mustBeZero("ended_twice", ledger.endedTwice());
+    report.mustBeZero("committed_after_the_end", ledger.committedAfterTheEnd());
+    report.mustBeZero("conditions_untold", ledger.untold());
+    report.mustBeZero("told_too_often", ledger.toldTooOften());
+    report.figure("delay_p50_s", seconds(ledger.delayOf(0.5)));
+    report.figure("delay_p99_s", seconds(ledger.delayOf(0.99)));
+    bound("longest_overshoot_s", ledger.longestOvershoot(false), LONGEST_OVERSHOOT);
+    Duration ofHit = LEASE.plus(AFTER_THE_LEASE);
+    bound("longest_overshoot_of_the_killed_and_frozen_s", ledger.longestOvershoot(true), ofHit);
+    report.figure("longest_delay_s", seconds(ledger.longestDelay(false)));
+    report.figure("longest_delay_of_the_killed_and_frozen_s", seconds(ledger.longestDelay(true)));
+  }
+
+  private void bound(String figure, Duration value, Duration limit) {
+    report.figure(figure, seconds(value));
+    if (value.compareTo(limit.plus(slack)) > 0) {
+      report.breach("%s is %s; the limit is %s".formatted(figure, value, limit.plus(slack)));
+    }
+  }
+
+  private static double seconds(Duration time) {
+    return Report.round(time.toMillis() / 1e3);
+  }
+}
