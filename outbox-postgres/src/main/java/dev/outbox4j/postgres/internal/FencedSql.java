@@ -14,7 +14,7 @@ public final class FencedSql {
   private static final String FENCE = "o.lease_token = a.token and o.lease_until is not null";
 
   /** The row holds what was claimed, and not what was published in its place since. */
-  private static final String AS_CLAIMED = FENCE + " and o.next_id is null";
+  public static final String AS_CLAIMED = FENCE + " and o.next_id is null";
 
   private static final String REPLACED = FENCE + " and o.next_id is not null";
 
@@ -64,8 +64,11 @@ public final class FencedSql {
       """
           .formatted(BUCKETS);
 
-  /** Tells the queue's sleepers, unless all that was done is due when they are awake. */
-  private static final String NOTIFY =
+  /**
+   * Tells the queue's sleepers, unless all that was done is due when they are awake. A condition on
+   * {@code done}, with {@code and} before it.
+   */
+  public static final String NOTIFY =
       """
         and (
           select count(pg_notify(:channel, :queue))
@@ -135,6 +138,13 @@ public final class FencedSql {
       select o.id, true
       from asked a cross join {outbox} o
       where {named} and o.id not in (select done.id from done)
+      """;
+
+  /** What is set of a row that is handled as if it were new. */
+  public static final String MADE_NEW =
+      """
+      lease_until = null, leased_at = null, leased_by = null, deliveries_count = 0,
+          attempts_count = 0, first_attempt_at = null, last_attempt_at = null, last_error = null\
       """;
 
   /** Keys of which a row is locked: the others are as if they were locked as well. */
@@ -228,11 +238,10 @@ public final class FencedSql {
       Effect.notifying(
           """
           update {outbox} o
-            set available_at = now() + make_interval(secs => a.delay), {moved}lease_until = null,
-              leased_at = null, leased_by = null, deliveries_count = 0, attempts_count = 0,
-              first_attempt_at = null, last_attempt_at = null, last_error = null
+            set available_at = now() + make_interval(secs => a.delay), {moved}{made_new}
             from\
-          """,
+          """
+              .replace("{made_new}", MADE_NEW),
           ", :delays::float8[]",
           ", delay");
 

@@ -75,7 +75,8 @@ public final class CheckHandlers {
         new MonitorTransactions(
             new JdbcTransactions(
                 outbox.dataSource(), outbox.table(), PostgresOutbox.DEFAULT_NETWORK_TIMEOUT),
-            outbox.table());
+            outbox.table(),
+            new GroupedWrites(outbox, application));
     this.reads = new InstanceReads(outbox, application);
     this.writes =
         new CheckWrites(

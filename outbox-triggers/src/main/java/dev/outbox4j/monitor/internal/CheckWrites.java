@@ -56,8 +56,19 @@ final class CheckWrites {
     Map<String, Object> values = values(instance, result, events);
     values.put("delay", ServerTime.seconds(result.delay()));
     values.put("waits_for", result.waitsFor().toArray(String[]::new));
-    return new OfCheck(
-        instance, MonitorSql.AGAIN, values, true, result.messages(), events, refused, null, null);
+    OfCheck alone =
+        new OfCheck(
+            instance,
+            MonitorSql.AGAIN,
+            values,
+            true,
+            result.messages(),
+            events,
+            refused,
+            null,
+            null);
+    alone.again = new Again(instance, result, alone.trims());
+    return alone;
   }
 
   /** It ends by what its check has said. */
@@ -221,6 +232,7 @@ final class CheckWrites {
     private final Function<RuntimeException, @Nullable Write> refused;
     private final @Nullable MonitorStatus status;
     private final @Nullable MonitorOutcome outcome;
+    private @Nullable Again again;
     private boolean late;
 
     OfCheck(
@@ -263,6 +275,11 @@ final class CheckWrites {
         publisher.publish(connection, messages);
       }
       return comesAgain ? Decision.reschedule(duration(delay.getAsDouble())) : Decision.ack();
+    }
+
+    @Override
+    public @Nullable Again ofGroup() {
+      return again != null && again.fits() ? again : null;
     }
 
     private boolean trims() {

@@ -1,5 +1,7 @@
 package dev.outbox4j.monitor.internal;
 
+import dev.outbox4j.postgres.internal.FencedSql;
+
 /**
  * The texts of the statements on monitors. Whoever writes an instance has its row first and its
  * message after that; who meets a locked message passes it by.
@@ -94,6 +96,80 @@ final class MonitorSql {
           select extract(epoch from u.due_at - clock_timestamp())::float8 from updated u
           """
               .formatted(GUARD);
+
+  /**
+   * The same of many that have seen no events and publish nothing, with their messages, which are
+   * put off under their leases. It waits for no row: what is locked, has changed, or has lost its
+   * lease is left out. To be sent by itself, behind the preamble.
+   */
+  static final String AGAIN_TOGETHER =
+      """
+      select set_config('plan_cache_mode', 'force_generic_plan', true);
+      with held as materialized (
+        select a.*
+        from unnest(:ids::text[], :executions::bigint[], :iterations::bigint[],
+          :messages::bigint[], :tokens::bigint[], :keeps_state::boolean[], :states::text[],
+          :custom_statuses::text[], :waits_for::text[], :delays::float8[], :trims::boolean[])
+          with ordinality as a (id, execution, iteration, message, token, keeps_state, state,
+            custom_status, waits_for, delay, trims, place)
+        cross join {monitors} m
+        cross join {outbox} o
+        where m.application = :application and m.id = any (array[a.id])
+          and m.execution = a.execution and m.iteration = a.iteration
+          and (m.status in ('running', 'suspended')) is true
+          and o.queue = :queue and o.id = any (array[a.message]) and {as_claimed}
+          and o.leased_by = :owner
+        for no key update of m, o skip locked),
+      updated as (
+        update {monitors} m
+        set iteration = m.iteration + 1, attempts_count = 0, first_failed_at = null,
+          last_error = null,
+          state = case when h.keeps_state then m.state else nullif(h.state, '')::json end,
+          custom_status = coalesce(nullif(h.custom_status, '')::json, m.custom_status),
+          waits_for = string_to_array(h.waits_for, e'\n'), woken = false,
+          updated_at = clock_timestamp(),
+          due_at = least(m.expires_at, clock_timestamp()
+            + case when m.woken or m.unseen && string_to_array(h.waits_for, e'\n')
+                then interval '0' else make_interval(secs => h.delay) end)
+        from held h
+        where m.application = :application and m.id = any (array[h.id])
+        returning h.place, h.message, h.trims, m.application, m.id, m.execution, m.iteration,
+          m.history, m.due_at),
+      noted as (
+        insert into {monitor_events} (application, monitor_id, execution, kind, iteration)
+        select u.application, u.id, u.execution, 'checked', u.iteration
+        from updated u
+        where u.history > 0),
+      trimmed as (
+        delete from {monitor_events} e
+        where e.id = any (array(
+          select t.id
+          from {monitor_events} t
+          where t.id = any (array(
+            select old.id
+            from updated u
+            cross join lateral (
+              select h.id
+              from {monitor_events} h
+              where h.application = u.application and h.monitor_id = u.id and not h.unseen
+              order by h.id desc
+              offset u.history
+              limit 5000) old
+            where u.trims))
+          for update skip locked))),
+      done as (
+        update {outbox} o
+        set available_at = greatest(u.due_at, clock_timestamp()), {made_new}
+        from updated u
+        where o.queue = :queue and o.id = any (array[u.message])
+        returning u.place, o.available_at)
+      select done.place
+      from done
+      where true
+      """
+              .replace("{as_claimed}", FencedSql.AS_CLAIMED)
+              .replace("{made_new}", FencedSql.MADE_NEW)
+          + FencedSql.NOTIFY;
 
   /** After an attempt that failed and is to be followed by another one. */
   static final String ATTEMPT_FAILED =

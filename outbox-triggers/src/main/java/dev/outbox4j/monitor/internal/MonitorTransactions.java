@@ -28,10 +28,13 @@ final class MonitorTransactions implements HandlerTransactions<MonitorTransactio
 
   private final HandlerTransactions<Connection> transactions;
   private final OutboxTable table;
+  private final GroupedWrites groups;
 
-  MonitorTransactions(HandlerTransactions<Connection> transactions, OutboxTable table) {
+  MonitorTransactions(
+      HandlerTransactions<Connection> transactions, OutboxTable table, GroupedWrites groups) {
     this.transactions = transactions;
     this.table = table;
+    this.groups = groups;
   }
 
   /** What a handler leaves to be written. Confined to its thread. */
@@ -54,6 +57,10 @@ final class MonitorTransactions implements HandlerTransactions<MonitorTransactio
     Write write = pending.write;
     if (write == null) {
       return transactions.run(lease, owner, (connection, flush) -> decision, abort);
+    }
+    Again again = write.ofGroup();
+    if (again != null && groups.write(new GroupedWrites.Asked(lease, owner, again))) {
+      return End.COMMITTED;
     }
     try {
       return commit(lease, owner, write, abort);

@@ -15,6 +15,11 @@ interface Write {
    */
   Decision on(Connection connection) throws SQLException;
 
+  /** {@return the same as a row of a group; null if it is written by itself} */
+  default @Nullable Again ofGroup() {
+    return null;
+  }
+
   /** It was committed, and that is known. */
   void committed();
 

@@ -19,9 +19,10 @@ import org.jspecify.annotations.Nullable;
 public final class GroupedCalls<Q, R> {
   private final Function<List<Q>, List<@Nullable R>> call;
   private final Predicate<RuntimeException> concernsAll;
+  private final int most;
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition ended = lock.newCondition();
-  private List<Asked<Q, R>> waiting = new ArrayList<>();
+  private final List<Asked<Q, R>> waiting = new ArrayList<>();
   private boolean onItsWay;
 
   /**
@@ -32,8 +33,23 @@ public final class GroupedCalls<Q, R> {
    */
   public GroupedCalls(
       Function<List<Q>, List<@Nullable R>> call, Predicate<RuntimeException> concernsAll) {
+    this(call, concernsAll, Integer.MAX_VALUE);
+  }
+
+  /**
+   * Creates the groups.
+   *
+   * @param call answers each of a list in its order; its time is limited
+   * @param concernsAll whether a failure of a group is one of each of its calls
+   * @param most how many are in a group at most
+   */
+  public GroupedCalls(
+      Function<List<Q>, List<@Nullable R>> call,
+      Predicate<RuntimeException> concernsAll,
+      int most) {
     this.call = call;
     this.concernsAll = concernsAll;
+    this.most = most;
   }
 
   private enum State {
@@ -57,8 +73,8 @@ public final class GroupedCalls<Q, R> {
   /** Returns the answer, or throws what the call throws for this question alone. */
   public @Nullable R call(Q question) {
     Asked<Q, R> own = new Asked<>(question);
-    List<Asked<Q, R>> group = join(own);
-    if (!group.isEmpty()) {
+    join(own);
+    for (List<Asked<Q, R>> group = next(own); !group.isEmpty(); group = next(own)) {
       send(group);
     }
     if (own.failure != null) {
@@ -77,19 +93,31 @@ public final class GroupedCalls<Q, R> {
     }
   }
 
-  /** Returns the group that this thread is to send; none if another has answered. */
-  private List<Asked<Q, R>> join(Asked<Q, R> own) {
+  private void join(Asked<Q, R> own) {
     lock.lock();
     try {
       waiting.add(own);
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /**
+   * Returns the group that this thread is to send; none if its own question was answered. Its own
+   * is not in a group that is full of earlier ones.
+   */
+  private List<Asked<Q, R>> next(Asked<Q, R> own) {
+    lock.lock();
+    try {
       while (onItsWay && own.state == State.WAITING) {
         ended.awaitUninterruptibly();
       }
       if (own.state != State.WAITING) {
         return List.of();
       }
-      List<Asked<Q, R>> group = waiting;
-      waiting = new ArrayList<>();
+      List<Asked<Q, R>> first = waiting.subList(0, Math.min(most, waiting.size()));
+      List<Asked<Q, R>> group = List.copyOf(first);
+      first.clear();
       onItsWay = true;
       return group;
     } finally {

@@ -5,6 +5,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
+import java.util.function.Predicate;
 import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
 
@@ -45,6 +46,16 @@ public final class Parameters<T> {
   /** Adds a column of numbers. */
   public Parameters<T> numbers(String name, ToLongFunction<T> column) {
     values.put(name, rows.stream().mapToLong(column).toArray());
+    return this;
+  }
+
+  /** Adds a column of truth values. */
+  public Parameters<T> truths(String name, Predicate<T> column) {
+    boolean[] truths = new boolean[rows.size()];
+    for (int i = 0; i < truths.length; i++) {
+      truths[i] = column.test(rows.get(i));
+    }
+    values.put(name, truths);
     return this;
   }
 

@@ -61,7 +61,7 @@ public final class Statements {
    */
   @FunctionalInterface
   public interface ResultsReader<T> {
-    /** Reads the results, of which the first is the current one. */
+    /** Reads the results. */
     T read(Results results) throws SQLException;
   }
 
@@ -93,22 +93,28 @@ public final class Statements {
       Map<String, Object> values,
       RowReader<T> reader)
       throws SQLException {
-    return jdbc.preamble()
-        .run(
-            connection,
-            alone(template),
-            with(values),
-            null,
-            (start, results) -> {
-              try (ResultSet rows = results.next().rows()) {
-                return read(rows, reader);
-              }
-            });
+    return executeAlone(
+        jdbc,
+        connection,
+        template,
+        values,
+        results -> {
+          try (ResultSet rows = results.next().rows()) {
+            return read(rows, reader);
+          }
+        });
   }
 
-  /** Runs what gives none by itself, as {@link #queryAlone} does. */
-  public int updateAlone(
-      Jdbc jdbc, Connection connection, String template, Map<String, Object> values)
+  /**
+   * Runs several statements in one execution by themselves, as {@link #queryAlone} does; the
+   * current result is the one before theirs.
+   */
+  public <T> T executeAlone(
+      Jdbc jdbc,
+      Connection connection,
+      String template,
+      Map<String, Object> values,
+      ResultsReader<T> reader)
       throws SQLException {
     return jdbc.preamble()
         .run(
@@ -116,7 +122,15 @@ public final class Statements {
             alone(template),
             with(values),
             null,
-            (start, results) -> results.next().updated());
+            (start, results) -> reader.read(results));
+  }
+
+  /** Runs what gives none by itself, as {@link #queryAlone} does. */
+  public int updateAlone(
+      Jdbc jdbc, Connection connection, String template, Map<String, Object> values)
+      throws SQLException {
+    return executeAlone(
+        jdbc, connection, template, values, results -> results.next().updated());
   }
 
   private Sql alone(String template) {
