@@ -379,7 +379,8 @@ public final class MonitorControl {
    * Asks what somebody is to look at, by the rules of {@link MonitorAlert.Rule}: also while no node
    * runs, which is when it matters most. It goes through all instances that have not ended.
    *
-   * @return what was found, the longest lasting first, at most {@value MonitorsHealth#MOST_ALERTS}
+   * @return what is overdue, then what has failed, of each at most {@value
+   *     MonitorsHealth#MOST_ALERTS}, the longest lasting first
    */
   public List<MonitorAlert> alerts() {
     return store.alerts();

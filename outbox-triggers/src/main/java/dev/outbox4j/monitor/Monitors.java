@@ -291,7 +291,7 @@ public final class Monitors implements AutoCloseable {
         publisher.codec(codec);
       }
       CheckHandlers handlers =
-          new CheckHandlers(outbox, application, publisher.build(), observer, renderer);
+          new CheckHandlers(outbox, application, publisher.build(), observer, state, renderer);
       OutboxSubscriber.Builder builder = OutboxSubscriber.builder(queue);
       if (source != null) {
         builder.listen(source);

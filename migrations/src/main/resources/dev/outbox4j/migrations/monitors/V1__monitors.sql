@@ -58,6 +58,11 @@ create index "${outbox_table}_monitor_open_idx"
   on "${outbox_schema}"."${outbox_table}_monitor" (application, id)
   where ended_at is null;
 
+-- for alerts of those that have failed
+create index "${outbox_table}_monitor_failed_idx"
+  on "${outbox_schema}"."${outbox_table}_monitor" (application, ended_at)
+  where status = 'failed';
+
 -- for the dead letter, which ends the instance of its message
 create index "${outbox_table}_monitor_message_idx"
   on "${outbox_schema}"."${outbox_table}_monitor" (message_id)

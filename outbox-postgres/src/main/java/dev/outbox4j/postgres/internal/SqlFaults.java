@@ -13,7 +13,7 @@ public final class SqlFaults {
   private static final Set<String> MISSING_COLUMN = Set.of("42703");
   private static final Set<String> MISSING_TABLE = Set.of("42P01", "3F000", "42883");
   private static final Set<String> NO_GRANT = Set.of("42501");
-  private static final Set<String> ROW_CLASSES = Set.of("22", "23", "44");
+  private static final Set<String> ROW_CLASSES = Set.of("22", "23", "44", "54"); // 54: a limit
   private static final Set<String> ROW_STATES = Set.of("P0001");
   private static final Set<String> SERVER_CLASSES =
       Set.of("08", "25", "40", "53", "55", "57", "58", "XX");

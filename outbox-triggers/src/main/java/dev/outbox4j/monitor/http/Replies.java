@@ -61,6 +61,16 @@ record Replies(Links links) {
         Map.of("Location", links.status(id), "Retry-After", "10"));
   }
 
+  /** The answer to its commit was lost. */
+  MonitorResponse perhapsStarted(String id) {
+    return with(
+        refused(
+            503,
+            "whether instance %s was started is not known; ask for its status, or start it by its id"
+                .formatted(id)),
+        Map.of("Location", links.status(id), "Retry-After", "5"));
+  }
+
   /** It was completed in time. */
   MonitorResponse output(MonitorInstance instance) {
     return with(

@@ -1,5 +1,7 @@
 package dev.outbox4j.monitor.http;
 
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.internal.OneLine;
 import dev.outbox4j.monitor.MonitorControl;
 import dev.outbox4j.monitor.MonitorInstance;
 import dev.outbox4j.monitor.MonitorStart;
@@ -11,9 +13,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.UUID;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** Starts instances, and waits for them if that is asked for. */
 final class Starts {
+  private static final Logger log = LoggerFactory.getLogger(Starts.class);
   private static final String TIMEOUT = "timeout";
   private static final String INTERVAL = "pollingInterval";
   private static final Set<String> PARAMETERS = Set.of(TIMEOUT, INTERVAL, Replies.ERROR_ON_FAILURE);
@@ -51,7 +57,17 @@ final class Starts {
           "there is a pollingInterval and no timeout; say how long to wait, or leave both out");
     }
     MonitorStart start = MonitorStart.ofJson(type, Bodies.json(request));
-    StartedMonitor started = control.start(id.isEmpty() ? start : start.id(id.get(0)));
+    String of = id.isEmpty() ? UUID.randomUUID().toString() : id.get(0);
+    StartedMonitor started;
+    try {
+      started = control.start(start.id(of));
+    } catch (OutboxStoreException e) {
+      if (!e.outcomeUnknown()) {
+        throw e;
+      }
+      log.warn("monitor {}: whether it was started is not known", OneLine.of(of), e);
+      return replies.perhapsStarted(of);
+    }
     if (!started.started()) {
       return MonitorHttp.answer(started.answer(), started.id(), Replies.accepted());
     }
@@ -69,6 +85,9 @@ final class Starts {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       return Optional.empty(); // it was started all the same
+    } catch (OutboxStoreException e) { // who was told otherwise would start another
+      log.warn("monitor {}: it was started, and could not be waited for", OneLine.of(id), e);
+      return Optional.empty();
     }
   }
 

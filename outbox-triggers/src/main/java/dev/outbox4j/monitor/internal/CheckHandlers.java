@@ -3,6 +3,7 @@ package dev.outbox4j.monitor.internal;
 import dev.outbox4j.Delivery;
 import dev.outbox4j.ExceptionRenderer;
 import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
@@ -44,6 +45,7 @@ public final class CheckHandlers {
   private final CheckWrites writes;
   private final String application;
   private final Observer observer;
+  private final NodeState state;
   private final ExceptionRenderer renderer;
   private final LeftToOthers left = new LeftToOthers();
 
@@ -54,6 +56,7 @@ public final class CheckHandlers {
    * @param application whose monitors
    * @param publisher publishes what checks want to tell
    * @param observer told of what becomes of instances
+   * @param state where to note that instances cannot be read
    * @param renderer what is kept of what checks throw
    */
   public CheckHandlers(
@@ -61,9 +64,11 @@ public final class CheckHandlers {
       String application,
       OutboxPublisher publisher,
       Observer observer,
+      NodeState state,
       ExceptionRenderer renderer) {
     this.application = application;
     this.observer = observer;
+    this.state = state;
     this.renderer = renderer;
     this.store =
         new JdbcStore(
@@ -71,16 +76,18 @@ public final class CheckHandlers {
             outbox.table(),
             PostgresOutbox.DEFAULT_NETWORK_TIMEOUT,
             MonitorEnds.OF_MESSAGES);
+    LockWaits waits = new LockWaits();
     this.transactions =
         new MonitorTransactions(
             new JdbcTransactions(
                 outbox.dataSource(), outbox.table(), PostgresOutbox.DEFAULT_NETWORK_TIMEOUT),
             outbox.table(),
-            new GroupedWrites(outbox, application));
+            new GroupedWrites(outbox, application),
+            waits);
     this.reads = new InstanceReads(outbox, application);
     this.writes =
         new CheckWrites(
-            new Statements(outbox.table(), application), publisher, observer, application);
+            new Statements(outbox.table(), application), publisher, observer, waits, application);
   }
 
   /** {@return the store with which messages become dead letters, and their instances fail} */
@@ -150,7 +157,11 @@ public final class CheckHandlers {
         return Outcome.reschedule(Duration.ZERO); // somebody was faster: looked at anew
       }
       events = reads.events(instance);
+      state.read();
     } catch (OutboxStoreException e) { // the check has not been called: no attempt has failed
+      if (e.fault() != Fault.ROW && e.fault() != Fault.TIMEOUT) { // else it is this one's row
+        state.unread(e);
+      }
       log.warn("monitor {}/{}: it could not be read, trying again", type, id, e);
       return Outcome.reschedule(AFTER_A_FAILURE);
     }
@@ -158,7 +169,7 @@ public final class CheckHandlers {
     try {
       result = check.run(instance, events, delivery);
     } catch (Throwable e) {
-      return failed(check, instance, delivery, pending, e);
+      return failed(check, instance, events, delivery, pending, e);
     }
     return returned(check, instance, events, result, pending, delivery.attempt());
   }
@@ -175,7 +186,10 @@ public final class CheckHandlers {
     if (status == MonitorStatus.RUNNING) {
       pending.set(
           writes.again(
-              instance, result, events, refusal -> refused(check, instance, attempt, refusal)));
+              instance,
+              result,
+              events,
+              refusal -> refused(check, instance, events, attempt, refusal)));
       return Outcome.reschedule(result.delay());
     }
     pending.set(
@@ -185,7 +199,7 @@ public final class CheckHandlers {
             events,
             status,
             outcome(result, status),
-            refusal -> refused(check, instance, attempt, refusal)));
+            refusal -> refused(check, instance, events, attempt, refusal)));
     return Outcome.ack();
   }
 
@@ -210,6 +224,7 @@ public final class CheckHandlers {
   private Outcome failed(
       Check check,
       Instance instance,
+      List<RaisedEvent> events,
       Delivery delivery,
       MonitorTransactions.Pending pending,
       Throwable thrown) {
@@ -217,20 +232,30 @@ public final class CheckHandlers {
       log.debug("monitor {}: its check ended since its node stops", instance, thrown);
       return Outcome.reschedule(Duration.ZERO);
     }
-    Attempt attempt = attempt(check, instance, delivery.attempt(), thrown);
+    Attempt attempt = attempt(check, instance, events, delivery.attempt(), thrown);
     pending.set(attempt.write());
     return attempt.again() == null ? Outcome.ack() : Outcome.reschedule(attempt.again());
   }
 
   /** What the check said could not be written: that is a failed attempt. */
-  private Write refused(Check check, Instance instance, int attempt, RuntimeException refusal) {
-    return attempt(check, instance, attempt, refusal).write();
+  private Write refused(
+      Check check,
+      Instance instance,
+      List<RaisedEvent> events,
+      int attempt,
+      RuntimeException refusal) {
+    return attempt(check, instance, events, attempt, refusal).write();
   }
 
   /** An attempt that failed, and when the next one is; null if there is none. */
   private record Attempt(Write write, @Nullable Duration again) {}
 
-  private Attempt attempt(Check check, Instance instance, int ofDelivery, Throwable thrown) {
+  private Attempt attempt(
+      Check check,
+      Instance instance,
+      List<RaisedEvent> events,
+      int ofDelivery,
+      Throwable thrown) {
     int attempts = instance.attempts() + ofDelivery;
     Duration again = again(check, instance, attempts, thrown);
     CheckWrites.Failed failed = words(attempts, thrown);
@@ -250,7 +275,7 @@ public final class CheckHandlers {
         instance.iteration() + 1,
         again,
         RedactedThrowable.of(thrown));
-    return new Attempt(writes.attemptFailed(instance, failed, again), again);
+    return new Attempt(writes.attemptFailed(instance, failed, events, again), again);
   }
 
   private static @Nullable Duration again(

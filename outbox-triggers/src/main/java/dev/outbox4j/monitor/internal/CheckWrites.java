@@ -23,6 +23,7 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.slf4j.event.Level;
 
 /** Makes what is written when a wake is over. Thread-safe. */
 final class CheckWrites {
@@ -34,11 +35,17 @@ final class CheckWrites {
   private final Statements statements;
   private final OutboxPublisher publisher;
   private final Observer observer;
+  private final LockWaits waits;
   private final String application;
 
   CheckWrites(
-      Statements statements, OutboxPublisher publisher, Observer observer, String application) {
+      Statements statements,
+      OutboxPublisher publisher,
+      Observer observer,
+      LockWaits waits,
+      String application) {
     this.statements = statements;
+    this.waits = waits;
     this.publisher = publisher;
     this.observer = observer;
     this.application = application;
@@ -56,19 +63,7 @@ final class CheckWrites {
     Map<String, Object> values = values(instance, result, events);
     values.put("delay", ServerTime.seconds(result.delay()));
     values.put("waits_for", result.waitsFor().toArray(String[]::new));
-    OfCheck alone =
-        new OfCheck(
-            instance,
-            MonitorSql.AGAIN,
-            values,
-            true,
-            result.messages(),
-            events,
-            refused,
-            null,
-            null);
-    alone.again = new Again(instance, result, alone.trims());
-    return alone;
+    return new OfAgain(instance, result, values, events, refused);
   }
 
   /** It ends by what its check has said. */
@@ -109,8 +104,10 @@ final class CheckWrites {
   }
 
   /** An attempt has failed, and another one follows. */
-  Write attemptFailed(Instance instance, Failed failed, Duration delay) {
+  Write attemptFailed(
+      Instance instance, Failed failed, List<RaisedEvent> events, Duration delay) {
     Map<String, Object> values = key(instance);
+    values.put("seen", events.size());
     values.put("attempts", failed.attempts());
     values.put("error", failed.error());
     values.put("delay", ServerTime.seconds(delay));
@@ -200,7 +197,8 @@ final class CheckWrites {
 
   private void tellEnded(
       Instance instance, MonitorStatus status, @Nullable MonitorOutcome outcome) {
-    log.info("monitor {}: {}{}", instance, status, outcome == null ? "" : ", " + outcome);
+    log.atLevel(status == MonitorStatus.COMPLETED ? Level.DEBUG : Level.INFO)
+        .log("monitor {}: {}{}", instance, status, outcome == null ? "" : ", " + outcome);
     observer.tell(
         events -> events.ended(application, instance.type(), instance.id(), status, outcome));
   }
@@ -212,7 +210,9 @@ final class CheckWrites {
   /** Runs what begins with settings; empty if no row was to be written. */
   private OptionalDouble run(Connection connection, String template, Map<String, Object> values)
       throws SQLException {
-    return statements.execute(connection, template, values, CheckWrites::delay);
+    Map<String, Object> all = new HashMap<>(values);
+    all.put("lock_timeout", waits.timeout());
+    return statements.execute(connection, template, all, CheckWrites::delay);
   }
 
   private static OptionalDouble delay(Results results) throws SQLException {
@@ -222,7 +222,7 @@ final class CheckWrites {
   }
 
   /** What a check came to, or the end of an instance without one. */
-  private final class OfCheck implements Write {
+  private class OfCheck implements Write {
     private final Instance instance;
     private final String template;
     private final Map<String, Object> values;
@@ -232,7 +232,6 @@ final class CheckWrites {
     private final Function<RuntimeException, @Nullable Write> refused;
     private final @Nullable MonitorStatus status;
     private final @Nullable MonitorOutcome outcome;
-    private @Nullable Again again;
     private boolean late;
 
     OfCheck(
@@ -277,15 +276,11 @@ final class CheckWrites {
       return comesAgain ? Decision.reschedule(duration(delay.getAsDouble())) : Decision.ack();
     }
 
-    @Override
-    public @Nullable Again ofGroup() {
-      return again != null && again.fits() ? again : null;
-    }
-
-    private boolean trims() {
+    /** It has more entries where attempts failed. */
+    final boolean trims() {
       return !events.isEmpty()
           || (instance.history() > 0
-              && (instance.iteration() + instance.attempts()) % TRIMMED_EVERY == 0);
+              && (instance.iteration() % TRIMMED_EVERY == 0 || instance.attempts() > 0));
     }
 
     private static Duration duration(double seconds) {
@@ -313,6 +308,35 @@ final class CheckWrites {
     @Override
     public String toString() {
       return "monitor " + instance;
+    }
+  }
+
+  /** What a check came to that is to be followed by another. */
+  private final class OfAgain extends OfCheck {
+    private final Again again;
+
+    OfAgain(
+        Instance instance,
+        CheckResult result,
+        Map<String, Object> values,
+        List<RaisedEvent> events,
+        Function<RuntimeException, @Nullable Write> refused) {
+      super(
+          instance,
+          MonitorSql.AGAIN,
+          values,
+          true,
+          result.messages(),
+          events,
+          refused,
+          null,
+          null);
+      this.again = new Again(instance, result, trims());
+    }
+
+    @Override
+    public @Nullable Again ofGroup() {
+      return again.fits() ? again : null;
     }
   }
 

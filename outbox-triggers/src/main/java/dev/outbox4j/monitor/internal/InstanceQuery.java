@@ -22,6 +22,7 @@ import org.jspecify.annotations.Nullable;
 public final class InstanceQuery {
   private static final String CREATED = "c";
   private static final String ID = "i";
+  private static final Instant END = Instant.parse("9999-12-31T23:59:59Z");
   private static final int LAST_CODE_POINT = Character.MAX_CODE_POINT;
 
   private final MonitorQuery query;
@@ -50,12 +51,22 @@ public final class InstanceQuery {
                 .toString();
         String[] parts = text.split(" ", byId ? 2 : 3);
         if (parts[0].equals(byId ? ID : CREATED) && parts.length == (byId ? 2 : 3)) {
-          return byId ? new Place(null, parts[1]) : new Place(Instant.parse(parts[1]), parts[2]);
+          Place place =
+              byId ? new Place(null, parts[1]) : new Place(Instant.parse(parts[1]), parts[2]);
+          if (place.isStorable()) {
+            return place;
+          }
         }
       } catch (CharacterCodingException | IllegalArgumentException | DateTimeException e) {
         throw new IllegalArgumentException(refusal(), e);
       }
       throw new IllegalArgumentException(refusal());
+    }
+
+    /** What the server would refuse is no place of a page. */
+    private boolean isStorable() {
+      return id.indexOf('\0') < 0
+          && (created == null || (created.isAfter(Instant.EPOCH) && created.isBefore(END)));
     }
 
     private static String refusal() {

@@ -500,16 +500,17 @@ public final class InstanceStore {
     return counts;
   }
 
-  /** {@return what somebody is to look at, the longest lasting first} */
+  /** {@return what somebody is to look at: of each rule the longest lasting first} */
   public List<MonitorAlert> alerts() {
-    List<MonitorAlert> all = new ArrayList<>(failed());
-    all.addAll(
-        query(
-            "look for overdue monitors",
-            MonitorSql.OVERDUE,
-            Map.of("most", (long) MonitorsHealth.MOST_ALERTS),
-            row -> alert(MonitorAlert.Rule.OVERDUE, row, 1)));
-    return longest(all);
+    List<MonitorAlert> all =
+        new ArrayList<>(
+            query(
+                "look for overdue monitors",
+                MonitorSql.OVERDUE,
+                Map.of("most", (long) MonitorsHealth.MOST_ALERTS),
+                row -> alert(MonitorAlert.Rule.OVERDUE, row, 1)));
+    all.addAll(failed());
+    return all;
   }
 
   /** {@return alerts of instances that have failed lately} */

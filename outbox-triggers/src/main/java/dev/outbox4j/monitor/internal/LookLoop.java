@@ -117,9 +117,9 @@ public final class LookLoop {
     boolean all = found.last() == null;
     after = all ? "" : String.valueOf(found.last());
     if (all) {
-      List<MonitorAlert> alerts = new ArrayList<>(overdue);
+      List<MonitorAlert> alerts = new ArrayList<>(overdue); // none of them is cut for another rule
       alerts.addAll(store.failed());
-      state.looked(store.counts(), InstanceStore.longest(alerts));
+      state.looked(store.counts(), alerts);
       overdue.clear();
     }
     return all;

@@ -14,7 +14,8 @@ final class MonitorSql {
    */
   private static final String SETTINGS =
       """
-      select set_config('lock_timeout', '2s', true), set_config('statement_timeout', '10s', true),
+      select set_config('lock_timeout', :lock_timeout, true),
+        set_config('statement_timeout', '10s', true),
         set_config('idle_in_transaction_session_timeout', '60s', true),
         set_config('jit', 'off', true),
         set_config('plan_cache_mode', 'force_generic_plan', true),
@@ -171,7 +172,10 @@ final class MonitorSql {
               .replace("{made_new}", FencedSql.MADE_NEW)
           + FencedSql.NOTIFY;
 
-  /** After an attempt that failed and is to be followed by another one. */
+  /**
+   * After an attempt that failed and is to be followed by another one: at once, if somebody has
+   * asked for that while it ran.
+   */
   static final String ATTEMPT_FAILED =
       SETTINGS
           + """
@@ -179,8 +183,10 @@ final class MonitorSql {
             update {monitors} m
             set attempts_count = :attempts, last_error = :error,
               first_failed_at = coalesce(m.first_failed_at, clock_timestamp()),
-              updated_at = clock_timestamp(),
-              due_at = least(m.expires_at, clock_timestamp() + make_interval(secs => :delay))
+              woken = false, updated_at = clock_timestamp(),
+              due_at = least(m.expires_at, clock_timestamp()
+                + case when m.woken or m.unseen[:seen + 1 :] && m.waits_for
+                    then interval '0' else make_interval(secs => :delay) end)
             %s
             returning m.*),
           noted as (
@@ -324,7 +330,8 @@ final class MonitorSql {
         error_stack = null, state = null, custom_status = null, output = null, waits_for = '{}',
         unseen = '{}', woken = false, message_id = :message, created_at = :now::timestamptz,
         updated_at = :now::timestamptz, started_at = null, ended_at = null,
-        expires_at = :now::timestamptz + (m.expires_at - m.created_at), due_at = :now::timestamptz
+        expires_at = :now::timestamptz
+          + make_interval(secs => extract(epoch from m.expires_at - m.created_at)::float8), due_at = :now::timestamptz
       where m.application = :application and m.id = :id
       """;
 
@@ -496,7 +503,7 @@ final class MonitorSql {
       limit :most
       """;
 
-  /** Of the latest thousand. */
+  /** The latest ones. */
   static final String FAILED =
       """
       select f.type, f.id, f.ended_at, clock_timestamp()
@@ -504,11 +511,10 @@ final class MonitorSql {
         select m.type, m.id, m.ended_at
         from {monitors} m
         where m.application = :application and m.status = 'failed'
-        order by m.created_at desc, m.id desc
-        limit 1000) f
-      where f.ended_at > clock_timestamp() - interval '1 day'
+          and m.ended_at > now() - interval '1 day'
+        order by m.ended_at desc
+        limit :most) f
       order by f.ended_at
-      limit :most
       """;
 
   /**

@@ -29,12 +29,17 @@ final class MonitorTransactions implements HandlerTransactions<MonitorTransactio
   private final HandlerTransactions<Connection> transactions;
   private final OutboxTable table;
   private final GroupedWrites groups;
+  private final LockWaits waits;
 
   MonitorTransactions(
-      HandlerTransactions<Connection> transactions, OutboxTable table, GroupedWrites groups) {
+      HandlerTransactions<Connection> transactions,
+      OutboxTable table,
+      GroupedWrites groups,
+      LockWaits waits) {
     this.transactions = transactions;
     this.table = table;
     this.groups = groups;
+    this.waits = waits;
   }
 
   /** What a handler leaves to be written. Confined to its thread. */
@@ -69,6 +74,7 @@ final class MonitorTransactions implements HandlerTransactions<MonitorTransactio
         throw e;
       }
       if (e.fault() == Fault.TIMEOUT) {
+        waits.inVain();
         log.warn("{}: another session has its row, trying again", write, e);
         return transactions.run(
             lease, owner, (connection, flush) -> Decision.reschedule(AFTER_A_LOCK), abort);

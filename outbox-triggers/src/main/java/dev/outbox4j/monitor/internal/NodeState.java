@@ -31,6 +31,7 @@ public final class NodeState {
   private long lastLookNanos;
   private @Nullable Instant failingSince;
   private @Nullable String lastFailure;
+  private volatile @Nullable Instant unreadSince; // written under the lock
   private Map<MonitorStatus, Long> counts = Map.of();
   private List<MonitorAlert> alerts = List.of();
 
@@ -75,6 +76,25 @@ public final class NodeState {
     log.warn("monitors of {}: a look failed, trying again", application, failure);
   }
 
+  /** An instance could not be read, or its first check not be begun; it is tried again. */
+  synchronized void unread(Throwable failure) {
+    if (unreadSince == null) {
+      unreadSince = clock.instant();
+    }
+    lastFailure = String.valueOf(failure.getMessage());
+  }
+
+  /** One could be read. */
+  void read() {
+    if (unreadSince != null) {
+      clearUnread();
+    }
+  }
+
+  private synchronized void clearUnread() {
+    unreadSince = null;
+  }
+
   private static String key(MonitorAlert alert) {
     return alert.rule() + " " + alert.id();
   }
@@ -90,7 +110,8 @@ public final class NodeState {
         failingSince == null
             && lastLook != null
             && System.nanoTime() - lastLookNanos > LONGEST_LOOK.toNanos();
-    Instant since = hangs ? lastLook : failingSince;
+    Instant ofLooks = hangs ? lastLook : failingSince;
+    Instant since = ofLooks == null ? unreadSince : ofLooks;
     return new MonitorsHealth(
         application,
         subscriber,
