@@ -27,6 +27,8 @@ import org.postgresql.ds.PGSimpleDataSource;
 @ExtendWith(PostgresExtension.class)
 class MonitorFaultsIT {
   private static final MonitorType<Json> WATCH = MonitorType.of("watch").every(LONG);
+  private static final int MANY = 8;
+  private static final String OF_GROUPS = "with held as materialized";
   private static final String NODE = "a node that fails";
 
   private final TestDatabase database;
@@ -143,6 +145,79 @@ class MonitorFaultsIT {
     assertThat(outside.published("alerts")).containsExactly("first", "second");
     await().atMost(SOON).until(answers::allLost);
     assertThat(checks).hasValue(2);
+  }
+
+  /** Before which statement the connections are cut, and before which of them. */
+  static Stream<Arguments> pointsOfGroups() {
+    return Stream.of(
+        Arguments.of(OF_GROUPS, 1),
+        Arguments.of(OF_GROUPS, 3),
+        Arguments.of("cardinality(m.unseen), m.history", 3));
+  }
+
+  @ParameterizedTest
+  @MethodSource("pointsOfGroups")
+  void checksThatAreCommittedTogetherAreCommittedOnceWhereverTheirConnectionsAreCut(
+      String text, int nth) {
+    CountingDataSource counting = new CountingDataSource(node());
+    AtomicInteger left = new AtomicInteger(nth);
+    counting.beforeEach(
+        sql -> {
+          if (sql.contains(text) && left.decrementAndGet() == 0) {
+            cut();
+          }
+        });
+    kit = new MonitorKit(database, counting);
+    for (int n = 0; n < MANY; n++) {
+      outside.control().start(WATCH, "x" + n, Json.NULL);
+    }
+    kit.start(WATCH, MonitorFaultsIT::threeChecks);
+
+    assertCheckedThreeTimes();
+    assertThat(left.get()).as("the connections were cut").isNotPositive();
+  }
+
+  @Test
+  void checksThatAreCommittedTogetherAreCommittedOnceIfTheAnswerIsLost() {
+    LostAnswers answers = new LostAnswers();
+    answers.loseNextOf(OF_GROUPS, 3);
+    kit = new MonitorKit(database, answers.of(database.pool(8)));
+    for (int n = 0; n < MANY; n++) {
+      outside.control().start(WATCH, "x" + n, Json.NULL);
+    }
+    AtomicInteger checks = new AtomicInteger();
+    kit.start(
+        WATCH,
+        call -> {
+          checks.incrementAndGet();
+          return threeChecks(call);
+        });
+
+    assertCheckedThreeTimes();
+    assertThat(answers.allLost()).isTrue();
+    assertThat(checks).as("what was committed is not checked again").hasValue(3 * MANY);
+  }
+
+  private static MonitorResult threeChecks(MonitorCall<Json> call) {
+    return call.iteration() < 3
+        ? MonitorResult.again(Duration.ZERO).withState(Json.of("" + call.iteration()))
+        : MonitorResult.done(call.state().orElseThrow(), alert(call.id()));
+  }
+
+  private void assertCheckedThreeTimes() {
+    for (int n = 0; n < MANY; n++) {
+      MonitorInstance ended = outside.awaitStatus("x" + n, MonitorStatus.COMPLETED);
+      assertThat(ended.iterations()).isEqualTo(3);
+      assertThat(ended.output()).contains(Json.of("2"));
+      assertThat(outside.history(ended.id()))
+          .containsExactly(
+              HistoryEntry.Kind.STARTED,
+              HistoryEntry.Kind.CHECKED,
+              HistoryEntry.Kind.CHECKED,
+              HistoryEntry.Kind.COMPLETED);
+    }
+    assertThat(outside.published("alerts")).hasSize(MANY).doesNotHaveDuplicates();
+    await().atMost(SOON).until(() -> outside.wakes() == 0);
   }
 
   /** As of a node that was frozen for longer than its lease lasts. */

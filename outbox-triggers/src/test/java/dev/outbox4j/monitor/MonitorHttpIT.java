@@ -14,10 +14,14 @@ import static org.junit.jupiter.params.provider.Arguments.arguments;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.monitor.http.MonitorHttp;
 import dev.outbox4j.monitor.http.MonitorRequest;
 import dev.outbox4j.monitor.http.MonitorResponse;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.io.IOException;
@@ -27,11 +31,13 @@ import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Base64;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.stream.Stream;
+import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -103,6 +109,59 @@ class MonitorHttpIT {
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
+  }
+
+  /** Who is told that it was not would start another. */
+  @Test
+  void aStartThatCannotBeWaitedForIsAStart() {
+    CountingDataSource cut = new CountingDataSource(database.plain());
+    cut.beforeEach(
+        sql -> {
+          if (sql.contains("m.custom_status::text")) {
+            throw new OutboxStoreException("cut", Fault.CONNECTION, true, "08006", null);
+          }
+        });
+    MonitorResponse response = send(httpOf(cut), "POST", "/monitors/watch?timeout=2", new byte[0]);
+
+    assertThat(response.status()).isEqualTo(202);
+    assertThat(database.count("outbox_monitor")).isEqualTo(1);
+    assertThat(response.headers().get("Location")).endsWith(idOfTheOnly());
+  }
+
+  @Test
+  void whetherItWasStartedMayNotBeKnownAndThenItsIdIs() {
+    LostAnswers answers = new LostAnswers();
+    answers.loseNext(1);
+    MonitorHttp of = httpOf(answers.of(database.plain()));
+    MonitorResponse response = send(of, "POST", "/monitors/watch", new byte[0]);
+
+    assertThat(response.status()).isEqualTo(503);
+    assertThat(response.headers().get("Location")).endsWith(idOfTheOnly());
+  }
+
+  private MonitorHttp httpOf(DataSource source) {
+    MonitorControl of = MonitorControl.of(PostgresOutbox.on(source, database.table()), "shop");
+    return MonitorHttp.builder(of).type(WATCH).build();
+  }
+
+  private String idOfTheOnly() {
+    return database.one(String.class, "select id from outbox_monitor");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "c +999999999-12-31T23:59:59Z x",
+        "c -999999999-12-31T23:59:59Z x",
+        "c 2026-01-01T00:00:00Z x\0y"
+      })
+  void aForgedContinuationIsRefused(String text) {
+    String token =
+        Base64.getUrlEncoder()
+            .withoutPadding()
+            .encodeToString(text.getBytes(StandardCharsets.UTF_8));
+
+    assertThat(send("GET", "/instances?continuationToken=" + token).status()).isEqualTo(400);
   }
 
   /** An instance with a state, whose next check is in an hour. */

@@ -806,7 +806,7 @@ class MonitorsIT {
   }
 
   @Test
-  void anIterationIsThreeExecutionsAndACommitBesideItsClaim() {
+  void anIterationIsTwoExecutionsThatCommitByThemselvesBesideItsClaim() {
     CountingDataSource counting = new CountingDataSource(database.pool(10));
     MonitorKit of = new MonitorKit(database, counting);
     int most = 20;
@@ -823,13 +823,141 @@ class MonitorsIT {
     assertThat(counting.executionsOf("cardinality(m.unseen), m.history"))
         .as("reads")
         .isEqualTo(most);
-    assertThat(counting.executionsOf("set iteration = m.iteration + 1"))
-        .as("commits")
+    assertThat(counting.executionsOf("with held as materialized"))
+        .as("commits, with the wakes that follow")
         .isEqualTo(most - 1);
-    assertThat(counting.executionsOf("available_at = clock_timestamp() +"))
-        .as("wakes")
-        .isEqualTo(most - 1);
-    assertThat(counting.executionsOf("offset (")).as("trims").isLessThanOrEqualTo(3);
+    assertThat(counting.executionsOf("set iteration = m.iteration + "))
+        .as("that of the end is in a transaction")
+        .isEqualTo(most);
+    assertThat(counting.executionsOf("available_at = clock_timestamp() +")).isZero();
+    assertThat(counting.executionsOf("offset (")).isZero();
+  }
+
+  @Test
+  void manyLockedInstancesTakeNotAllTimeOfTheWorkers() throws Exception {
+    int locked = 40;
+    Set<Long> checks = ConcurrentHashMap.newKeySet();
+    for (int n = 0; n < locked; n++) {
+      control.start(WATCH, "locked" + n, Json.NULL);
+    }
+    control.start(WATCH, "free", Json.NULL);
+    database.update("update outbox_monitor set status = 'running', started_at = now()");
+    try (Connection stranger = database.plain().getConnection()) {
+      stranger.setAutoCommit(false);
+      stranger
+          .createStatement()
+          .execute("select 1 from outbox_monitor where id like 'locked%' for update");
+      kit.start(
+          kit.builder()
+              .subscriber(settings -> settings.workers(4))
+              .on(
+                  WATCH,
+                  call -> {
+                    if (call.id().equals("free")) {
+                      checks.add(call.iteration());
+                    }
+                    return MonitorResult.again(Duration.ofMillis(200));
+                  }));
+      await().atMost(SOON).until(() -> checks.size() >= 15);
+      stranger.rollback();
+    }
+    await()
+        .atMost(SOON)
+        .until(() -> database.count("outbox_monitor where iteration > 0") == locked + 1);
+  }
+
+  /** Of state, status and output the server says what it takes. */
+  @Test
+  void aStateThatIsTooDeepForTheServerIsAFailedCheck() {
+    String deep = "[".repeat(100_000) + "]".repeat(100_000);
+    AtomicInteger calls = new AtomicInteger();
+    kit.start(
+        WATCH.retry(RetryPolicy.none()),
+        call -> {
+          calls.incrementAndGet();
+          return MonitorResult.again().withState(Json.of(deep));
+        });
+    control.start(WATCH, "x", Json.NULL);
+
+    assertThat(kit.awaitStatus("x", MonitorStatus.FAILED).failure().orElseThrow().message())
+        .contains("54001");
+    assertThat(calls).hasValue(1);
+  }
+
+  @Test
+  void whoTellsSomethingWhileAnAttemptFailsIsHeardByTheNextOneAtOnce() throws Exception {
+    MonitorType<Json> slow = WATCH.retry(RetryPolicy.constant(LONG).attempts(5));
+    CountDownLatch running = new CountDownLatch(2);
+    CountDownLatch go = new CountDownLatch(1);
+    kit.start(
+        slow,
+        call -> {
+          if (call.iteration() == 1) {
+            return MonitorResult.again().orOn("signed");
+          }
+          if (call.attempt() == 1) {
+            running.countDown();
+            go.await();
+            throw new IllegalStateException("it could not look");
+          }
+          return MonitorResult.done();
+        });
+    for (String id : List.of("raised", "woken")) {
+      control.start(slow, id, Json.NULL);
+      kit.awaitInstance(id, instance -> instance.iterations() == 1);
+      control.wake(id);
+    }
+    running.await();
+    control.raiseEvent("raised", "signed", Json.NULL);
+    control.wake("woken");
+    go.countDown();
+
+    for (String id : List.of("raised", "woken")) {
+      MonitorInstance failed =
+          kit.awaitInstance(
+              id, instance -> instance.attempts() == 1 || instance.status().isFinished());
+      assertThat(failed.dueAt().orElse(Instant.now())).isBefore(Instant.now().plusSeconds(60));
+      kit.awaitStatus(id, MonitorStatus.COMPLETED);
+    }
+  }
+
+  @Test
+  void anEventThatAFailedAttemptWasGivenBringsTheNextOneNotForward() {
+    MonitorType<Json> slow = WATCH.retry(RetryPolicy.constant(LONG).attempts(5));
+    kit.start(
+        slow,
+        call -> {
+          if (call.iteration() == 1) {
+            return MonitorResult.again().orOn("signed");
+          }
+          throw new IllegalStateException("it could not look");
+        });
+    control.start(slow, "x", Json.NULL);
+    kit.awaitInstance("x", instance -> instance.iterations() == 1);
+    control.raiseEvent("x", "signed", Json.NULL);
+
+    assertThat(kit.awaitInstance("x", instance -> instance.attempts() == 1).dueAt().orElseThrow())
+        .isAfter(Instant.now().plusSeconds(60));
+  }
+
+  @Test
+  void aHistoryIsBoundedAlsoWhereAttemptsFail() {
+    MonitorType<Json> often =
+        WATCH.retry(RetryPolicy.constant(Duration.ofMillis(1)).attempts(3)).history(10);
+    AtomicReference<Long> most = new AtomicReference<>(0L);
+    kit.start(
+        often,
+        call -> {
+          most.accumulateAndGet(database.count("outbox_monitor_event"), Math::max);
+          if (call.attempt() == 1) {
+            throw new IllegalStateException("it could not look");
+          }
+          return call.iteration() == 40 ? MonitorResult.done() : MonitorResult.again(AT_ONCE);
+        });
+    control.start(often, "x", Json.NULL);
+    kit.awaitStatus("x", MonitorStatus.COMPLETED);
+
+    assertThat(most.get()).isBetween(10L, 26L);
   }
 
   @Test

@@ -71,6 +71,29 @@ class SharedMonitorsIT {
     }
   }
 
+  @Test
+  void aNodeWhoseChecksCannotBeginIsNotHealthy() {
+    String table = "box.\"my jobs_monitor\"";
+    database.update("revoke update on %s from \"%s\"".formatted(table, role));
+    try (Monitors monitors = start(MINE, "shop")) {
+      MonitorControl control =
+          MonitorControl.of(PostgresOutbox.on(database.plain(), MINE), "shop");
+      control.start(WATCH, "x", Json.NULL);
+      await().atMost(SOON).until(() -> monitors.health().failing());
+      assertThat(monitors.health().lastFailure()).hasValueSatisfying(
+          failure -> assertThat(failure).contains("start of a monitor", "42501"));
+
+      database.update("grant update on %s to \"%s\"".formatted(table, role));
+      await().atMost(SOON).until(() -> monitors.health().healthy());
+      control.raiseEvent("x", "end", Json.NULL);
+      await()
+          .atMost(SOON)
+          .until(() -> control.get("x").orElseThrow().status() == MonitorStatus.COMPLETED);
+    } finally {
+      database.update("grant update on %s to \"%s\"".formatted(table, role));
+    }
+  }
+
   private PGSimpleDataSource as() {
     PGSimpleDataSource source = database.plain();
     source.setUser(role);

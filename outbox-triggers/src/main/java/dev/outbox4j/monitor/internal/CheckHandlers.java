@@ -125,7 +125,7 @@ public final class CheckHandlers {
     if (left.isNew(type)) {
       log.info("monitor type {} is not one of this node's: its checks are left to others", type);
     }
-    return Outcome.reschedule(left.leave(delivery.id()));
+    return Outcome.reschedule(left.leave(type, delivery.id()));
   }
 
   private Outcome handle(Check check, Delivery delivery, MonitorTransactions.Pending pending)

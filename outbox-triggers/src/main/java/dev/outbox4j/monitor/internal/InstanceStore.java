@@ -159,7 +159,7 @@ public final class InstanceStore {
     Long execution =
         first(statements.query(connection, MonitorSql.START, values, row -> row.getLong(1)));
     if (execution == null) { // another transaction has started it meanwhile
-      deleteMessage(connection, message);
+      deleteMessage(connection, start.id(), message);
       Held other = lock(connection, start.id());
       return new StartedMonitor(
           MonitorAnswer.ALIVE, start.id(), other == null ? 0 : other.execution());
@@ -181,8 +181,12 @@ public final class InstanceStore {
         .orElseThrow();
   }
 
-  private void deleteMessage(Connection connection, long message) throws SQLException {
-    statements.update(connection, MonitorSql.DELETE_MESSAGE, Map.of("message", message));
+  private void deleteMessage(Connection connection, String id, long message) throws SQLException {
+    statements.update(connection, MonitorSql.DELETE_MESSAGE, ofMessage(id, message));
+  }
+
+  private Map<String, Object> ofMessage(String id, long message) {
+    return Map.of("id", id, "message", message, "queue", queue, "channel", channel);
   }
 
   /** {@return what became of it} */
@@ -197,7 +201,7 @@ public final class InstanceStore {
           statements.update(connection, MonitorSql.TERMINATE, Map.of("id", id, "reason", reason));
           note(connection, id, HistoryEntry.Kind.TERMINATED, reason);
           if (held.message() != null) {
-            deleteMessage(connection, held.message());
+            deleteMessage(connection, id, held.message());
           }
           return MonitorAnswer.DONE;
         });
@@ -235,7 +239,7 @@ public final class InstanceStore {
           }
           setStatus(connection, id, held.started() ? MonitorStatus.RUNNING : MonitorStatus.PENDING);
           note(connection, id, HistoryEntry.Kind.RESUMED, reason);
-          if (!hasMessage(connection, held)) {
+          if (!hasMessage(connection, id, held)) {
             replaceMessage(connection, id, held, held.due());
           }
           return MonitorAnswer.DONE;
@@ -322,7 +326,7 @@ public final class InstanceStore {
       }
       return;
     }
-    Brought brought = bringForward(connection, held.message());
+    Brought brought = bringForward(connection, id, held.message());
     if (brought.done()) {
       statements.update(connection, MonitorSql.SET_DUE, Map.of("id", id));
     } else if (!brought.there()) {
@@ -351,21 +355,22 @@ public final class InstanceStore {
    */
   private record Brought(boolean done, boolean there, boolean leased) {}
 
-  private Brought bringForward(Connection connection, long message) throws SQLException {
+  private Brought bringForward(Connection connection, String id, long message)
+      throws SQLException {
     return statements
         .query(
             connection,
             MonitorSql.BRING_FORWARD,
-            Map.of("message", message, "queue", queue, "channel", channel),
+            ofMessage(id, message),
             row -> new Brought(row.getInt(1) > 0, row.getInt(2) > 0, row.getInt(3) > 0))
         .get(0);
   }
 
-  private boolean hasMessage(Connection connection, Held held) throws SQLException {
+  private boolean hasMessage(Connection connection, String id, Held held) throws SQLException {
     return held.message() != null
         && !statements
             .query(
-                connection, MonitorSql.HAS_MESSAGE, Map.of("message", held.message()), row -> true)
+                connection, MonitorSql.HAS_MESSAGE, ofMessage(id, held.message()), row -> true)
             .isEmpty();
   }
 
@@ -557,7 +562,7 @@ public final class InstanceStore {
     query(
         "look at monitors",
         MonitorSql.LOOK,
-        Map.of("after", after, "most", (long) most),
+        Map.of("after", after, "most", (long) most, "queue", queue),
         row -> {
           if (row.getString(2) == null) {
             last[0] = row.getLong(7) < most ? null : row.getString(1);
@@ -593,8 +598,8 @@ public final class InstanceStore {
           if (held == null || held.ended() || held.status() == MonitorStatus.SUSPENDED) {
             return false;
           }
-          if (held.message() != null && hasMessage(connection, held)) {
-            if (held.woken() && bringForward(connection, held.message()).done()) {
+          if (held.message() != null && hasMessage(connection, id, held)) {
+            if (held.woken() && bringForward(connection, id, held.message()).done()) {
               statements.update(connection, MonitorSql.SET_DUE, Map.of("id", id));
             }
             return false;

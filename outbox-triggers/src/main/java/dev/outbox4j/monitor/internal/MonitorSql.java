@@ -16,7 +16,7 @@ final class MonitorSql {
       """
       select set_config('lock_timeout', :lock_timeout, true),
         set_config('statement_timeout', '10s', true),
-        set_config('idle_in_transaction_session_timeout', '60s', true),
+        set_config('idle_in_transaction_session_timeout', '5s', true),
         set_config('jit', 'off', true),
         set_config('plan_cache_mode', 'force_generic_plan', true),
         set_config('enable_seqscan', 'off', true);
@@ -27,7 +27,7 @@ final class MonitorSql {
       """
       set transaction_isolation = 'read committed';
       select set_config('lock_timeout', '2s', true), set_config('statement_timeout', '10s', true),
-        set_config('idle_in_transaction_session_timeout', '60s', true),
+        set_config('idle_in_transaction_session_timeout', '5s', true),
         set_config('jit', 'off', true), set_config('enable_seqscan', 'off', true)
       """;
 
@@ -280,10 +280,15 @@ final class MonitorSql {
   static final String LOCK_IF_FREE =
       LOCK.replace("for no key update", "for no key update skip locked");
 
+  /** An id alone may be another message's: the table may have been emptied, or restored. */
+  private static final String OF_INSTANCE =
+      "o.queue = :queue and o.id = :message and o.headers ->> 'monitor-id' = :id";
+
   static final String HAS_MESSAGE =
       """
-      select o.id from {outbox} o where o.id = :message
-      """;
+      select o.id from {outbox} o where %s
+      """
+          .formatted(OF_INSTANCE);
 
   static final String NOW =
       """
@@ -415,36 +420,40 @@ final class MonitorSql {
       with found as materialized (
         select o.id
         from {outbox} o
-        where o.id = :message and (o.lease_until is null or o.lease_until < clock_timestamp())
+        where {of_instance}
+          and (o.lease_until is null or o.lease_until < clock_timestamp())
         for no key update skip locked),
       brought as (
         update {outbox} o
         set available_at = least(o.available_at, clock_timestamp())
         from found f
-        where o.id = f.id
+        where o.queue = :queue and o.id = f.id
         returning o.id)
       select (select count(*) from brought),
-        (select count(*) from {outbox} o where o.id = :message),
+        (select count(*) from {outbox} o where {of_instance}),
         (select count(*)
           from {outbox} o
-          where o.id = :message and o.lease_until >= clock_timestamp()),
+          where {of_instance} and o.lease_until >= clock_timestamp()),
         (select count(pg_notify(:channel, :queue))
           from brought
           where exists (
             select from {sleepers} s
             where s.queue = :queue and s.wake_at > clock_timestamp()))
-      """;
+      """
+          .replace("{of_instance}", OF_INSTANCE);
 
   /** Only if nobody has it: else it finds nothing to do. */
   static final String DELETE_MESSAGE =
       """
-      delete from {outbox} o
-      where o.id = any (array(
-        select u.id
-        from {outbox} u
-        where u.id = :message and (u.lease_until is null or u.lease_until < clock_timestamp())
+      delete from {outbox} d
+      where d.queue = :queue and d.id = any (array(
+        select o.id
+        from {outbox} o
+        where {of_instance}
+          and (o.lease_until is null or o.lease_until < clock_timestamp())
         for update skip locked))
-      """;
+      """
+          .replace("{of_instance}", OF_INSTANCE);
 
   static final String PURGE =
       """
@@ -531,8 +540,9 @@ final class MonitorSql {
         order by m.id
         limit :most)
       select p.id, p.type, p.due_at, p.due_at < clock_timestamp() - interval '60 s',
-        p.message_id is null or not exists (select from {outbox} o where o.id = p.message_id)
-          or p.woken,
+        p.message_id is null or p.woken or not exists (
+          select from {outbox} o
+          where o.queue = :queue and o.id = p.message_id and o.headers ->> 'monitor-id' = p.id),
         clock_timestamp(), 0
       from page p
       where p.status <> 'suspended'

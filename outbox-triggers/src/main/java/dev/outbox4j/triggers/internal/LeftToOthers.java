@@ -3,18 +3,25 @@ package dev.outbox4j.triggers.internal;
 import dev.outbox4j.RateLimit;
 import java.time.Duration;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
  * Leaves messages to other nodes whose types this one does not know: newer nodes do, or older ones.
  * It lets go of the message at once, which wakes the others, and claims nothing itself for a
- * moment. If nobody takes it, it is left for longer and longer. Thread-safe.
+ * moment. If nobody takes it, or there are very many of its type, it is left for longer and longer,
+ * and nothing else waits for it. Thread-safe.
  */
 public final class LeftToOthers implements RateLimit {
   /** For another node to hear of the message and to claim it. */
   private static final Duration MOMENT = Duration.ofMillis(50);
 
   private static final int TIMES_AT_ONCE = 20;
+
+  /** Of a type; with more, this node would claim nothing else. */
+  private static final int MOST_AT_ONCE = 1_000;
+
+  private static final int DOUBLINGS_OF_MANY = 5;
   private static final Duration FORGOTTEN_AFTER = Duration.ofMinutes(2);
   private static final int MOST_DOUBLINGS = 10;
   private static final Duration LONGEST = Duration.ofSeconds(30);
@@ -22,13 +29,19 @@ public final class LeftToOthers implements RateLimit {
   /** How many are remembered; it is seldom more than a handful. */
   private static final int MOST_MESSAGES = 10_000;
 
-  private final Map<Long, Times> ofMessages = new HashMap<>();
-  private final Map<String, Long> ofTypes = new HashMap<>();
+  private final Map<Long, Times> ofMessages =
+      new LinkedHashMap<>() {
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<Long, Times> eldest) {
+          return size() > MOST_MESSAGES;
+        }
+      };
+  private final Map<String, Times> ofTypes = new HashMap<>();
 
   private volatile long until = System.nanoTime();
 
   /**
-   * How often a message was left in a row.
+   * How often a message was left in a row, or those of a type were.
    *
    * @param count how often
    * @param last when last
@@ -38,31 +51,39 @@ public final class LeftToOthers implements RateLimit {
   /**
    * Leaves a message.
    *
+   * @param type its type
    * @param message its id
    * @return for how long it is not to be due
    */
-  public synchronized Duration leave(long message) {
+  public synchronized Duration leave(String type, long message) {
     long now = System.nanoTime();
-    if (ofMessages.size() >= MOST_MESSAGES) {
-      ofMessages.clear(); // they begin anew, and others have them at once
-    }
-    Times times = ofMessages.get(message);
-    int before = times == null || isForgotten(times.last(), now) ? 0 : times.count();
-    ofMessages.put(message, new Times(before + 1, now));
-    if (before < TIMES_AT_ONCE) {
+    int ofMessage = countsOneMore(ofMessages, message, now) - TIMES_AT_ONCE;
+    int ofType = countsOneMore(ofTypes, type, now) / MOST_AT_ONCE;
+    if (ofMessage < 0 && ofType == 0) {
       until = now + MOMENT.toNanos();
       return Duration.ZERO;
     }
-    int doublings = Math.min(before - TIMES_AT_ONCE, MOST_DOUBLINGS);
-    Duration longer = MOMENT.multipliedBy(1L << doublings);
+    int doublings = Math.max(ofMessage, ofType == 0 ? 0 : DOUBLINGS_OF_MANY + log2(ofType));
+    Duration longer = MOMENT.multipliedBy(1L << Math.min(doublings, MOST_DOUBLINGS));
     return longer.compareTo(LONGEST) > 0 ? LONGEST : longer;
   }
 
-  /** {@return whether none of a type's messages was left lately; now one is} */
+  /** Returns how often it was left before. */
+  private static <K> int countsOneMore(Map<K, Times> all, K key, long now) {
+    Times times = all.remove(key); // so that it is the youngest
+    int before = times == null || isForgotten(times.last(), now) ? 0 : times.count();
+    all.put(key, new Times(before + 1, now));
+    return before;
+  }
+
+  private static int log2(int number) {
+    return Integer.SIZE - 1 - Integer.numberOfLeadingZeros(number);
+  }
+
+  /** {@return whether none of a type's messages was left lately} */
   public synchronized boolean isNew(String type) {
-    long now = System.nanoTime();
-    Long last = ofTypes.put(type, now);
-    return last == null || isForgotten(last, now);
+    Times times = ofTypes.get(type);
+    return times == null || isForgotten(times.last(), System.nanoTime());
   }
 
   private static boolean isForgotten(long last, long now) {

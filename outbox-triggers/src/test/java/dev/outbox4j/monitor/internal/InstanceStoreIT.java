@@ -31,6 +31,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.TimeZone;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
@@ -298,6 +299,77 @@ class InstanceStoreIT {
         .containsExactlyInAnyOrder("failed-2", "failed-3");
     control.restart("failed-2", "mended");
     assertThat(control.alerts()).extracting(MonitorAlert::id).containsExactly("failed-3");
+  }
+
+  private void failed(int count, String created, String ended) {
+    database.update(
+        "insert into outbox_monitor (application, id, type, status, input, created_at, ended_at)"
+            + " select 'shop', ? || n, 'watch', 'failed', 'null', now() - ?::interval,"
+            + " now() - ?::interval from generate_series(1, ?) n",
+        ended,
+        created,
+        ended,
+        count);
+  }
+
+  @Test
+  void manyThatHaveFailedHideNeitherWhatIsOverdueNorWhatFailedLast() {
+    start("overdue", Duration.ofHours(2));
+    failed(1_000, "9 days", "8 days");
+    failed(100, "1 day", "5 hours");
+    failed(1, "10 days", "1 minute");
+
+    assertThat(control.alerts())
+        .hasSize(101)
+        .extracting(MonitorAlert::id)
+        .startsWith("overdue")
+        .endsWith("1 minute1");
+  }
+
+  /** An id may be another message's, where the table was emptied or restored. */
+  @Test
+  void noVerbTouchesAMessageThatIsNotTheInstances() {
+    start("x", Duration.ofMinutes(5));
+    long id = database.one(Long.class, "select message_id from outbox_monitor");
+    database.update("delete from outbox");
+    String other =
+        "insert into outbox (id, queue, payload, headers, available_at)"
+            + " values (?, ?, 'x'::bytea, '{\"monitor-id\": \"y\"}', now() + interval '1 day')";
+    for (String queue : List.of("orders", "monitors.shop")) {
+      database.update("update outbox_monitor set message_id = ?", id);
+      database.update(other, id, queue);
+      looks(new NodeState("shop", InstantSource.system()), 100).step();
+      assertThat(database.count("outbox where headers ->> 'monitor-id' = 'x'")).isEqualTo(1);
+      database.update("delete from outbox where headers ->> 'monitor-id' = 'x'");
+      database.update("update outbox_monitor set message_id = ?", id);
+      control.wake("x");
+      database.update("update outbox_monitor set message_id = ?", id);
+      control.terminate("x", "reason");
+      assertThat(database.count("outbox where available_at > now() and id = " + id)).isEqualTo(1);
+      database.update("delete from outbox");
+      control.restart("x", "reason");
+    }
+  }
+
+  @Test
+  void aRestartGivesAsMuchTimeAsItHadAlsoWhereClocksAreChanged() {
+    control.start(MonitorStart.of(WATCH, Json.NULL).id("x").expiresAfter(Duration.ofDays(200)));
+    control.terminate("x", "reason");
+    database.update("update outbox_monitor set created_at = '2026-01-01T00:00:00Z'");
+    database.update(
+        "update outbox_monitor set expires_at = created_at + make_interval(secs => 17280000)");
+    TimeZone before = TimeZone.getDefault();
+    TimeZone.setDefault(TimeZone.getTimeZone("Europe/Berlin")); // pgjdbc tells the server
+    try {
+      MonitorControl there =
+          MonitorControl.of(PostgresOutbox.on(database.plain(), database.table()), "shop");
+      there.restart("x", "reason");
+    } finally {
+      TimeZone.setDefault(before);
+    }
+    MonitorInstance found = control.get("x").orElseThrow();
+    assertThat(Duration.between(found.createdAt(), found.expiresAt().orElseThrow()))
+        .isEqualTo(Duration.ofDays(200));
   }
 
   static Stream<Arguments> queries() {

@@ -15,27 +15,40 @@ class LeftToOthersTest {
   @Test
   void nothingIsClaimedForAMomentAfterOneIsLeft() {
     assertThat(left.available()).isEqualTo(LeftToOthers.NO_LIMIT);
-    left.leave(1);
+    left.leave("a", 1);
     assertThat(left.available()).isZero();
     assertThat(left.untilNext()).isPositive().isLessThanOrEqualTo(Duration.ofMillis(50));
   }
 
   @Test
   void manyMessagesAreEachLetGoOfAtOnce() {
-    assertThat(LongStream.range(0, 1_000).mapToObj(left::leave)).containsOnly(Duration.ZERO);
+    assertThat(LongStream.range(0, 1_000).mapToObj(id -> left.leave("a", id))).containsOnly(Duration.ZERO);
   }
 
   @Test
   void oneThatNobodyTakesIsLeftForLongerAndLongerUpToHalfAMinute() {
-    List<Duration> times = Stream.generate(() -> left.leave(7)).limit(40).toList();
+    List<Duration> times = Stream.generate(() -> left.leave("a", 7)).limit(40).toList();
     assertThat(times.subList(0, 20)).containsOnly(Duration.ZERO);
     assertThat(times.subList(20, 40)).isSorted().startsWith(Duration.ofMillis(50));
     assertThat(times.get(39)).isEqualTo(Duration.ofSeconds(30));
   }
 
+  /** However many they are, and however often each was left. */
+  @Test
+  void ofVeryManyMessagesOfATypeNoneKeepsThisNodeFromClaimingOthers() {
+    List<Duration> times =
+        LongStream.range(0, 100_000).mapToObj(id -> left.leave("a", id % 20_000)).toList();
+    assertThat(times.subList(0, 1_000)).containsOnly(Duration.ZERO);
+    assertThat(times.subList(1_000, 100_000)).doesNotContain(Duration.ZERO).isSorted();
+    assertThat(times.get(1_000)).isEqualTo(Duration.ofMillis(1_600));
+    assertThat(times.get(99_999)).isEqualTo(Duration.ofSeconds(30));
+    assertThat(left.leave("b", 1)).isEqualTo(Duration.ZERO);
+  }
+
   @Test
   void aTypeIsNewOnce() {
     assertThat(left.isNew("a")).isTrue();
+    left.leave("a", 1);
     assertThat(left.isNew("a")).isFalse();
     assertThat(left.isNew("b")).isTrue();
   }
