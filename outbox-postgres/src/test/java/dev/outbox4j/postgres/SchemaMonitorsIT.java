@@ -66,6 +66,7 @@ class SchemaMonitorsIT {
         "outbox_monitor_status_idx",
         "outbox_monitor_parent_idx",
         "outbox_monitor_open_idx",
+        "outbox_monitor_expiry_idx",
         "outbox_monitor_failed_idx",
         "outbox_monitor_message_idx",
         "outbox_monitor_event_of_idx"

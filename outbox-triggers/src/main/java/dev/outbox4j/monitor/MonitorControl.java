@@ -297,7 +297,8 @@ public final class MonitorControl {
   }
 
   /**
-   * Looks at instances, a page at a time.
+   * Looks at instances, a page at a time. What it has of each is all of it: inputs, states and
+   * outputs have up to 256 KiB each, so ask for small pages where they are large.
    *
    * @param query which ones
    * @return the page

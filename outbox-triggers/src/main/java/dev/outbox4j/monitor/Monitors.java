@@ -7,10 +7,12 @@ import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.monitor.internal.Check;
 import dev.outbox4j.monitor.internal.CheckHandlers;
+import dev.outbox4j.monitor.internal.ExpiryLoop;
 import dev.outbox4j.monitor.internal.InstanceStore;
 import dev.outbox4j.monitor.internal.LookLoop;
 import dev.outbox4j.monitor.internal.NodeState;
 import dev.outbox4j.monitor.internal.Observer;
+import dev.outbox4j.monitor.internal.RunningChecks;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.PayloadCodec;
@@ -38,6 +40,7 @@ public final class Monitors implements AutoCloseable {
 
   private final OutboxSubscriber subscriber;
   private final LookLoop looks;
+  private final ExpiryLoop expiries;
   private final NodeState state;
   private final String application;
   private final Observer observer;
@@ -47,11 +50,13 @@ public final class Monitors implements AutoCloseable {
   private Monitors(
       OutboxSubscriber subscriber,
       LookLoop looks,
+      ExpiryLoop expiries,
       NodeState state,
       String application,
       Observer observer) {
     this.subscriber = subscriber;
     this.looks = looks;
+    this.expiries = expiries;
     this.state = state;
     this.application = application;
     this.observer = observer;
@@ -91,6 +96,7 @@ public final class Monitors implements AutoCloseable {
     }
     observer.tell(events -> events.started(application, this::health));
     looks.start();
+    expiries.start();
     subscriber.start();
   }
 
@@ -101,6 +107,7 @@ public final class Monitors implements AutoCloseable {
   public void stop() {
     looks.stop();
     subscriber.stop();
+    expiries.stop(); // checks that are waited for may go on
     if (started.get() && stopped.compareAndSet(false, true)) {
       observer.tell(events -> events.stopped(application));
     }
@@ -240,7 +247,7 @@ public final class Monitors implements AutoCloseable {
      * overwritten.
      *
      * <p>An instance whose node was killed while it had its message waits for the end of the lease,
-     * 60 s if nothing else is said. It is renewed while a check runs.
+     * 60 s if nothing else is said, or for its expiry. It is renewed while a check runs.
      *
      * <p>A check that ends its process each time is given up after as many deliveries as {@code
      * maxDeliveries} says, each of which lasts a lease.
@@ -290,8 +297,10 @@ public final class Monitors implements AutoCloseable {
       if (codec != null) {
         publisher.codec(codec);
       }
+      RunningChecks running = new RunningChecks();
       CheckHandlers handlers =
-          new CheckHandlers(outbox, application, publisher.build(), observer, state, renderer);
+          new CheckHandlers(
+              outbox, application, publisher.build(), observer, state, running, renderer);
       OutboxSubscriber.Builder builder = OutboxSubscriber.builder(queue);
       if (source != null) {
         builder.listen(source);
@@ -309,6 +318,7 @@ public final class Monitors implements AutoCloseable {
       return new Monitors(
           builder.build(),
           new LookLoop(store, application, queue, state, observer),
+          new ExpiryLoop(outbox, application, queue, running, observer),
           state,
           application,
           observer);

@@ -47,7 +47,8 @@ public record MonitorsHealth(
 
   /**
    * Tells whether the subscriber is healthy, instances were looked at, and neither that nor the
-   * beginning of checks fails. Alerts do not make a node unhealthy: to start it anew would mend none of them.
+   * beginning of checks fails. Alerts do not make a node unhealthy: to start it anew would mend
+   * none of them.
    */
   public boolean healthy() {
     return subscriber.healthy() && lastLook.isPresent() && !failing;

@@ -70,7 +70,9 @@ final class LostAnswers {
     }
   }
 
-  /** What is done once a method has returned: it is told its name, with a text that it was given. */
+  /**
+   * What is done once a method has returned: it is told its name, with a text that it was given.
+   */
   private interface After {
     Object of(String method, Object result) throws SQLException;
   }

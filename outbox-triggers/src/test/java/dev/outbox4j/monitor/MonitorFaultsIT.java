@@ -11,6 +11,7 @@ import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -263,6 +264,47 @@ class MonitorFaultsIT {
     kit.close(); // waits for what is in progress
     assertThat(outside.published("alerts")).containsExactly("by the second");
     assertThat(outside.get("x").output()).contains(Json.of("2"));
+  }
+
+  /** Its transaction is open then, and the server ends it: nobody waits for it for long. */
+  @Test
+  void aNodeThatFreezesInItsCommitDoesNotKeepTheInstance() {
+    CountDownLatch frozen = new CountDownLatch(1);
+    CountDownLatch thaw = new CountDownLatch(1);
+    CountingDataSource freezing = new CountingDataSource(database.pool(8));
+    freezing.beforeEach(
+        sql -> {
+          if (sql.contains("set available_at = clock_timestamp() +") && frozen.getCount() > 0) {
+            frozen.countDown();
+            awaitUninterruptibly(thaw);
+          }
+        });
+    kit = new MonitorKit(database, freezing);
+    outside.control().start(WATCH, "x", Json.NULL);
+    kit.start(WATCH, call -> MonitorResult.again().withMessages(alert("by the frozen one")));
+    try {
+      awaitUninterruptibly(frozen);
+      // another owner has it from here on
+      database.update("update outbox set lease_token = lease_token + 1, lease_until = now()");
+      MonitorKit second = new MonitorKit(database, database.pool(8));
+      try (second) {
+        second.start(WATCH, call -> MonitorResult.done(Json.NULL, alert("by the second")));
+        await()
+            .atMost(Duration.ofSeconds(40)) // the server ends it after five
+            .until(() -> outside.get("x").status() == MonitorStatus.COMPLETED);
+      }
+    } finally {
+      thaw.countDown();
+    }
+    assertThat(outside.published("alerts")).containsExactly("by the second");
+  }
+
+  private static void awaitUninterruptibly(CountDownLatch latch) {
+    try {
+      assertThat(latch.await(1, TimeUnit.MINUTES)).isTrue();
+    } catch (InterruptedException e) {
+      throw new IllegalStateException(e);
+    }
   }
 
   @Test

@@ -29,6 +29,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -183,6 +184,62 @@ class MonitorsIT {
     assertThat(Duration.between(ended.expiresAt().orElseThrow(), ended.endedAt().orElseThrow()))
         .isBetween(Duration.ZERO, Duration.ofSeconds(1));
     assertThat(kit.wakes()).isZero();
+  }
+
+  /** Its lease lasts much longer. */
+  @Test
+  void whatExpiresBesideANodeThatWasKilledDoesNotOvershootEither() {
+    MonitorType<Json> brief = WATCH.expiresAfter(Duration.ofSeconds(4));
+    control.start(MonitorStart.of(brief, Json.NULL).id("brief").firstCheckIn(LONG));
+    database.update(
+        "update outbox set lease_token = 1, lease_until = now() + interval '1 hour',"
+            + " leased_by = 'killed', available_at = now()");
+    Set<String> told = ConcurrentHashMap.newKeySet();
+    kit.start(
+        kit.builder()
+            .events(
+                new MonitorEvents() {
+                  @Override
+                  public void ended(
+                      String application,
+                      String type,
+                      String id,
+                      MonitorStatus status,
+                      @Nullable MonitorOutcome outcome) {
+                    told.add(id + " " + status + " " + outcome);
+                  }
+                })
+            .on(brief, call -> MonitorResult.again()));
+
+    MonitorInstance ended = kit.awaitStatus("brief", MonitorStatus.COMPLETED);
+
+    assertThat(ended.outcome()).contains(MonitorOutcome.EXPIRED);
+    assertThat(Duration.between(ended.expiresAt().orElseThrow(), ended.endedAt().orElseThrow()))
+        .isBetween(Duration.ZERO, Duration.ofSeconds(1));
+    assertThat(kit.history("brief")).containsExactly(STARTED, COMPLETED);
+    await().atMost(SOON).until(() -> told.equals(Set.of("brief COMPLETED EXPIRED")));
+  }
+
+  @Test
+  void aCheckThatRunsWhenTheTimeIsOverGoesOnAndCounts() {
+    MonitorType<Json> brief = WATCH.expiresAfter(Duration.ofSeconds(2));
+    kit.start(
+        brief,
+        call -> {
+          await()
+              .atMost(SOON)
+              .until(() -> Instant.now().isAfter(call.expiresAt().orElseThrow().plusSeconds(2)));
+          return call.id().equals("met") ? MonitorResult.done(Json.of("1")) : MonitorResult.again();
+        });
+    control.start(brief, "met", Json.NULL);
+    control.start(brief, "again", Json.NULL);
+
+    MonitorInstance met = kit.awaitStatus("met", MonitorStatus.COMPLETED);
+    assertThat(met.outcome()).contains(MonitorOutcome.CONDITION_MET);
+    assertThat(met.output()).contains(Json.of("1"));
+    MonitorInstance again = kit.awaitStatus("again", MonitorStatus.COMPLETED);
+    assertThat(again.outcome()).contains(MonitorOutcome.EXPIRED);
+    assertThat(again.iterations()).isEqualTo(1);
   }
 
   @Test
@@ -974,15 +1031,21 @@ class MonitorsIT {
           .atMost(SOON)
           .until(() -> database.count("outbox_monitor where iteration = 1") == waiting);
       await().atMost(SOON).until(() -> monitors.health().lastLook().isPresent());
-      long before = counting.executionsOf("outbox_monitor");
+      long before = ofInstances(counting);
 
       control.start(WATCH, "x", Json.NULL);
       kit.awaitStatus("x", MonitorStatus.COMPLETED);
 
-      assertThat(counting.executionsOf("outbox_monitor") - before)
+      assertThat(ofInstances(counting) - before)
           .as("read, start and end of one, and a trim")
           .isLessThanOrEqualTo(4);
     }
+  }
+
+  /** But for the look at what expires next, which is one for all. */
+  private static long ofInstances(CountingDataSource counting) {
+    return counting.executionsOf("outbox_monitor")
+        - counting.executionsOf("m.expires_at < now() +");
   }
 
   @Test

@@ -76,12 +76,12 @@ class SharedMonitorsIT {
     String table = "box.\"my jobs_monitor\"";
     database.update("revoke update on %s from \"%s\"".formatted(table, role));
     try (Monitors monitors = start(MINE, "shop")) {
-      MonitorControl control =
-          MonitorControl.of(PostgresOutbox.on(database.plain(), MINE), "shop");
+      MonitorControl control = MonitorControl.of(PostgresOutbox.on(database.plain(), MINE), "shop");
       control.start(WATCH, "x", Json.NULL);
       await().atMost(SOON).until(() -> monitors.health().failing());
-      assertThat(monitors.health().lastFailure()).hasValueSatisfying(
-          failure -> assertThat(failure).contains("start of a monitor", "42501"));
+      assertThat(monitors.health().lastFailure())
+          .hasValueSatisfying(
+              failure -> assertThat(failure).contains("start of a monitor", "42501"));
 
       database.update("grant update on %s to \"%s\"".formatted(table, role));
       await().atMost(SOON).until(() -> monitors.health().healthy());

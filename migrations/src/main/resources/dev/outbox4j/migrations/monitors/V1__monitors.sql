@@ -25,6 +25,7 @@ create table "${outbox_schema}"."${outbox_table}_monitor" (
   waits_for        text[] not null default '{}',
   unseen           text[] not null default '{}',
   woken            boolean not null default false,
+  overtime         boolean not null default false,
   message_id       bigint,
   created_at       timestamptz not null default clock_timestamp(),
   updated_at       timestamptz not null default clock_timestamp(),
@@ -57,6 +58,11 @@ create index "${outbox_table}_monitor_parent_idx"
 create index "${outbox_table}_monitor_open_idx"
   on "${outbox_schema}"."${outbox_table}_monitor" (application, id)
   where ended_at is null;
+
+-- for instances whose time is over, whoever has their message
+create index "${outbox_table}_monitor_expiry_idx"
+  on "${outbox_schema}"."${outbox_table}_monitor" (application, expires_at)
+  where ended_at is null and expires_at is not null;
 
 -- for alerts of those that have failed
 create index "${outbox_table}_monitor_failed_idx"

@@ -3,8 +3,8 @@ package dev.outbox4j.monitor.internal;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a check writes that says nothing but when to look again, and leaves what it has found: a
- * row of a group.
+ * What a check writes that says nothing but when to look again, and leaves what it has found: a row
+ * of a group.
  *
  * @param instance the instance as the check was given it
  * @param result what the check has said

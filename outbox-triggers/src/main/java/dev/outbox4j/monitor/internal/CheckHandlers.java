@@ -46,6 +46,7 @@ public final class CheckHandlers {
   private final String application;
   private final Observer observer;
   private final NodeState state;
+  private final RunningChecks running;
   private final ExceptionRenderer renderer;
   private final LeftToOthers left = new LeftToOthers();
 
@@ -57,6 +58,7 @@ public final class CheckHandlers {
    * @param publisher publishes what checks want to tell
    * @param observer told of what becomes of instances
    * @param state where to note that instances cannot be read
+   * @param running where to note which checks run
    * @param renderer what is kept of what checks throw
    */
   public CheckHandlers(
@@ -65,10 +67,12 @@ public final class CheckHandlers {
       OutboxPublisher publisher,
       Observer observer,
       NodeState state,
+      RunningChecks running,
       ExceptionRenderer renderer) {
     this.application = application;
     this.observer = observer;
     this.state = state;
+    this.running = running;
     this.renderer = renderer;
     this.store =
         new JdbcStore(
@@ -166,10 +170,13 @@ public final class CheckHandlers {
       return Outcome.reschedule(AFTER_A_FAILURE);
     }
     CheckResult result;
+    running.begins(instance);
     try {
       result = check.run(instance, events, delivery);
     } catch (Throwable e) {
       return failed(check, instance, events, delivery, pending, e);
+    } finally {
+      running.ends(instance);
     }
     return returned(check, instance, events, result, pending, delivery.attempt());
   }
@@ -251,11 +258,7 @@ public final class CheckHandlers {
   private record Attempt(Write write, @Nullable Duration again) {}
 
   private Attempt attempt(
-      Check check,
-      Instance instance,
-      List<RaisedEvent> events,
-      int ofDelivery,
-      Throwable thrown) {
+      Check check, Instance instance, List<RaisedEvent> events, int ofDelivery, Throwable thrown) {
     int attempts = instance.attempts() + ofDelivery;
     Duration again = again(check, instance, attempts, thrown);
     CheckWrites.Failed failed = words(attempts, thrown);

@@ -104,8 +104,7 @@ final class CheckWrites {
   }
 
   /** An attempt has failed, and another one follows. */
-  Write attemptFailed(
-      Instance instance, Failed failed, List<RaisedEvent> events, Duration delay) {
+  Write attemptFailed(Instance instance, Failed failed, List<RaisedEvent> events, Duration delay) {
     Map<String, Object> values = key(instance);
     values.put("seen", events.size());
     values.put("attempts", failed.attempts());
@@ -322,15 +321,7 @@ final class CheckWrites {
         List<RaisedEvent> events,
         Function<RuntimeException, @Nullable Write> refused) {
       super(
-          instance,
-          MonitorSql.AGAIN,
-          values,
-          true,
-          result.messages(),
-          events,
-          refused,
-          null,
-          null);
+          instance, MonitorSql.AGAIN, values, true, result.messages(), events, refused, null, null);
       this.again = new Again(instance, result, trims());
     }
 

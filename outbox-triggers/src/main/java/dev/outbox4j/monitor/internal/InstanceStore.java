@@ -355,8 +355,7 @@ public final class InstanceStore {
    */
   private record Brought(boolean done, boolean there, boolean leased) {}
 
-  private Brought bringForward(Connection connection, String id, long message)
-      throws SQLException {
+  private Brought bringForward(Connection connection, String id, long message) throws SQLException {
     return statements
         .query(
             connection,
@@ -369,8 +368,7 @@ public final class InstanceStore {
   private boolean hasMessage(Connection connection, String id, Held held) throws SQLException {
     return held.message() != null
         && !statements
-            .query(
-                connection, MonitorSql.HAS_MESSAGE, ofMessage(id, held.message()), row -> true)
+            .query(connection, MonitorSql.HAS_MESSAGE, ofMessage(id, held.message()), row -> true)
             .isEmpty();
   }
 

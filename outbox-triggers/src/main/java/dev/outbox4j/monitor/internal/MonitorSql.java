@@ -83,6 +83,7 @@ final class MonitorSql {
               state = case when :keeps_state then m.state else nullif(:state, '')::json end,
               custom_status = coalesce(nullif(:custom_status, '')::json, m.custom_status),
               waits_for = :waits_for::text[], unseen = m.unseen[:seen + 1 :], woken = false,
+              overtime = false,
               updated_at = clock_timestamp(),
               due_at = least(m.expires_at, clock_timestamp()
                 + case when m.woken or m.unseen[:seen + 1 :] && :waits_for::text[]
@@ -127,7 +128,7 @@ final class MonitorSql {
           last_error = null,
           state = case when h.keeps_state then m.state else nullif(h.state, '')::json end,
           custom_status = coalesce(nullif(h.custom_status, '')::json, m.custom_status),
-          waits_for = string_to_array(h.waits_for, e'\n'), woken = false,
+          waits_for = string_to_array(h.waits_for, e'\n'), woken = false, overtime = false,
           updated_at = clock_timestamp(),
           due_at = least(m.expires_at, clock_timestamp()
             + case when m.woken or m.unseen && string_to_array(h.waits_for, e'\n')
@@ -183,7 +184,7 @@ final class MonitorSql {
             update {monitors} m
             set attempts_count = :attempts, last_error = :error,
               first_failed_at = coalesce(m.first_failed_at, clock_timestamp()),
-              woken = false, updated_at = clock_timestamp(),
+              woken = false, overtime = false, updated_at = clock_timestamp(),
               due_at = least(m.expires_at, clock_timestamp()
                 + case when m.woken or m.unseen[:seen + 1 :] && m.waits_for
                     then interval '0' else make_interval(secs => :delay) end)
@@ -309,7 +310,7 @@ final class MonitorSql {
         last_error = null, error_type = null, error_stack = null, input = excluded.input,
         state = null, custom_status = null, output = null, parent = excluded.parent,
         history = excluded.history, waits_for = '{}', unseen = '{}', woken = false,
-        message_id = excluded.message_id, created_at = excluded.created_at,
+        overtime = false, message_id = excluded.message_id, created_at = excluded.created_at,
         updated_at = excluded.updated_at, started_at = null, ended_at = null,
         expires_at = excluded.expires_at, due_at = excluded.due_at
       where m.ended_at is not null
@@ -333,7 +334,7 @@ final class MonitorSql {
       set execution = default, status = 'pending', outcome = null, iteration = 0,
         attempts_count = 0, first_failed_at = null, last_error = null, error_type = null,
         error_stack = null, state = null, custom_status = null, output = null, waits_for = '{}',
-        unseen = '{}', woken = false, message_id = :message, created_at = :now::timestamptz,
+        unseen = '{}', woken = false, overtime = false, message_id = :message, created_at = :now::timestamptz,
         updated_at = :now::timestamptz, started_at = null, ended_at = null,
         expires_at = :now::timestamptz
           + make_interval(secs => extract(epoch from m.expires_at - m.created_at)::float8), due_at = :now::timestamptz
@@ -549,6 +550,68 @@ final class MonitorSql {
         and (p.due_at < clock_timestamp() - interval '5 s' or p.message_id is null or p.woken)
       union all
       select max(p.id), null, null, null, null, null, count(*) from page p
+      """;
+
+  /**
+   * Instances that expire soon, or have expired lately and were not ended: in how many seconds. Of
+   * those in overtime a check goes on.
+   */
+  static final String EXPIRING =
+      """
+      select m.id, m.type, m.execution,
+        extract(epoch from m.expires_at - clock_timestamp())::float8
+      from {monitors} m
+      where m.application = :application and m.ended_at is null and m.expires_at is not null
+        and m.expires_at > now() - interval '10 minutes'
+        and m.expires_at < now() + make_interval(secs => :ahead)
+        and m.status <> 'suspended' and not m.overtime
+      order by m.expires_at
+      limit :most
+      """;
+
+  /** Its check runs, on a node that is there; it may go on. */
+  static final String GO_ON =
+      """
+      update {monitors} m
+      set overtime = true, updated_at = clock_timestamp()
+      where m.application = :application and m.id = :id and m.execution = :execution
+        and m.ended_at is null
+      """;
+
+  /** Ends one whose time is over, whoever has its message: that finds nothing to do. */
+  static final String EXPIRE =
+      """
+      with free as materialized (
+        select m.id
+        from {monitors} m
+        where m.application = :application and m.id = :id and m.execution = :execution
+          and (m.status in ('pending', 'running')) is true and not m.overtime
+          and m.expires_at < clock_timestamp() - make_interval(secs => :grace)
+        for no key update skip locked),
+      ended as (
+        update {monitors} m
+        set status = 'completed', outcome = 'expired', last_error = null, waits_for = '{}',
+          unseen = '{}', woken = false, updated_at = clock_timestamp(),
+          ended_at = clock_timestamp(), due_at = null
+        from free f
+        where m.application = :application and m.id = any (array[f.id])
+        returning m.*),
+      noted as (
+        insert into {monitor_events} (application, monitor_id, execution, kind, iteration, detail)
+        select e.application, e.id, e.execution, 'completed', e.iteration, e.outcome
+        from ended e
+        where e.history > 0),
+      gone as (
+        delete from {outbox} d
+        where d.queue = :queue and d.id = any (array(
+          select o.id
+          from ended e
+          cross join {outbox} o
+          where o.queue = :queue and o.id = any (array[e.message_id])
+            and o.headers ->> 'monitor-id' = e.id
+            and (o.lease_until is null or o.lease_until < clock_timestamp())
+          for update of o skip locked)))
+      select count(*) from ended
       """;
 
   private MonitorSql() {}

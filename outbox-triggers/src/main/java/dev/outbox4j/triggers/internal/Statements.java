@@ -129,8 +129,7 @@ public final class Statements {
   public int updateAlone(
       Jdbc jdbc, Connection connection, String template, Map<String, Object> values)
       throws SQLException {
-    return executeAlone(
-        jdbc, connection, template, values, results -> results.next().updated());
+    return executeAlone(jdbc, connection, template, values, results -> results.next().updated());
   }
 
   private Sql alone(String template) {

@@ -161,7 +161,8 @@ class GroupedWritesIT {
   }
 
   private String rowsOfB() {
-    return database.list(
+    return database
+        .list(
             String.class,
             "select m::text from outbox_monitor m where m.id = 'b' union all"
                 + " select o::text from outbox o where o.headers ->> 'monitor-id' = 'b'")
@@ -172,8 +173,7 @@ class GroupedWritesIT {
   void aLeaseThatWasGivenBackIsLeftOut() {
     started("a", "b");
     List<GroupedWrites.Asked> asked = asked("a", "b");
-    database.update(
-        "update outbox set lease_until = null where headers ->> 'monitor-id' = 'b'");
+    database.update("update outbox set lease_until = null where headers ->> 'monitor-id' = 'b'");
 
     assertThat(groups.write(asked)).containsExactly(true, false);
 
@@ -249,7 +249,8 @@ class GroupedWritesIT {
                     + " else round(extract(epoch from o.available_at - now()) / 60)::text end"
                     + " from outbox_monitor m join outbox o on o.id = m.message_id order by m.id"))
         .containsExactly("delay 1", "event 0", "expires expiry", "other 1", "woken 0");
-    assertThat(control.get("other").orElseThrow().waitsFor()).containsExactly("si,gn\"{ed}", "paid");
+    assertThat(control.get("other").orElseThrow().waitsFor())
+        .containsExactly("si,gn\"{ed}", "paid");
     assertThat(control.get("delay").orElseThrow().waitsFor()).isEmpty();
     assertThat(database.count("outbox_monitor where woken")).isZero();
     assertThat(database.count("outbox_monitor where cardinality(unseen) = 1")).isEqualTo(2);

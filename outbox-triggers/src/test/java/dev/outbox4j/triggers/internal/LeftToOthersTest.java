@@ -22,7 +22,8 @@ class LeftToOthersTest {
 
   @Test
   void manyMessagesAreEachLetGoOfAtOnce() {
-    assertThat(LongStream.range(0, 1_000).mapToObj(id -> left.leave("a", id))).containsOnly(Duration.ZERO);
+    assertThat(LongStream.range(0, 1_000).mapToObj(id -> left.leave("a", id)))
+        .containsOnly(Duration.ZERO);
   }
 
   @Test
