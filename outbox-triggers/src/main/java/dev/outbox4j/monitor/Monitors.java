@@ -105,9 +105,10 @@ public final class Monitors implements AutoCloseable {
    * subscriber's graceful timeout says. Idempotent.
    */
   public void stop() {
+    looks.requestStop();
+    subscriber.stop(); // before anything is waited for
     looks.stop();
-    subscriber.stop();
-    expiries.stop(); // checks that are waited for may go on
+    expiries.stop(); // until then, since checks that were waited for may have gone on
     if (started.get() && stopped.compareAndSet(false, true)) {
       observer.tell(events -> events.stopped(application));
     }

@@ -942,6 +942,26 @@ class MonitorsIT {
   }
 
   @Test
+  void whatTakesTheServerTooLongIsAFailedCheck() {
+    database.update(
+        "create or replace function slow() returns trigger language plpgsql as"
+            + " $$ begin perform pg_sleep(11); return new; end $$");
+    database.update(
+        "create trigger slow before insert on outbox for each row when (new.queue = 'alerts')"
+            + " execute function slow()");
+    try {
+      MonitorType<Json> once = WATCH.retry(RetryPolicy.none());
+      kit.start(once, call -> MonitorResult.done(Json.NULL, alert("slow")));
+      control.start(once, "x", Json.NULL);
+      assertThat(kit.awaitStatus("x", MonitorStatus.FAILED).failure().orElseThrow().message())
+          .contains("57014");
+    } finally {
+      kit.close();
+      database.update("drop trigger slow on outbox");
+    }
+  }
+
+  @Test
   void whoTellsSomethingWhileAnAttemptFailsIsHeardByTheNextOneAtOnce() throws Exception {
     MonitorType<Json> slow = WATCH.retry(RetryPolicy.constant(LONG).attempts(5));
     CountDownLatch running = new CountDownLatch(2);

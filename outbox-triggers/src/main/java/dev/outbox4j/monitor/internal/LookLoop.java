@@ -77,6 +77,11 @@ public final class LookLoop {
     loop.start();
   }
 
+  /** Begins no further look. */
+  public void requestStop() {
+    loop.stop();
+  }
+
   /** Ends after the look under way; idempotent. */
   public void stop() {
     loop.stop();
@@ -111,9 +116,11 @@ public final class LookLoop {
   /** Looks at a page, and returns whether it was the last one. */
   boolean step() {
     InstanceStore.Page found = store.look(after, page);
+    if (mend(found.toMend()) > 0 && found.toMend().size() > MOST_MENDED) {
+      return false; // the rest of the page is next
+    }
     overdue.addAll(found.overdue());
     overdue = new ArrayList<>(InstanceStore.longest(overdue));
-    mend(found.toMend());
     boolean all = found.last() == null;
     after = all ? "" : String.valueOf(found.last());
     if (all) {
@@ -138,7 +145,7 @@ public final class LookLoop {
     }
   }
 
-  private void mend(List<String> ids) {
+  private int mend(List<String> ids) {
     List<String> mended = new ArrayList<>();
     for (String id : ids.stream().limit(MOST_MENDED).toList()) {
       if (mend(id)) {
@@ -153,5 +160,6 @@ public final class LookLoop {
           mended.stream().limit(10).toList());
       observer.tell(events -> events.repaired(application, mended.size()));
     }
+    return mended.size();
   }
 }

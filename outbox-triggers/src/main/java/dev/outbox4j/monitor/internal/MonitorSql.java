@@ -31,7 +31,10 @@ final class MonitorSql {
         set_config('jit', 'off', true), set_config('enable_seqscan', 'off', true)
       """;
 
-  /** What checks are told, by the messages that wake their instances. */
+  /**
+   * What checks are told, by the messages that wake their instances: one probe of the primary key
+   * for each, whatever the planner believes.
+   */
   static final String READ =
       """
       select a.place, m.id, m.type, m.execution, m.status, m.iteration, m.attempts_count,
@@ -39,8 +42,8 @@ final class MonitorSql {
         m.expires_at, m.first_failed_at, clock_timestamp()
       from unnest(:ids::text[], :messages::bigint[]) with ordinality as a (id, message, place)
       cross join {monitors} m
-      where m.application = :application and m.id = a.id and (m.message_id = a.message) is true
-        and m.ended_at is null
+      where m.application = :application and m.id = any (array[a.id])
+        and (m.message_id = a.message) is true and (m.ended_at is null) is true
       """;
 
   /** The first check of an instance is to be seen while it runs. */

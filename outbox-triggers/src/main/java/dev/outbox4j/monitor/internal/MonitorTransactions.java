@@ -23,6 +23,8 @@ import org.slf4j.LoggerFactory;
 final class MonitorTransactions implements HandlerTransactions<MonitorTransactions.Pending> {
   private static final Logger log = LoggerFactory.getLogger(MonitorTransactions.class);
 
+  private static final String LOCK_NOT_AVAILABLE = "55P03";
+
   /** Somebody has the instance's row; the check is repeated then. */
   private static final Duration AFTER_A_LOCK = Duration.ofSeconds(1);
 
@@ -73,13 +75,14 @@ final class MonitorTransactions implements HandlerTransactions<MonitorTransactio
       if (e.outcomeUnknown()) {
         throw e;
       }
-      if (e.fault() == Fault.TIMEOUT) {
+      boolean locked = LOCK_NOT_AVAILABLE.equals(e.sqlState().orElse(null));
+      Write otherwise = isRefused(e) ? write.refused(e) : null;
+      if (locked || (e.fault() == Fault.TIMEOUT && otherwise == null)) {
         waits.inVain();
         log.warn("{}: another session has its row, trying again", write, e);
         return transactions.run(
             lease, owner, (connection, flush) -> Decision.reschedule(AFTER_A_LOCK), abort);
       }
-      Write otherwise = e.fault() == Fault.ROW ? write.refused(e) : null;
       if (otherwise == null) {
         throw e;
       }
@@ -91,6 +94,13 @@ final class MonitorTransactions implements HandlerTransactions<MonitorTransactio
       }
       return commit(lease, owner, otherwise, abort);
     }
+  }
+
+  /** Also if the server has taken too long for it: it would do so again. */
+  private static boolean isRefused(OutboxStoreException e) {
+    return e.fault() == Fault.ROW
+        || (e.fault() == Fault.TIMEOUT
+            && !LOCK_NOT_AVAILABLE.equals(e.sqlState().orElse(null)));
   }
 
   private End commit(LeaseRef lease, String owner, Write write, AbortRegistration abort)
