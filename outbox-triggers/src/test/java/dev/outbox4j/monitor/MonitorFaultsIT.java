@@ -290,7 +290,7 @@ class MonitorFaultsIT {
       try (second) {
         second.start(WATCH, call -> MonitorResult.done(Json.NULL, alert("by the second")));
         await()
-            .atMost(Duration.ofSeconds(40)) // the server ends it after five
+            .atMost(Duration.ofSeconds(50)) // the server ends it after five
             .until(() -> outside.get("x").status() == MonitorStatus.COMPLETED);
       }
     } finally {

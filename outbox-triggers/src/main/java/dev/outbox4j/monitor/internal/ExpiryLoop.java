@@ -32,6 +32,7 @@ public final class ExpiryLoop {
   private final RunningChecks running;
   private final Observer observer;
   private final String application;
+  private final Duration grace;
   private final Loop loop;
 
   /**
@@ -49,6 +50,17 @@ public final class ExpiryLoop {
       String queue,
       RunningChecks running,
       Observer observer) {
+    this(outbox, application, queue, running, observer, GRACE);
+  }
+
+  ExpiryLoop(
+      PostgresOutbox outbox,
+      String application,
+      String queue,
+      RunningChecks running,
+      Observer observer,
+      Duration grace) {
+    this.grace = grace;
     this.expiries = new Expiries(outbox, application, queue);
     this.running = running;
     this.observer = observer;
@@ -92,8 +104,8 @@ public final class ExpiryLoop {
       }
       if (running.has(each.id(), each.execution())) {
         unlessItsRowIsAtFault(each, () -> expiries.goOn(each));
-      } else if (each.in() > -seconds(GRACE)) {
-        next = Math.min(next, each.in() + seconds(GRACE));
+      } else if (each.in() > -seconds(grace)) {
+        next = Math.min(next, each.in() + seconds(grace));
       } else {
         unlessItsRowIsAtFault(each, () -> end(each));
         next = 0;
@@ -108,7 +120,7 @@ public final class ExpiryLoop {
   }
 
   private void end(Expiring expired) {
-    if (expiries.end(expired, GRACE)) {
+    if (expiries.end(expired, grace)) {
       log.info(
           "monitor {}/{}: it expired {} s ago and its message did not come; it is ended",
           expired.type(),
