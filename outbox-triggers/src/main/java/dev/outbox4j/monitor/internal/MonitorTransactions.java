@@ -99,8 +99,7 @@ final class MonitorTransactions implements HandlerTransactions<MonitorTransactio
   /** Also if the server has taken too long for it: it would do so again. */
   private static boolean isRefused(OutboxStoreException e) {
     return e.fault() == Fault.ROW
-        || (e.fault() == Fault.TIMEOUT
-            && !LOCK_NOT_AVAILABLE.equals(e.sqlState().orElse(null)));
+        || (e.fault() == Fault.TIMEOUT && !LOCK_NOT_AVAILABLE.equals(e.sqlState().orElse(null)));
   }
 
   private End commit(LeaseRef lease, String owner, Write write, AbortRegistration abort)
