@@ -274,7 +274,8 @@ class MonitorFaultsIT {
     CountingDataSource freezing = new CountingDataSource(database.pool(8));
     freezing.beforeEach(
         sql -> {
-          if (sql.contains("set available_at = clock_timestamp() +") && frozen.getCount() > 0) {
+          // all of the node stands still
+          if (frozen.getCount() == 0 || sql.contains("set available_at = clock_timestamp() +")) {
             frozen.countDown();
             awaitUninterruptibly(thaw);
           }
