@@ -672,6 +672,25 @@ class MonitorsIT {
   }
 
   @Test
+  void aLockedInstanceKeepsNoOtherFromFailingWithItsDeadLetter() throws Exception {
+    IntStream.range(0, 6).forEach(n -> control.start(WATCH, "poison" + n, Json.NULL));
+    database.update("update outbox set deliveries_count = 1000");
+    try (Connection stranger = database.plain().getConnection()) {
+      stranger.setAutoCommit(false);
+      stranger
+          .createStatement()
+          .execute("select 1 from outbox_monitor where id = 'poison2' for update");
+      kit.start(WATCH, call -> MonitorResult.done());
+      await().atMost(SOON).until(() -> control.counts().get(MonitorStatus.FAILED) == 5L);
+      assertThat(database.count("outbox_dlq")).isEqualTo(5);
+      stranger.rollback();
+    }
+    kit.awaitStatus("poison2", MonitorStatus.FAILED);
+    assertThat(database.count("outbox_dlq")).isEqualTo(6);
+    assertThat(kit.wakes()).isZero();
+  }
+
+  @Test
   void aCheckThatTakesTooLongIsTriedAgainAndThenFails() {
     MonitorType<Json> slow = WATCH.retry(RetryPolicy.constant(Duration.ofMillis(1)).attempts(2));
     CountDownLatch never = new CountDownLatch(1);

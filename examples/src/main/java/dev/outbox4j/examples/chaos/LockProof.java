@@ -5,7 +5,6 @@ import dev.outbox4j.examples.chaos.FaultyProxy.Weather;
 import dev.outbox4j.migrations.LockMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -26,7 +25,6 @@ public final class LockProof {
   private static final Duration FREEZE = Duration.ofSeconds(20);
   private static final Duration BRIEF_CUT = Duration.ofSeconds(3);
   private static final Duration LONGEST_ABSENCE = Duration.ofSeconds(3);
-  private static final Duration LONGEST_START = Duration.ofSeconds(60);
   private static final Duration LOOK_AGAIN = Duration.ofMillis(50);
 
   private enum Blow {
@@ -44,10 +42,9 @@ public final class LockProof {
   private final Path directory;
   private final Server server;
   private final LockLedger ledger;
-  private final Worker[] processes;
+  private final ProofProcesses processes;
   private final FaultyProxy[] networks;
   private final Map<Blow, Integer> blows = new EnumMap<>(Blow.class);
-  private int started;
 
   private LockProof(Path directory, Server server, long seed) throws IOException {
     this.directory = directory;
@@ -58,50 +55,45 @@ public final class LockProof {
     this.threads = Integer.parseInt(Options.property("threads", "10"));
     this.seconds = Long.parseLong(Options.property("seconds", "600"));
     this.slack = Duration.ofSeconds(Long.parseLong(Options.property("slack", "0")));
-    this.processes = new Worker[count];
     this.networks = new FaultyProxy[count];
     for (int i = 0; i < count; i++) {
       networks[i] = new FaultyProxy(server::port);
     }
+    this.processes =
+        new ProofProcesses(
+            count,
+            directory,
+            LockContender.class,
+            (name, slot) ->
+                List.of(
+                    name,
+                    Integer.toString(networks[slot].port()),
+                    directory.toString(),
+                    Integer.toString(threads)),
+            report);
   }
 
   /** Takes no arguments. */
   public static void main(String[] arguments)
       throws IOException, InterruptedException, SQLException {
-    long seed = Long.parseLong(Options.property("seed", Long.toString(System.nanoTime())));
-    Path directory = Files.createTempDirectory("outbox-lock");
-    Report.say("lock proof: seed %d, logs in %s".formatted(seed, directory));
-    boolean clean;
-    try (Server server = new Server(directory)) {
-      clean = new LockProof(directory, server, seed).run(seed);
-    }
-    if (clean) {
-      Chaos.delete(directory);
-    }
-    System.exit(clean ? 0 : 1);
+    ProofProcesses.prove(
+        "lock", (directory, server, seed) -> new LockProof(directory, server, seed).run(seed));
   }
 
   private boolean run(long seed) throws IOException, InterruptedException, SQLException {
     report.about(server, seed, slack);
     report.figure("seconds", seconds);
-    report.figure("processes", processes.length);
-    report.figure("contenders", processes.length * threads);
+    report.figure("processes", processes.size());
+    report.figure("contenders", processes.size() * threads);
     report.figure("period_s", PERIOD.toSeconds());
     OutboxMigrations.standard().migrate(server.direct());
     LockMigrations.of("public", "outbox").migrate(server.direct());
     ledger.create();
     try {
-      for (int slot = 0; slot < processes.length; slot++) {
-        start(slot);
-      }
-      awaitHealth();
+      processes.startAll();
       strike();
     } finally {
-      for (Worker process : processes) {
-        if (process != null) {
-          process.kill();
-        }
-      }
+      processes.killAll();
       for (FaultyProxy network : networks) {
         network.close();
       }
@@ -109,33 +101,6 @@ public final class LockProof {
     ledger.load(directory);
     judge();
     return report.conclude();
-  }
-
-  private void start(int slot) throws IOException {
-    String name = "p" + slot + "." + ++started;
-    processes[slot] =
-        Worker.start(
-            name,
-            directory,
-            LockContender.class,
-            Map.of(),
-            name,
-            Integer.toString(networks[slot].port()),
-            directory.toString(),
-            Integer.toString(threads));
-  }
-
-  private void awaitHealth() throws IOException {
-    long until = System.nanoTime() + LONGEST_START.toNanos();
-    for (Worker process : processes) {
-      while (process.health().isEmpty()) {
-        if (System.nanoTime() > until) {
-          report.breach(process.name() + " did not start");
-          return;
-        }
-        Watch.pause(LOOK_AGAIN);
-      }
-    }
   }
 
   /** Deals blows to whoever has the lock, one after the other, all in turn. */
@@ -146,7 +111,7 @@ public final class LockProof {
       Watch.pause(Duration.ofMillis(1_000 + random.nextInt(4_000)));
       int slot = freezeHolder();
       Blow blow = all.get(i % all.size());
-      Report.say("%s %s".formatted(blow, processes[slot].name()));
+      Report.say("%s %s".formatted(blow, processes.get(slot).name()));
       deal(blow, slot);
       blows.merge(blow, 1, Integer::sum);
     }
@@ -157,26 +122,26 @@ public final class LockProof {
     while (true) {
       String holder = ledger.holder();
       if (!holder.isEmpty()) {
-        // names are p, the slot, and how many were started
+        // of a name, p, the slot, and how many were started
         int slot = Integer.parseInt(holder.substring(1, holder.indexOf('.')));
-        processes[slot].signal("STOP");
-        if (ledger.holder().equals(holder) && processes[slot].name().equals(holder)) {
+        processes.get(slot).signal("STOP");
+        if (ledger.holder().equals(holder) && processes.get(slot).name().equals(holder)) {
           return slot;
         }
-        processes[slot].signal("CONT");
+        processes.get(slot).signal("CONT");
       }
       Watch.pause(LOOK_AGAIN);
     }
   }
 
   private void deal(Blow blow, int slot) throws IOException, InterruptedException {
-    Worker process = processes[slot];
+    Worker process = processes.get(slot);
     FaultyProxy network = networks[slot];
     switch (blow) {
       case KILL -> {
         process.kill();
         Watch.pause(Duration.ofMillis(random.nextInt((int) LONGEST_ABSENCE.toMillis())));
-        start(slot);
+        processes.start(slot);
       }
       case FREEZE -> {
         Watch.pause(FREEZE);

@@ -9,13 +9,11 @@ import dev.outbox4j.monitor.MonitorStart;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
-import java.util.Map;
-import java.util.Optional;
+import java.util.List;
 import java.util.Random;
 
 /**
@@ -30,9 +28,7 @@ public final class MonitorProof {
   private static final Duration AFTER_THE_LEASE = Duration.ofSeconds(2);
   private static final Duration FREEZE = Duration.ofSeconds(8);
   private static final Duration LONGEST_ABSENCE = Duration.ofSeconds(3);
-  private static final Duration LONGEST_START = Duration.ofSeconds(60);
   private static final Duration LONGEST_WITHOUT_END = Duration.ofSeconds(60);
-  private static final Duration LOOK_AGAIN = Duration.ofMillis(50);
   private static final int SHORTEST_LIFE = 30;
   private static final int LONGEST_LIFE = 240;
   private static final int LEAST_CHECKS = 5;
@@ -48,8 +44,7 @@ public final class MonitorProof {
   private final Duration slack;
   private final long seconds;
   private final int instances;
-  private final Worker[] processes;
-  private int started;
+  private final ProofProcesses processes;
   private long number;
 
   private MonitorProof(Path directory, Server server, long seed) {
@@ -60,29 +55,29 @@ public final class MonitorProof {
     this.slack = Duration.ofSeconds(Long.parseLong(Options.property("slack", "0")));
     this.seconds = Long.parseLong(Options.property("seconds", "600"));
     this.instances = Integer.parseInt(Options.property("instances", "10000"));
-    this.processes = new Worker[Integer.parseInt(Options.property("processes", "4"))];
+    this.processes =
+        new ProofProcesses(
+            Integer.parseInt(Options.property("processes", "4")),
+            directory,
+            MonitorNode.class,
+            (name, slot) ->
+                List.of(
+                    name, server.ports(), Long.toString(LEASE.toSeconds()), directory.toString()),
+            report);
   }
 
   /** Takes no arguments. */
   public static void main(String[] arguments)
       throws IOException, InterruptedException, SQLException {
-    long seed = Long.parseLong(Options.property("seed", Long.toString(System.nanoTime())));
-    Path directory = Files.createTempDirectory("outbox-monitor");
-    Report.say("monitor proof: seed %d, logs in %s".formatted(seed, directory));
-    boolean clean;
-    try (Server server = new Server(directory)) {
-      clean = new MonitorProof(directory, server, seed).run(seed);
-    }
-    if (clean) {
-      Chaos.delete(directory);
-    }
-    System.exit(clean ? 0 : 1);
+    ProofProcesses.prove(
+        "monitor",
+        (directory, server, seed) -> new MonitorProof(directory, server, seed).run(seed));
   }
 
   private boolean run(long seed) throws IOException, InterruptedException, SQLException {
     report.about(server, seed, slack);
     report.figure("seconds", seconds);
-    report.figure("processes", processes.length);
+    report.figure("processes", processes.size());
     report.figure("instances_at_once", instances);
     report.figure("lease_s", LEASE.toSeconds());
     OutboxMigrations.standard().migrate(server.direct());
@@ -91,48 +86,14 @@ public final class MonitorProof {
     try (HikariDataSource pool = Database.pool(server.ports(), 2, "starts", false)) {
       PostgresOutbox outbox = PostgresOutbox.on(pool, OutboxTable.named("outbox"));
       MonitorControl control = MonitorControl.of(outbox, MonitorNode.APPLICATION);
-      for (int slot = 0; slot < processes.length; slot++) {
-        start(slot);
-      }
-      awaitHealth();
+      processes.startAll();
       strike(pool, control);
       report.mustBeZero("stuck", awaitEnds());
     } finally {
-      for (Worker process : processes) {
-        if (process != null) {
-          process.kill();
-        }
-      }
+      processes.killAll();
     }
     judge();
     return report.conclude();
-  }
-
-  private void start(int slot) throws IOException {
-    String name = "p" + slot + "." + ++started;
-    processes[slot] =
-        Worker.start(
-            name,
-            directory,
-            MonitorNode.class,
-            Map.of(),
-            name,
-            server.ports(),
-            Long.toString(LEASE.toSeconds()),
-            directory.toString());
-  }
-
-  private void awaitHealth() throws IOException {
-    long until = System.nanoTime() + LONGEST_START.toNanos();
-    for (Worker process : processes) {
-      while (!process.health().equals(Optional.of("up"))) {
-        if (System.nanoTime() > until) {
-          report.breach(process.name() + " did not start");
-          return;
-        }
-        Watch.pause(LOOK_AGAIN);
-      }
-    }
   }
 
   /** Kills and freezes, and starts as many instances as have ended. */
@@ -149,8 +110,8 @@ public final class MonitorProof {
       alive += topUp(pool, control);
       looks++;
       if (System.nanoTime() - next >= 0 && ledger.alive() >= instances) {
-        int slot = random.nextInt(processes.length);
-        Worker process = processes[slot];
+        int slot = random.nextInt(processes.size());
+        Worker process = processes.get(slot);
         process.signal("STOP"); // so that it has what it has when it is written down
         held += ledger.hit(process.name());
         if (killed <= frozen) {
@@ -158,7 +119,7 @@ public final class MonitorProof {
           process.kill();
           killed++;
           Watch.pause(Duration.ofMillis(random.nextInt((int) LONGEST_ABSENCE.toMillis())));
-          start(slot);
+          processes.start(slot);
         } else {
           Report.say("freeze %s".formatted(process.name()));
           Watch.pause(FREEZE);

@@ -5,14 +5,11 @@ import dev.outbox4j.examples.chaos.Ledger.Kind;
 import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
-import java.util.Optional;
 import java.util.Random;
 
 /**
@@ -40,20 +37,19 @@ public final class OrderProof {
   private final Server server;
   private final Ledger ledger;
   private final OrderLedger order;
-  private final Worker[] processes;
-  private int started;
+  private final ProofProcesses processes;
 
   /** How much is done; each end of a process is a kill, but for one of four. */
   private record Size(
       int processes, int keys, long messages, int rate, int ends, long seed, Duration slack) {
-    static Size given() {
+    static Size given(long seed) {
       return new Size(
           number("processes", 8),
           number("keys", 1_000),
           Long.parseLong(Options.property("messages", "1000000")),
           number("rate", 1_000_000),
           number("ends", 30),
-          Long.parseLong(Options.property("seed", Long.toString(System.nanoTime()))),
+          seed,
           Duration.ofSeconds(number("slack", 0)));
     }
 
@@ -69,23 +65,23 @@ public final class OrderProof {
     this.server = server;
     this.ledger = new Ledger(server.direct());
     this.order = new OrderLedger(server.direct());
-    this.processes = new Worker[size.processes()];
+    this.processes =
+        new ProofProcesses(
+            size.processes(),
+            directory,
+            OrderlyProcess.class,
+            (name, slot) ->
+                List.of(
+                    name, server.ports(), Long.toString(LEASE.toSeconds()), directory.toString()),
+            report);
   }
 
   /** Takes no arguments. */
   public static void main(String[] arguments)
       throws IOException, InterruptedException, SQLException {
-    Size size = Size.given();
-    Path directory = Files.createTempDirectory("outbox-order");
-    Report.say("order proof: %s, logs in %s".formatted(size, directory));
-    boolean clean;
-    try (Server server = new Server(directory)) {
-      clean = new OrderProof(size, directory, server).run();
-    }
-    if (clean) {
-      Chaos.delete(directory);
-    }
-    System.exit(clean ? 0 : 1);
+    ProofProcesses.prove(
+        "order",
+        (directory, server, seed) -> new OrderProof(Size.given(seed), directory, server).run());
   }
 
   private boolean run() throws IOException, InterruptedException, SQLException {
@@ -101,11 +97,7 @@ public final class OrderProof {
       report.figure("stalls_of_the_machine", pulse.stalls());
       report.figure("longest_stall_s", Report.round(pulse.longest().toMillis() / 1e3));
     } finally {
-      for (Worker process : processes) {
-        if (process != null) {
-          process.kill();
-        }
-      }
+      processes.killAll();
     }
     order.load(directory);
     judge();
@@ -113,10 +105,7 @@ public final class OrderProof {
   }
 
   private void handleAll() throws IOException, InterruptedException, SQLException {
-    for (int slot = 0; slot < processes.length; slot++) {
-      start(slot);
-    }
-    awaitHealth();
+    processes.startAll();
     long begun = System.nanoTime();
     try (HikariDataSource pool = Database.pool(server.ports(), PUBLISHERS, "publishers", false)) {
       List<OrderedPublisher> publishers = new ArrayList<>();
@@ -142,41 +131,14 @@ public final class OrderProof {
     double seconds = (System.nanoTime() - begun) / 1e9;
     report.figure("seconds", Report.round(seconds));
     report.figure("effects_per_second", Math.round(effects() / seconds));
-    for (Worker process : processes) {
-      stop(process);
+    for (int slot = 0; slot < processes.size(); slot++) {
+      stop(processes.get(slot));
     }
   }
 
   /** All shares together are the whole. */
   private static long share(long whole, int publisher) {
     return whole * (publisher + 1) / PUBLISHERS - whole * publisher / PUBLISHERS;
-  }
-
-  private void start(int slot) throws IOException {
-    String name = "p" + slot + "." + ++started;
-    processes[slot] =
-        Worker.start(
-            name,
-            directory,
-            OrderlyProcess.class,
-            Map.of(),
-            name,
-            server.ports(),
-            Long.toString(LEASE.toSeconds()),
-            directory.toString());
-  }
-
-  private void awaitHealth() throws IOException {
-    long until = System.nanoTime() + LONGEST_WITHOUT_EFFECT.toNanos();
-    for (Worker process : processes) {
-      while (!process.health().equals(Optional.of("up"))) {
-        if (System.nanoTime() > until) {
-          report.breach(process.name() + " says " + process.health().orElse("nothing"));
-          return;
-        }
-        Watch.pause(LOOK_AGAIN);
-      }
-    }
   }
 
   /** Ends processes one after the other, evenly over the run, and starts each again a bit later. */
@@ -190,8 +152,8 @@ public final class OrderProof {
         report.breach("no effect came for " + LONGEST_WITHOUT_EFFECT.toSeconds() + " s");
         break;
       }
-      int slot = random.nextInt(processes.length);
-      Worker process = processes[slot];
+      int slot = random.nextInt(processes.size());
+      Worker process = processes.get(slot);
       if (!process.alive()) {
         report.breach(process.name() + " died");
       } else if (end % ONE_OF_SO_MANY_STOPS == 0) {
@@ -207,15 +169,15 @@ public final class OrderProof {
         kills += process.killed() ? 1 : 0;
       }
       Watch.pause(Duration.ofMillis(random.nextInt((int) LONGEST_ABSENCE.toMillis())));
-      start(slot);
-      Report.say("%s starts %s".formatted(now(), processes[slot].name()));
+      processes.start(slot);
+      Report.say("%s starts %s".formatted(now(), processes.get(slot).name()));
     }
     report.figure("rate", size.rate());
-    report.figure("processes", processes.length);
+    report.figure("processes", processes.size());
     report.figure("processes_killed", kills);
     report.figure("buckets_of_the_killed", orphaned);
     report.figure("processes_stopped", stops);
-    report.figure("processes_joined", started - processes.length);
+    report.figure("processes_joined", processes.started() - processes.size());
     if (orphaned == 0) {
       report.breach("no process was killed that owned a bucket");
     }

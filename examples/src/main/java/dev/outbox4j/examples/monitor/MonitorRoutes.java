@@ -31,9 +31,9 @@ final class MonitorRoutes {
     MonitorResponse response =
         monitors.handle(
             MonitorRequest.of(
-                context.req().getMethod(),
-                context.req().getRequestURI(), // both as in the request line
-                context.req().getQueryString(),
+                context.method().name(),
+                context.path(), // both as in the request line
+                context.queryString(),
                 body));
     context.status(response.status());
     response.headers().forEach(context::header);

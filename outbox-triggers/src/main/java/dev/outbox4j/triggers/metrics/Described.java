@@ -1,16 +1,9 @@
 package dev.outbox4j.triggers.metrics;
 
-import java.util.List;
-
-/** What the registry is told of a meter. */
+/** A meter of which all is known. */
+@FunctionalInterface
 interface Described {
 
-  /** The name by which the registry knows it. */
-  String id();
-
-  /** The keys of its tags, in order. */
-  List<String> tags();
-
-  /** What it means. */
-  String description();
+  /** What is known of it. */
+  MeterFacts facts();
 }

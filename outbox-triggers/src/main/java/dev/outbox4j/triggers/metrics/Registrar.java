@@ -25,15 +25,15 @@ final class Registrar {
   }
 
   Timer timer(Described meter, String... values) {
-    return Timer.builder(meter.id())
-        .description(meter.description())
+    return Timer.builder(meter.facts().id())
+        .description(meter.facts().description())
         .tags(tags(meter, values))
         .register(registry);
   }
 
   Counter counter(Described meter, String... values) {
-    return Counter.builder(meter.id())
-        .description(meter.description())
+    return Counter.builder(meter.facts().id())
+        .description(meter.facts().description())
         .tags(tags(meter, values))
         .register(registry);
   }
@@ -47,8 +47,8 @@ final class Registrar {
 
   void gauge(Described meter, Supplier<Number> value, String... values) {
     gauges.add(
-        Gauge.builder(meter.id(), value)
-            .description(meter.description())
+        Gauge.builder(meter.facts().id(), value)
+            .description(meter.facts().description())
             .tags(tags(meter, values))
             .register(registry));
   }
@@ -56,8 +56,8 @@ final class Registrar {
   /** A gauge of a time in nanoseconds, shown in the registry's own unit. */
   void timeGauge(Described meter, Supplier<Number> nanos, String... values) {
     gauges.add(
-        TimeGauge.builder(meter.id(), nanos, TimeUnit.NANOSECONDS)
-            .description(meter.description())
+        TimeGauge.builder(meter.facts().id(), nanos, TimeUnit.NANOSECONDS)
+            .description(meter.facts().description())
             .tags(tags(meter, values))
             .register(registry));
   }
@@ -70,7 +70,7 @@ final class Registrar {
   private static Tags tags(Described meter, String... values) {
     Tags tags = Tags.empty();
     for (int i = 0; i < values.length; i++) {
-      tags = tags.and(meter.tags().get(i), values[i]);
+      tags = tags.and(meter.facts().tags().get(i), values[i]);
     }
     return tags;
   }

@@ -13,20 +13,9 @@ import dev.outbox4j.migrations.LockMigrations;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
-import io.micrometer.core.instrument.Meter;
-import io.micrometer.core.instrument.Tag;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.time.Duration;
-import java.util.Arrays;
-import java.util.List;
-import java.util.Set;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
-import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
@@ -34,10 +23,6 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @ExtendWith(PostgresExtension.class)
 class LockMetersIT {
   /** A line such as: - `name`, `prometheus_name`, gauge, tags `a`, `b`: Meaning. */
-  private static final Pattern LINE =
-      Pattern.compile(
-          "- `(outbox\\.lock\\.[a-z.]+)`, `([a-z_]+)`, (\\w+), tags? ((?:`\\w+`(?:, )?)+): (.*)");
-
   private final TestDatabase database;
 
   LockMetersIT(TestDatabase database) {
@@ -63,42 +48,14 @@ class LockMetersIT {
     held.close();
     await().until(() -> registry.find("outbox.lock.lost").counter() != null);
 
-    assertThat(
-            registry.getMeters().stream()
-                .map(Meter::getId)
-                .map(
-                    id ->
-                        List.of(
-                            id.getName(),
-                            id.getTags().stream().map(Tag::getKey).toList(),
-                            String.valueOf(id.getDescription())))
-                .collect(Collectors.toSet()))
-        .isEqualTo(
-            Arrays.stream(LockMeters.values())
-                .map(meter -> List.of(meter.id(), meter.tags(), meter.description()))
-                .collect(Collectors.toSet()));
+    DocumentedMeters.assertRegistered(registry, LockMeters.values());
     assertThat(registry.get("outbox.lock.acquire").tag("lock", "one").timer().count()).isEqualTo(1);
     assertThat(registry.get("outbox.lock.acquire.timeouts").counter().count()).isEqualTo(1);
     assertThat(registry.get("outbox.lock.lost").counter().count()).isEqualTo(1);
     assertThat(registry.get("outbox.lock.held").gauge().value()).isZero();
 
-    List<Matcher> documented = documented();
-    assertThat(documented)
-        .extracting(line -> line.group(1) + line.group(3) + line.group(5))
-        .containsExactlyElementsOf(
-            Arrays.stream(LockMeters.values())
-                .map(meter -> meter.id() + meter.kind() + meter.description())
-                .toList());
-    Set<String> scraped =
-        registry
-            .scrape()
-            .lines()
-            .filter(line -> line.startsWith("# TYPE outbox_lock_"))
-            .map(line -> line.split(" ", -1)[2])
-            .filter(name -> !name.endsWith("_max"))
-            .collect(Collectors.toSet());
-    assertThat(scraped)
-        .isEqualTo(documented.stream().map(line -> line.group(2)).collect(Collectors.toSet()));
+    DocumentedMeters.assertDocumented("outbox.lock.", LockMeters.values());
+    DocumentedMeters.assertScraped(registry, "outbox.lock.");
 
     assertThat(registry.get("outbox.lock.healthy").gauge().value()).isEqualTo(1);
     assertThat(registry.get("outbox.lock.listeners").gauge().value()).isZero();
@@ -110,12 +67,5 @@ class LockMetersIT {
     assertThat(locks.health().listeners()).isEmpty();
     assertThat(registry.find("outbox.lock.held").gauge()).isNull();
     assertThat(registry.find("outbox.lock.listeners").gauge()).isNull();
-  }
-
-  private static List<Matcher> documented() throws IOException {
-    // an entry goes on in lines that are indented
-    String text =
-        Files.readString(Path.of("..", "docs", "metrics.md")).replaceAll("\n  (?=\\S)", " ");
-    return text.lines().map(LINE::matcher).filter(Matcher::matches).toList();
   }
 }

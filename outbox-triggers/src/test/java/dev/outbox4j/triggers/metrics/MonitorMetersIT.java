@@ -16,23 +16,12 @@ import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import io.micrometer.core.instrument.Meter;
 import io.micrometer.core.instrument.MeterRegistry;
-import io.micrometer.core.instrument.Tag;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.time.Duration;
-import java.util.Arrays;
-import java.util.List;
-import java.util.Locale;
-import java.util.Set;
 import java.util.concurrent.TimeUnit;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
-import java.util.stream.Collectors;
-import org.assertj.core.groups.Tuple;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -42,10 +31,6 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @ExtendWith(PostgresExtension.class)
 class MonitorMetersIT {
   /** A line such as: - `name`, `prometheus_name`, gauge, tags `a`, `b`: Meaning. */
-  private static final Pattern LINE =
-      Pattern.compile(
-          "- `(outbox\\.monitor\\.[a-z.]+)`, `([a-z_]+)`, (\\w+), tags? ((?:`\\w+`(?:, )?)+): (.*)");
-
   private static final MonitorType<Json> WATCH =
       MonitorType.of("watch").retry(RetryPolicy.constant(Duration.ofMillis(1)).attempts(2));
 
@@ -71,37 +56,9 @@ class MonitorMetersIT {
     monitors.stop();
   }
 
-  private record Documented(
-      String name, String prometheus, String kind, List<String> tags, String meaning) {}
-
-  private static List<Documented> documented() throws IOException {
-    // an entry goes on in lines that are indented
-    String text =
-        Files.readString(Path.of("..", "docs", "metrics.md")).replaceAll("\n  (?=\\S)", " ");
-    return text.lines()
-        .map(LINE::matcher)
-        .filter(Matcher::matches)
-        .map(
-            line ->
-                new Documented(
-                    line.group(1),
-                    line.group(2),
-                    line.group(3),
-                    List.of(line.group(4).replace("`", "").split(", ", -1)),
-                    line.group(5)))
-        .toList();
-  }
-
   @Test
   void isDocumentedAsTheCodeDefinesIt() throws IOException {
-    assertThat(documented())
-        .extracting(Documented::name, Documented::kind, Documented::tags, Documented::meaning)
-        .containsExactlyElementsOf(
-            Arrays.stream(MonitorMeters.values())
-                .map(
-                    meter ->
-                        Tuple.tuple(meter.id(), meter.kind(), meter.tags(), meter.description()))
-                .toList());
+    DocumentedMeters.assertDocumented("outbox.monitor.", MonitorMeters.values());
   }
 
   /** One instance ends when an attempt has failed, one has failed, and one is overdue. */
@@ -136,35 +93,7 @@ class MonitorMetersIT {
     SimpleMeterRegistry registry = new SimpleMeterRegistry();
     run(registry);
 
-    assertThat(
-            registry.getMeters().stream()
-                .map(Meter::getId)
-                .map(
-                    id ->
-                        id.getName()
-                            + " "
-                            + id.getType().name().toLowerCase(Locale.ROOT)
-                            + " "
-                            + id.getBaseUnit()
-                            + " "
-                            + id.getTags().stream().map(Tag::getKey).sorted().toList()
-                            + " "
-                            + id.getDescription())
-                .collect(Collectors.toSet()))
-        .isEqualTo(
-            Arrays.stream(MonitorMeters.values())
-                .map(
-                    meter ->
-                        meter.id()
-                            + " "
-                            + meter.kind()
-                            + " "
-                            + meter.unit()
-                            + " "
-                            + meter.tags().stream().sorted().toList()
-                            + " "
-                            + meter.description())
-                .collect(Collectors.toSet()));
+    DocumentedMeters.assertRegistered(registry, MonitorMeters.values());
     assertThat(registry.get("outbox.monitor.check").tag("outcome", "failure").timer().count())
         .isEqualTo(1);
     assertThat(registry.get("outbox.monitor.check").tag("outcome", "success").timer().count())
@@ -194,16 +123,6 @@ class MonitorMetersIT {
     PrometheusMeterRegistry registry = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
     run(registry);
 
-    Set<String> scraped =
-        registry
-            .scrape()
-            .lines()
-            .filter(line -> line.startsWith("# TYPE outbox_monitor_"))
-            .map(line -> line.split(" ", -1)[2])
-            .filter(name -> !name.endsWith("_max"))
-            .collect(Collectors.toSet());
-
-    assertThat(scraped)
-        .isEqualTo(documented().stream().map(Documented::prometheus).collect(Collectors.toSet()));
+    DocumentedMeters.assertScraped(registry, "outbox.monitor.");
   }
 }

@@ -14,24 +14,16 @@ import dev.outbox4j.timer.Timer;
 import dev.outbox4j.timer.Timers;
 import io.micrometer.core.instrument.Meter;
 import io.micrometer.core.instrument.MeterRegistry;
-import io.micrometer.core.instrument.Tag;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.time.Duration;
-import java.util.Arrays;
 import java.util.List;
-import java.util.Locale;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
-import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -42,10 +34,6 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @ExtendWith(PostgresExtension.class)
 class TimerMetersIT {
   /** A line such as: - `name`, `prometheus_name`, gauge, tags `a`, `b`: Meaning. */
-  private static final Pattern LINE =
-      Pattern.compile(
-          "- `(outbox\\.timer\\.[a-z.]+)`, `([a-z_]+)`, (\\w+), tags? ((?:`\\w+`(?:, )?)+): (.*)");
-
   private static final Timer DAILY = Timer.of("daily", Schedule.every(Duration.ofDays(1)));
 
   private final TestDatabase database;
@@ -64,27 +52,6 @@ class TimerMetersIT {
   @AfterEach
   void stop() {
     timers.stop();
-  }
-
-  private record Documented(
-      String name, String prometheus, String kind, List<String> tags, String meaning) {}
-
-  private static List<Documented> documented() throws IOException {
-    // an entry goes on in lines that are indented
-    String text =
-        Files.readString(Path.of("..", "docs", "metrics.md")).replaceAll("\n  (?=\\S)", " ");
-    return text.lines()
-        .map(LINE::matcher)
-        .filter(Matcher::matches)
-        .map(
-            line ->
-                new Documented(
-                    line.group(1),
-                    line.group(2),
-                    line.group(3),
-                    List.of(line.group(4).replace("`", "").split(", ", -1)),
-                    line.group(5)))
-        .toList();
   }
 
   /** Starts a timer with a run of three missed days. */
@@ -121,15 +88,7 @@ class TimerMetersIT {
         Timers.builder(PostgresOutbox.on(database.plain(), database.table()), "shop")
             .on(DAILY, run -> {})
             .build();
-    assertThat(documented())
-        .extracting(Documented::name, Documented::kind, Documented::tags, Documented::meaning)
-        .containsExactlyElementsOf(
-            Arrays.stream(TimerMeters.values())
-                .map(
-                    meter ->
-                        org.assertj.core.groups.Tuple.tuple(
-                            meter.id(), meter.kind(), meter.tags(), meter.description()))
-                .toList());
+    DocumentedMeters.assertDocumented("outbox.timer.", TimerMeters.values());
   }
 
   @Test
@@ -137,35 +96,7 @@ class TimerMetersIT {
     SimpleMeterRegistry registry = new SimpleMeterRegistry();
     run(registry);
 
-    assertThat(
-            registry.getMeters().stream()
-                .map(Meter::getId)
-                .map(
-                    id ->
-                        id.getName()
-                            + " "
-                            + id.getType().name().toLowerCase(Locale.ROOT)
-                            + " "
-                            + id.getBaseUnit()
-                            + " "
-                            + id.getTags().stream().map(Tag::getKey).sorted().toList()
-                            + " "
-                            + id.getDescription())
-                .collect(Collectors.toSet()))
-        .isEqualTo(
-            Arrays.stream(TimerMeters.values())
-                .map(
-                    meter ->
-                        meter.id()
-                            + " "
-                            + meter.kind()
-                            + " "
-                            + meter.unit()
-                            + " "
-                            + meter.tags().stream().sorted().toList()
-                            + " "
-                            + meter.description())
-                .collect(Collectors.toSet()));
+    DocumentedMeters.assertRegistered(registry, TimerMeters.values());
     assertThat(registry.get("outbox.timer.lateness").timer().count()).isEqualTo(1);
     assertThat(registry.get("outbox.timer.run").tag("outcome", "failure").timer().count())
         .isEqualTo(1);
@@ -333,17 +264,7 @@ class TimerMetersIT {
     PrometheusMeterRegistry registry = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
     run(registry);
 
-    Set<String> scraped =
-        registry
-            .scrape()
-            .lines()
-            .filter(line -> line.startsWith("# TYPE outbox_timer_"))
-            .map(line -> line.split(" ", -1)[2])
-            .filter(name -> !name.endsWith("_max"))
-            .collect(Collectors.toSet());
-
-    assertThat(scraped)
-        .isEqualTo(documented().stream().map(Documented::prometheus).collect(Collectors.toSet()));
+    DocumentedMeters.assertScraped(registry, "outbox.timer.");
   }
 
   @Test
