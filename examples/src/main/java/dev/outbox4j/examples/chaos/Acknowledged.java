@@ -19,7 +19,13 @@ final class Acknowledged {
   private static final String PREFIX = "acknowledged-";
   private static final int AT_ONCE = 50_000;
 
-  private Acknowledged() {}
+  private final List<Long> firsts;
+  private final long messages;
+
+  private Acknowledged(List<Long> firsts, long messages) {
+    this.firsts = firsts;
+    this.messages = messages;
+  }
 
   static Path file(Path directory, int slot, int incarnation) {
     return directory.resolve(PREFIX + slot + "." + incarnation);
@@ -37,9 +43,8 @@ final class Acknowledged {
       this.file = file;
     }
 
-    void add(long no) throws IOException {
-      file.write(Long.toString(no));
-      file.write('\n');
+    void add(long first, int messages) throws IOException {
+      file.write(first + " " + messages + '\n');
       file.flush();
     }
 
@@ -49,25 +54,36 @@ final class Acknowledged {
     }
   }
 
-  /** All numbers that were noted; a last line without an end was cut off by a kill. */
-  static List<Long> read(Path directory) throws IOException {
-    List<Long> numbers = new ArrayList<>();
+  /** All that were noted; a last line without an end was cut off by a kill. */
+  static Acknowledged read(Path directory) throws IOException {
+    List<Long> firsts = new ArrayList<>();
+    long messages = 0;
     try (DirectoryStream<Path> files = Files.newDirectoryStream(directory, PREFIX + "*")) {
       for (Path file : files) {
         String text = Files.readString(file);
-        text.substring(0, text.lastIndexOf('\n') + 1)
-            .lines()
-            .forEach(line -> numbers.add(Long.valueOf(line)));
+        for (String line : text.substring(0, text.lastIndexOf('\n') + 1).lines().toList()) {
+          int space = line.indexOf(' ');
+          firsts.add(Long.valueOf(line.substring(0, space)));
+          messages += Long.parseLong(line.substring(space + 1));
+        }
       }
     }
-    return numbers;
+    return new Acknowledged(firsts, messages);
   }
 
-  /** How many of them the server has not. */
-  static long gone(DataSource direct, List<Long> numbers) throws SQLException {
+  int transactions() {
+    return firsts.size();
+  }
+
+  long messages() {
+    return messages;
+  }
+
+  /** How many transactions the server has not. */
+  long gone(DataSource direct) throws SQLException {
     long gone = 0;
-    for (int from = 0; from < numbers.size(); from += AT_ONCE) {
-      List<Long> some = numbers.subList(from, Math.min(from + AT_ONCE, numbers.size()));
+    for (int from = 0; from < firsts.size(); from += AT_ONCE) {
+      List<Long> some = firsts.subList(from, Math.min(from + AT_ONCE, firsts.size()));
       gone +=
           Database.number(
               direct,

@@ -131,7 +131,7 @@ final class Publisher {
           connection.rollback();
         } else {
           connection.commit();
-          acknowledged.add(no);
+          acknowledged.add(no, count);
           done += count;
         }
       } catch (SQLException | RuntimeException outage) {
@@ -179,7 +179,7 @@ final class Publisher {
       connection.setAutoCommit(false);
       publish(connection, no, kinds, () -> queue);
       connection.commit();
-      acknowledged.add(no);
+      acknowledged.add(no, kinds.size());
       return kinds.size();
     } catch (SQLException | RuntimeException outage) {
       log.info("a transaction for queue {} failed: {}", queue, outage.getMessage());
@@ -209,7 +209,7 @@ final class Publisher {
     try {
       if (connection != null) {
         connection.commit();
-        acknowledged.add(lateNo);
+        acknowledged.add(lateNo, BATCH);
       }
       return BATCH;
     } catch (SQLException outage) {

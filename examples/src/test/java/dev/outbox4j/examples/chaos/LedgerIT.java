@@ -17,7 +17,6 @@ import java.sql.Statement;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
@@ -410,20 +409,21 @@ class LedgerIT {
       throws IOException, SQLException {
     try (Acknowledged.Writer file = Acknowledged.writer(Acknowledged.file(directory, 0, 1));
         Acknowledged.Writer other = Acknowledged.writer(Acknowledged.file(directory, 1, 2))) {
-      file.add(1);
-      other.add(21);
-      List<Long> numbers = Acknowledged.read(directory);
+      file.add(1, 20);
+      other.add(21, 3);
+      Acknowledged acknowledged = Acknowledged.read(directory);
 
-      assertThat(numbers).containsExactlyInAnyOrder(1L, 21L);
-      assertThat(Acknowledged.gone(database.plain(), numbers)).isEqualTo(1);
+      assertThat(acknowledged.transactions()).isEqualTo(2);
+      assertThat(acknowledged.messages()).isEqualTo(23);
+      assertThat(acknowledged.gone(database.plain())).isEqualTo(1);
     }
   }
 
   @Test
   void aLineThatAKillCutOffIsNoAcknowledgement(@TempDir Path directory) throws IOException {
-    Files.writeString(Acknowledged.file(directory, 0, 1), "20\n4");
+    Files.writeString(Acknowledged.file(directory, 0, 1), "20 7\n4 1");
 
-    assertThat(Acknowledged.read(directory)).containsExactly(20L);
+    assertThat(Acknowledged.read(directory).messages()).isEqualTo(7);
   }
 
   @Test
