@@ -110,45 +110,16 @@ enum PollerMeters implements Described {
     private Tag() {}
   }
 
-  private final String kind;
-  private final String id;
-  private final @Nullable String unit;
-
-  @SuppressWarnings("ImmutableEnumChecker") // made by List.of
-  private final List<String> tags;
-
-  private final String description;
+  @SuppressWarnings("ImmutableEnumChecker") // its list is a copy
+  private final MeterFacts facts;
 
   PollerMeters(
       String kind, String id, @Nullable String unit, List<String> tags, String description) {
-    this.kind = kind;
-    this.id = id;
-    this.unit = unit;
-    this.tags = tags;
-    this.description = description;
-  }
-
-  /** What it measures with. */
-  String kind() {
-    return kind;
+    this.facts = new MeterFacts(kind, id, unit, tags, description);
   }
 
   @Override
-  public String id() {
-    return id;
-  }
-
-  @Nullable String unit() {
-    return unit;
-  }
-
-  @Override
-  public List<String> tags() {
-    return tags;
-  }
-
-  @Override
-  public String description() {
-    return description;
+  public MeterFacts facts() {
+    return facts;
   }
 }

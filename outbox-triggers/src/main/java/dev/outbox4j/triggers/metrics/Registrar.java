@@ -39,8 +39,8 @@ final class Registrar {
   }
 
   DistributionSummary summary(Described meter, String... values) {
-    return DistributionSummary.builder(meter.id())
-        .description(meter.description())
+    return DistributionSummary.builder(meter.facts().id())
+        .description(meter.facts().description())
         .tags(tags(meter, values))
         .register(registry);
   }

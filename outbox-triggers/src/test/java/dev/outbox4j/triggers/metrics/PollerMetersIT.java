@@ -14,21 +14,10 @@ import dev.outbox4j.poller.Source;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
-import io.micrometer.core.instrument.Meter;
-import io.micrometer.core.instrument.Tag;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.time.Duration;
-import java.util.Arrays;
-import java.util.List;
-import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
-import java.util.stream.Collectors;
 import org.awaitility.Awaitility;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -36,11 +25,6 @@ import org.junit.jupiter.api.extension.ExtendWith;
 /** The code, the registry, Prometheus and the document name the same meters, and they show it. */
 @ExtendWith(PostgresExtension.class)
 class PollerMetersIT {
-  /** A line such as: - `name`, `prometheus_name`, gauge, tags `a`, `b`: Meaning. */
-  private static final Pattern LINE =
-      Pattern.compile(
-          "- `(outbox\\.poller\\.[a-z.]+)`, `([a-z_]+)`, (\\w+), tags? ((?:`\\w+`(?:, )?)+): (.*)");
-
   private final TestDatabase database;
 
   PollerMetersIT(TestDatabase database) {
@@ -80,25 +64,7 @@ class PollerMetersIT {
                 registry.find("outbox.poller.events").counter() != null
                     && registry.get("outbox.poller.events").counter().count() == 2);
 
-    assertThat(
-            registry.getMeters().stream()
-                .map(Meter::getId)
-                .map(
-                    id ->
-                        List.of(
-                            id.getName(),
-                            id.getTags().stream().map(Tag::getKey).toList(),
-                            String.valueOf(id.getDescription())))
-                .collect(Collectors.toSet()))
-        .isEqualTo(
-            Arrays.stream(PollerMeters.values())
-                .map(
-                    meter ->
-                        List.of(
-                            meter.id(),
-                            meter.tags().stream().sorted().toList(),
-                            meter.description()))
-                .collect(Collectors.toSet()));
+    DocumentedMeters.assertRegistered(registry, PollerMeters.values());
     assertThat(registry.get("outbox.poller.quarantined").counter().count()).isEqualTo(1);
     assertThat(
             registry
@@ -111,23 +77,8 @@ class PollerMetersIT {
     assertThat(registry.get("outbox.poller.duplicates").counter().count()).isPositive();
     assertThat(registry.get("outbox.poller.batch.size").summary().max()).isEqualTo(3);
 
-    List<Matcher> documented = documented();
-    assertThat(documented)
-        .extracting(line -> line.group(1) + line.group(3) + line.group(5))
-        .containsExactlyElementsOf(
-            Arrays.stream(PollerMeters.values())
-                .map(meter -> meter.id() + meter.kind() + meter.description())
-                .toList());
-    Set<String> scraped =
-        registry
-            .scrape()
-            .lines()
-            .filter(line -> line.startsWith("# TYPE outbox_poller_"))
-            .map(line -> line.split(" ", -1)[2])
-            .filter(name -> !name.endsWith("_max"))
-            .collect(Collectors.toSet());
-    assertThat(scraped)
-        .isEqualTo(documented.stream().map(line -> line.group(2)).collect(Collectors.toSet()));
+    DocumentedMeters.assertDocumented("outbox.poller.", PollerMeters.values());
+    DocumentedMeters.assertScraped(registry, "outbox.poller.");
 
     Awaitility.await().until(() -> registry.get("outbox.poller.healthy").gauge().value() == 1);
     assertThat(registry.get("outbox.poller.active").gauge().value()).isEqualTo(1);
@@ -140,12 +91,5 @@ class PollerMetersIT {
     assertThat(registry.get("outbox.poller.healthy").gauge().value()).isZero();
     pollers.stop();
     assertThat(registry.find("outbox.poller.lag").gauge()).isNull();
-  }
-
-  private static List<Matcher> documented() throws IOException {
-    // an entry goes on in lines that are indented
-    String text =
-        Files.readString(Path.of("..", "docs", "metrics.md")).replaceAll("\n  (?=\\S)", " ");
-    return text.lines().map(LINE::matcher).filter(Matcher::matches).toList();
   }
 }
