@@ -79,7 +79,7 @@ public final class Poller {
 
   /**
    * Gives the definition another name, such as for a backfill: that is another poller, with a
-   * position of its own.
+   * position and event ids of its own. Source, key and cursor tell that two of its rows are one.
    *
    * @param name the name, by the rules of {@link #of}
    * @return the definition
@@ -93,7 +93,9 @@ public final class Poller {
   /**
    * Reads some columns only. Those of the cursor, the key and a soft delete are read in any case.
    *
-   * @param columns their names, at least one; default all
+   * @param columns their names, at least one; default all that there are when a node first looks
+   *     at the source, and after each failure there: a column that is added later appears at the
+   *     node's next start
    * @return the definition
    * @throws IllegalArgumentException if there is none, one twice, or a name is not allowed
    */
@@ -180,8 +182,9 @@ public final class Poller {
 
   /**
    * Lets it begin, when it is put on record, behind the greatest cursor that can be seen at its
-   * first look; later this has no effect. A row of a lesser cursor that is committed after that
-   * look is not handled.
+   * first look; later this has no effect. A row that is committed after that look is not handled if
+   * its cursor is not greater: of a {@code date} that is all of that day. Rows that are dated later
+   * than now, or numbered beyond the sequence, do not count there, and are handled.
    *
    * @return the definition
    */
@@ -217,7 +220,8 @@ public final class Poller {
 
   /**
    * Lets it end behind the greatest cursor that can be seen at its first look, as for a backfill of
-   * what there is. A poller that is beyond it goes on from there.
+   * what there is. Rows that are dated later than now, or numbered beyond the sequence, do not
+   * count. A poller that is beyond it goes on from there.
    *
    * @return the definition
    */

@@ -58,7 +58,8 @@ public final class PollerControl {
   }
 
   /**
-   * Pauses a poller: no look begins any more. A batch that is being handled is finished first.
+   * Pauses a poller: no look begins any more. A batch that is being handled is finished, and may
+   * still be when this returns: it is over when {@link PollerStatus#holder()} is empty.
    *
    * @param poller its name
    * @param audit who, and why
@@ -155,7 +156,8 @@ public final class PollerControl {
 
   /**
    * Lets a row in quarantine be handled again, by itself, by the node that has the poller. The row
-   * is as it was when it failed. If its handler succeeds, it leaves quarantine.
+   * is as it was when it failed, and newer versions of it may have been handled since: handlers, and
+   * whoever gets messages of it, compare cursors. If its handler succeeds, it leaves quarantine.
    *
    * @param poller the poller's name
    * @param id the row's number

@@ -20,10 +20,11 @@ import java.util.Optional;
  * @param reason why
  * @param failures how many looks in a row failed
  * @param lag how old what is handled is: the time since everything that was committed had been
- *     handled; zero before the first look
+ *     handled; empty while that is not known, as before the first look
  * @param heldBack why rows wait, if they do
  * @param position where it is, when it was last seen
- * @param warnings what was found at the source that costs time, such as a missing index
+ * @param warnings what was found at the source that costs time, such as a missing index, or may cost
+ *     rows, such as a clock that was set back
  */
 public record PollerHealth(
     String name,
@@ -34,7 +35,7 @@ public record PollerHealth(
     Optional<PollerFailure> failure,
     Optional<String> reason,
     int failures,
-    Duration lag,
+    Optional<Duration> lag,
     Optional<HeldBack> heldBack,
     Optional<Position> position,
     List<String> warnings) {

@@ -31,7 +31,7 @@ import java.util.OptionalDouble;
  * @param lastTick when a look last ended
  * @param lastSuccess when a look last succeeded
  * @param lag how old what is handled is: the time since everything that was committed had been
- *     handled
+ *     handled; empty while that is not known
  * @param heldBack why rows wait, in words, if they do
  * @param rows how many rows were handled
  * @param batches how many batches these were
@@ -59,7 +59,7 @@ public record PollerStatus(
     Optional<Position> failingUntil,
     Optional<Instant> lastTick,
     Optional<Instant> lastSuccess,
-    Duration lag,
+    Optional<Duration> lag,
     Optional<String> heldBack,
     long rows,
     long batches,

@@ -522,7 +522,8 @@ class PollersIT {
     assertThat(ids(handled))
         .containsExactlyElementsOf(IntStream.rangeClosed(1, 20).boxed().toList());
     await().until(() -> pollers.health().healthy());
-    assertThat(pollers.health().pollers().get(0).lag()).isLessThan(Duration.ofSeconds(5));
+    assertThat(pollers.health().pollers().get(0).lag().orElseThrow())
+        .isLessThan(Duration.ofSeconds(5));
     assertThatThrownBy(() -> pollers.tick("items")).isInstanceOf(IllegalStateException.class);
     pollers.stop();
     pollers.stop();

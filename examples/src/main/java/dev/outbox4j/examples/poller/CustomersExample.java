@@ -166,7 +166,7 @@ public final class CustomersExample {
         () ->
             follower
                 .status()
-                .map(PollerStatus::lag)
+                .flatMap(PollerStatus::lag)
                 .filter(lag -> lag.toNanos() < System.nanoTime() - written)
                 .isPresent());
   }

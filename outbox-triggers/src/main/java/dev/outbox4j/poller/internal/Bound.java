@@ -10,5 +10,10 @@ import org.jspecify.annotations.Nullable;
  * @param inclusive whether rows of this cursor are there, too
  * @param completeAt by when everything is handled that was committed, once all up to the bound is;
  *     by the source's clock
+ * @param server on which server that is so; null if on any
  */
-record Bound(@Nullable String cursor, boolean inclusive, Instant completeAt) {}
+record Bound(
+    @Nullable String cursor,
+    boolean inclusive,
+    Instant completeAt,
+    @Nullable SourceServer server) {}

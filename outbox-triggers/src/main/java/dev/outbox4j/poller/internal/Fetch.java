@@ -59,11 +59,12 @@ final class Fetch {
     String sql = sql(from, bound, end, limit, values);
     return database.run(
         "fetch rows of " + source.label(),
-        sql,
+        "select " + SourceServer.COLUMNS + ";\n" + sql,
         statement -> bind(statement, values),
         results -> {
+          requireServer(bound, results.rows());
           List<SourceRow> rows = new ArrayList<>();
-          ResultSet found = results.rows();
+          ResultSet found = results.next().rows();
           while (found.next()) {
             rows.add(read(found));
           }
@@ -71,10 +72,18 @@ final class Fetch {
         });
   }
 
+  private static void requireServer(Bound bound, ResultSet answered) throws SQLException {
+    SourceServer expected = bound.server();
+    answered.next();
+    if (expected != null) {
+      expected.requireSame(SourceServer.read(answered, 1));
+    }
+  }
+
   /** The plan of a fetch from the beginning. */
   String explain(SourceDatabase database) {
     List<Object> values = new ArrayList<>();
-    Bound none = new Bound(null, true, Instant.EPOCH);
+    Bound none = new Bound(null, true, Instant.EPOCH, null);
     String sql = sql(Position.beginning(), none, null, poller.batchSize(), values);
     return database.run(
         "explain the fetch of " + source.label(),

@@ -23,6 +23,7 @@ final class Fingerprint {
     parts.put(
         "cursor kind",
         poller.cursor().kind().name()
+            + poller.cursor().offset().map(offset -> ", at offset " + offset).orElse("")
             + (poller.cursor().writersNeverOverlap() ? ", writers never overlap" : ""));
     parts.put("nulls", poller.cursor().nulls().name());
     parts.put("columns", poller.columns().isEmpty() ? "all" : String.join(", ", poller.columns()));

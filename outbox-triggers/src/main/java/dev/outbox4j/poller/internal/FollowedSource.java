@@ -6,6 +6,7 @@ import dev.outbox4j.poller.Position;
 import java.sql.ResultSet;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -15,11 +16,20 @@ import org.jspecify.annotations.Nullable;
 final class FollowedSource {
   private final SourceDatabase database;
   private final Poller poller;
+  private final SourceWatch watch;
   private @Nullable Known known;
 
-  FollowedSource(SourceDatabase database, Poller poller) {
+  /**
+   * Creates what has not asked yet.
+   *
+   * @param database the source's
+   * @param poller the definition
+   * @param warned told what may cost rows
+   */
+  FollowedSource(SourceDatabase database, Poller poller, Consumer<String> warned) {
     this.database = database;
     this.poller = poller;
+    this.watch = new SourceWatch(database, warned);
   }
 
   /** What was found, and what reads by it. */
@@ -47,11 +57,11 @@ final class FollowedSource {
 
   private Horizon horizon(SourceDescription description) {
     if (poller.cursor().kind() == Cursor.Kind.TRANSACTION_ID) {
-      return new TransactionIdHorizon(database, description);
+      return new TransactionIdHorizon(database, description, watch, poller.cursor());
     }
     return poller.cursor().writersNeverOverlap()
-        ? new NoHorizon(database, description)
-        : new MarkHorizon(database, description, poller.cursor());
+        ? new NoHorizon(database, description, poller.cursor())
+        : new MarkHorizon(database, description, watch, poller.cursor());
   }
 
   /** Reads the rows behind a position, up to a bound and to the end. */

@@ -2,7 +2,9 @@ package dev.outbox4j.poller.internal;
 
 import dev.outbox4j.poller.Cursor;
 import dev.outbox4j.poller.Position;
+import dev.outbox4j.poller.Position.Side;
 import dev.outbox4j.postgres.internal.Results;
+import java.math.BigDecimal;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -14,68 +16,90 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Keeps below the transactions that were open when a cursor was seen.
+ * Keeps below what was open when a cursor was seen.
  *
  * <ul>
  *   <li>Numbers of a sequence that are less than one that can be seen were taken before it, by
  *       transactions that were open then.
- *   <li>Who wrote a server time before the mark had begun by then; since a process takes its time a
- *       moment before it is registered, the mark is that moment, the margin, behind the clock.
- *   <li>Of cursors that ascend by another rule, who writes less than what can be seen had begun
- *       before that was committed. The same value may be written later, so the mark excludes it.
+ *   <li>Who writes a server time before the mark was at work by then on the message that has this
+ *       time; since that can be seen a moment later only, the mark is that moment, the margin,
+ *       behind the clock.
+ *   <li>Of cursors that ascend by another rule, who writes less than what can be seen was at work
+ *       before that was committed. What such a cursor is made of may be a clock, so who was is
+ *       asked a margin later. The same value may be written later, so the mark excludes it.
  * </ul>
  */
 final class MarkHorizon implements Horizon {
   private final SourceDatabase database;
   private final SourceDescription source;
+  private final SourceWatch watch;
   private final Cursor cursor;
+  private final ServerTimes times;
   private final String sql;
-  private final Marks marks = new Marks();
+  private @Nullable Marks marks;
 
-  MarkHorizon(SourceDatabase database, SourceDescription source, Cursor cursor) {
+  MarkHorizon(
+      SourceDatabase database, SourceDescription source, SourceWatch watch, Cursor cursor) {
     this.database = database;
     this.source = source;
+    this.watch = watch;
     this.cursor = cursor;
-    this.sql = HorizonSql.start(source) + ";\n" + HorizonSql.OPEN + ";\n" + HorizonSql.PREPARED;
+    this.times = ServerTimes.of(cursor, source);
+    ColumnNumber counted = source.counted();
+    this.sql =
+        HorizonSql.start(source, cursor)
+            + ";\n"
+            + (counted == null ? "" : Sequences.sql(counted) + ";\n")
+            + HorizonSql.SESSIONS
+            + ";\n"
+            + HorizonSql.PREPARED;
   }
 
   @Override
   public Found look(Position position) {
-    Reading reading = database.run("look for open transactions", sql, statement -> {}, this::read);
-    if (cursor.kind() == Cursor.Kind.SERVER_TIME) {
-      lookByTime(reading, position);
-    } else {
-      marks.look(
-          reading,
-          reading.greatest(),
-          cursor.kind() == Cursor.Kind.SEQUENCE,
-          reading.at(),
-          reading.open());
+    long sent = System.nanoTime();
+    Reading reading =
+        database.run(
+            "look for open transactions", sql, statement -> {}, results -> read(results, position));
+    boolean byClock = cursor.kind() != Cursor.Kind.SEQUENCE;
+    boolean goesOn =
+        watch.goesOn(reading.server(), reading.at(), sent, cursor.margin(), byClock);
+    Marks current = marks;
+    if (current == null || !goesOn) {
+      current = new Marks(reading.server());
+      marks = current;
     }
+    if (cursor.kind() == Cursor.Kind.SERVER_TIME) {
+      requireClock(times, reading.at(), position);
+    }
+    current.look(reading, fresh(reading));
     return new Found(
-        marks.bound(),
+        current.bound(),
         reading.greatest(),
         reading.at(),
-        marks.isHeldBack(),
-        marks.heldBack(reading.at()),
-        moreSoon(reading));
+        current.isHeldBack(),
+        current.heldBack(reading.at()),
+        moreSoon(reading, current));
   }
 
-  private void lookByTime(Reading reading, Position position) {
-    requireClock(reading.at(), position);
-    Instant mark = reading.at().minus(cursor.margin()).truncatedTo(ChronoUnit.MICROS);
-    List<OpenTransaction> before =
-        reading.open().stream()
-            .filter(each -> each.began() == null || !each.began().isAfter(mark))
-            .toList();
-    marks.look(reading, source.cursor().type().text(mark), true, mark, before);
+  private @Nullable Mark fresh(Reading reading) {
+    String greatest = reading.greatest();
+    if (cursor.kind() == Cursor.Kind.SERVER_TIME) {
+      Instant time = reading.at().minus(cursor.margin()).truncatedTo(ChronoUnit.MICROS);
+      return new Mark.OfTimes(reading.at(), time, times.text(time), true, cursor.margin());
+    } else if (greatest == null) {
+      return null;
+    }
+    return cursor.kind() == Cursor.Kind.SEQUENCE
+        ? new Mark.OfNumbers(reading.at(), greatest)
+        : new Mark.OfTimes(reading.at(), reading.at(), greatest, false, cursor.margin());
   }
 
   /** What is written by a clock that was set back would be before the position. */
-  private void requireClock(Instant now, Position position) {
+  static void requireClock(ServerTimes times, Instant now, Position position) {
     position
         .cursor()
-        .map(Instant::parse)
+        .map(times::instant)
         .filter(at -> at.isAfter(now))
         .ifPresent(
             at -> {
@@ -87,48 +111,119 @@ final class MarkHorizon implements Horizon {
             });
   }
 
-  private long moreSoon(Reading reading) {
-    if (cursor.kind() != Cursor.Kind.SERVER_TIME || reading.greatest() == null) {
+  /** When rows that can be seen are complete, unless something open holds them back. */
+  private long moreSoon(Reading reading, Marks current) {
+    String greatest = reading.greatest();
+    if (greatest == null || isHandled(greatest, current.bound())) {
       return 0;
     }
-    Instant greatest = Instant.parse(reading.greatest());
-    Duration left = Duration.between(reading.at().minus(cursor.margin()), greatest);
-    boolean soon = !left.isNegative() && left.compareTo(cursor.margin()) <= 0;
-    return soon ? left.toMillis() + 1 : 0;
+    Duration left = current.next().map(at -> untilNow(reading, at)).orElse(Duration.ZERO);
+    if (cursor.kind() == Cursor.Kind.SERVER_TIME) {
+      Duration own = untilNow(reading, times.instant(greatest).plus(cursor.margin()));
+      left = own.isNegative() ? left : own;
+    } else if (current.next().isEmpty()) {
+      return 0;
+    }
+    return left.isNegative() ? 1 : left.toMillis() + 1;
   }
 
-  private Reading read(Results results) throws SQLException {
+  private static Duration untilNow(Reading reading, Instant at) {
+    return Duration.between(reading.at(), at);
+  }
+
+  private boolean isHandled(String greatest, @Nullable Bound bound) {
+    if (bound == null || bound.cursor() == null) {
+      return false;
+    }
+    return cursor.kind() == Cursor.Kind.SERVER_TIME
+        ? !times.instant(greatest).isAfter(times.instant(bound.cursor()))
+        : greatest.equals(bound.cursor());
+  }
+
+  private Reading read(Results results, Position position) throws SQLException {
     ResultSet start = results.rows();
     start.next();
     Instant at = start.getObject(1, OffsetDateTime.class).toInstant();
-    if (start.getBoolean(2)) {
+    SourceServer server = SourceServer.read(start, 2);
+    if (server.standby()) {
       throw new SourceException(
           "the source is a standby, on which the transactions of its primary cannot be seen; let the"
               + " pool lead to the primary, or use Cursor.transactionId(...)");
     }
-    int self = start.getInt(3);
+    int self = start.getInt(4);
     String greatest = null;
-    if (start.getObject(4) != null) {
-      greatest = source.cursor().type().text(source.cursor().type().read(start, 4));
+    if (start.getObject(5) != null) {
+      greatest = source.cursor().type().text(source.cursor().type().read(start, 5));
     }
-    List<OpenTransaction> open = open(results.next().rows());
-    if (!open.removeIf(each -> each.process() == self)) {
+    if (source.counted() != null) {
+      greatest = counted(greatest, Sequences.read(results.next().rows()), position);
+    }
+    List<Session> sessions = sessions(results.next().rows());
+    if (!sessions.removeIf(each -> each.process() == self && each.transaction() != null)) {
       throw new SourceException(
           "the server does not show which transactions are open: the reader's own is missing in"
               + " pg_locks. Let its role read pg_locks and pg_stat_activity, or use"
               + " Cursor.transactionId(...)");
     }
-    return new Reading(at, greatest, open, prepared(results.next().rows()));
+    return new Reading(server, at, greatest, sessions, prepared(results.next().rows()));
   }
 
-  private static List<OpenTransaction> open(ResultSet rows) throws SQLException {
-    List<OpenTransaction> open = new ArrayList<>();
-    while (rows.next()) {
-      open.add(
-          new OpenTransaction(
-              rows.getString(1), rows.getInt(2), rows.getString(3), instant(rows, 4)));
+  /**
+   * Numbers that the sequence has not given out yet are still to come, also below a greater one
+   * that was written without it.
+   */
+  private @Nullable String counted(
+      @Nullable String greatest, List<Sequences.Numbers> sequences, Position position) {
+    BigDecimal last = sequences.size() == 1 ? sequences.get(0).last() : null;
+    if (last == null) {
+      return greatest;
     }
-    return open;
+    String name = sequences.get(0).name();
+    requireReached(name, last, position);
+    if (greatest == null || new BigDecimal(greatest).compareTo(last) <= 0) {
+      return greatest;
+    }
+    watch.warnOnce(
+        "beyond " + name,
+        "a row of %s has number %s, and sequence %s has given out %s: rows beyond that wait until it has"
+                .formatted(source.label(), greatest, name, last.toPlainString())
+            + " come so far. If they were written with numbers of their own, as by an import,"
+            + " setval it to the greatest; if the column's numbers come from elsewhere, let its"
+            + " default name no other sequence");
+    return last.toPlainString();
+  }
+
+  private static void requireReached(String name, BigDecimal last, Position position) {
+    BigDecimal reached =
+        position.side() == Side.BEFORE ? last.add(BigDecimal.ONE) : last;
+    position
+        .cursor()
+        .map(BigDecimal::new)
+        .filter(at -> at.compareTo(reached) > 0)
+        .ifPresent(
+            at -> {
+              throw new SourceException(
+                  "the position is %s, and sequence %s has given out %s: it was set back, or its server lost"
+                          .formatted(at.toPlainString(), name, last.toPlainString())
+                      + " what it had committed, and what is written until then would be before the"
+                      + " position and never handled. Set the position back by PollerControl.set, or"
+                      + " setval the sequence");
+            });
+  }
+
+  private static List<Session> sessions(ResultSet rows) throws SQLException {
+    List<Session> sessions = new ArrayList<>();
+    while (rows.next()) {
+      sessions.add(
+          new Session(
+              rows.getInt(2),
+              rows.getString(1),
+              rows.getString(3),
+              instant(rows, 4),
+              instant(rows, 5),
+              rows.getBoolean(6)));
+    }
+    return sessions;
   }
 
   private static List<OpenTransaction> prepared(ResultSet rows) throws SQLException {

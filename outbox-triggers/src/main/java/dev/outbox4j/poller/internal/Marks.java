@@ -5,83 +5,41 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Comparator;
-import java.util.HashSet;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
-import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Marks on a cursor, and the transactions that each waits for. A mark is set at a cursor up to
- * which every row is there, or is written by a transaction that was open when the mark was set. It
- * is safe when each of these has ended, and none of them is a prepared one. Confined to one thread.
- *
- * <p>The transactions are read after the cursor, and the prepared ones after those: a transaction
- * that is not among the open ones any more has ended, or is among the prepared ones by then.
- * Several marks are kept, so that one waits only for what was open when it was set.
+ * Marks on a cursor. The sessions are read after the cursor, and the prepared transactions after
+ * those: a transaction that no session has any more has ended, or is among the prepared ones by
+ * then. Several marks are kept, so that one waits only for what was open when it was set. Confined
+ * to one thread.
  */
 final class Marks {
   private static final int MOST = 64;
   private static final Duration APART = Duration.ofMillis(50);
 
+  private final SourceServer server;
   private final List<Mark> pending = new ArrayList<>();
   private @Nullable Mark safe;
 
-  private static final class Mark {
-    final Instant at;
-    final Instant completeAt;
-    final String cursor;
-    final boolean inclusive;
-    final Map<String, OpenTransaction> waited = new LinkedHashMap<>();
-    boolean waitsForPrepared;
-
-    Mark(Instant at, Instant completeAt, String cursor, boolean inclusive) {
-      this.at = at;
-      this.completeAt = completeAt;
-      this.cursor = cursor;
-      this.inclusive = inclusive;
-    }
-
-    /** Returns whether it is safe now. */
-    boolean look(Reading reading) {
-      if (!waitsForPrepared) {
-        retain(reading.open());
-        if (!waited.isEmpty()) {
-          return false;
-        }
-        waitsForPrepared = true;
-        reading.prepared().forEach(each -> waited.put(each.id(), each));
-        return waited.isEmpty();
-      }
-      retain(reading.prepared());
-      return waited.isEmpty();
-    }
-
-    private void retain(List<OpenTransaction> open) {
-      Set<String> ids = new HashSet<>();
-      open.forEach(each -> ids.add(each.id()));
-      waited.keySet().retainAll(ids);
-    }
+  /**
+   * Creates none.
+   *
+   * @param server of which server; they say nothing about another one
+   */
+  Marks(SourceServer server) {
+    this.server = server;
   }
 
   /**
-   * Takes a reading into account, and sets a mark by it.
+   * Takes a reading into account, and sets a mark.
    *
    * @param reading what was found
-   * @param cursor up to where the mark is; null if there is nothing to set one at
-   * @param inclusive whether rows of this cursor are before the mark
-   * @param completeAt by when everything is handled once all before the mark is
-   * @param waitedFor which of the open transactions may write before the mark
+   * @param fresh a mark by this reading; null if there is nothing to set one at
    */
-  void look(
-      Reading reading,
-      @Nullable String cursor,
-      boolean inclusive,
-      Instant completeAt,
-      List<OpenTransaction> waitedFor) {
+  void look(Reading reading, @Nullable Mark fresh) {
     for (Mark mark : List.copyOf(pending)) {
       if (mark.look(reading)) {
         pending.remove(mark);
@@ -91,35 +49,28 @@ final class Marks {
     // all before the newest that is safe are of no interest any more
     Mark latest = safe;
     if (latest != null) {
-      pending.removeIf(mark -> mark.at.isBefore(latest.at));
+      pending.removeIf(mark -> mark.at().isBefore(latest.at()));
     }
-    if (cursor != null && (isApart(reading.at()) || waitedFor.isEmpty())) {
-      set(reading, cursor, inclusive, completeAt, waitedFor);
+    if (fresh != null) {
+      set(reading, fresh);
+    }
+  }
+
+  private void set(Reading reading, Mark fresh) {
+    if (fresh.look(reading)) {
+      safe = fresh;
+      pending.clear();
+    } else if (isApart(reading.at())) {
+      pending.add(fresh);
+      if (pending.size() > MOST) {
+        thin();
+      }
     }
   }
 
   private boolean isApart(Instant now) {
     return pending.isEmpty()
-        || Duration.between(pending.get(pending.size() - 1).at, now).compareTo(APART) >= 0;
-  }
-
-  private void set(
-      Reading reading,
-      String cursor,
-      boolean inclusive,
-      Instant completeAt,
-      List<OpenTransaction> waitedFor) {
-    Mark mark = new Mark(reading.at(), completeAt, cursor, inclusive);
-    waitedFor.forEach(each -> mark.waited.put(each.id(), each));
-    if (mark.look(reading)) {
-      safe = mark;
-      pending.clear();
-      return;
-    }
-    pending.add(mark);
-    if (pending.size() > MOST) {
-      thin();
-    }
+        || Duration.between(pending.get(pending.size() - 1).at(), now).compareTo(APART) >= 0;
   }
 
   /** Every second one goes, but the newest stays. */
@@ -137,35 +88,45 @@ final class Marks {
   /** The latest mark that is safe; null if none was yet. */
   @Nullable Bound bound() {
     Mark latest = safe;
-    return latest == null ? null : new Bound(latest.cursor, latest.inclusive, latest.completeAt);
+    return latest == null ? null : latest.bound(server);
   }
 
   /** Whether a mark waits for transactions. */
   boolean isHeldBack() {
-    return !pending.isEmpty();
+    return pending.stream().anyMatch(mark -> !mark.waitsFor().isEmpty());
   }
 
-  /** What the oldest mark waits for that is not safe. */
+  /** When time alone may make a mark safe; empty if none waits for that. */
+  Optional<Instant> next() {
+    return pending.stream()
+        .filter(mark -> mark.waitsFor().isEmpty())
+        .flatMap(mark -> mark.next().stream())
+        .min(Comparator.naturalOrder());
+  }
+
+  /** What the oldest mark waits for that waits for transactions. */
   Optional<HeldBack> heldBack(Instant now) {
-    if (pending.isEmpty()) {
-      return Optional.empty();
-    }
-    Mark oldest = pending.get(0);
-    return oldest.waited.values().stream()
-        .min(
-            Comparator.comparing(
-                OpenTransaction::began, Comparator.nullsLast(Comparator.naturalOrder())))
-        .map(each -> heldBack(oldest, each, now));
+    return pending.stream()
+        .filter(mark -> !mark.waitsFor().isEmpty())
+        .findFirst()
+        .map(mark -> heldBack(mark, now));
   }
 
-  private static HeldBack heldBack(Mark mark, OpenTransaction by, Instant now) {
+  private static HeldBack heldBack(Mark mark, Instant now) {
+    List<OpenTransaction> waited = mark.waitsFor();
+    OpenTransaction by =
+        waited.stream()
+            .min(
+                Comparator.comparing(
+                    OpenTransaction::began, Comparator.nullsLast(Comparator.naturalOrder())))
+            .orElseThrow();
     return new HeldBack(
-        mark.at,
-        Duration.between(mark.at, now.isBefore(mark.at) ? mark.at : now),
+        mark.at(),
+        Duration.between(mark.at(), now.isBefore(mark.at()) ? mark.at() : now),
         by.process() == 0 ? OptionalInt.empty() : OptionalInt.of(by.process()),
         by.id(),
         Optional.ofNullable(by.application()).filter(name -> !name.isEmpty()),
         Optional.ofNullable(by.began()),
-        mark.waited.size());
+        waited.size());
   }
 }

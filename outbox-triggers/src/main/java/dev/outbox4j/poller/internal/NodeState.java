@@ -8,12 +8,17 @@ import dev.outbox4j.poller.Position;
 import dev.outbox4j.poller.TickResult;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
 import java.util.List;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** What a node knows of a poller. Thread-safe. */
 final class NodeState {
+  private static final int MOST_WARNINGS = 10;
+
   private final String name;
 
   // guarded by this
@@ -28,6 +33,7 @@ final class NodeState {
   private Optional<HeldBack> heldBack = Optional.empty();
   private @Nullable Position position;
   private List<String> warnings = List.of();
+  private final Deque<String> latestWarnings = new ArrayDeque<>();
 
   NodeState(String name) {
     this.name = name;
@@ -35,6 +41,14 @@ final class NodeState {
 
   synchronized void described(List<String> found) {
     warnings = List.copyOf(found);
+  }
+
+  /** What was found while it is followed; the latest ones are kept. */
+  synchronized void warned(String warning) {
+    latestWarnings.add(warning);
+    if (latestWarnings.size() > MOST_WARNINGS) {
+      latestWarnings.removeFirst();
+    }
   }
 
   synchronized void at(Position now) {
@@ -110,7 +124,8 @@ final class NodeState {
 
   synchronized PollerHealth health() {
     Instant now = Instant.now();
-    Duration lag = completeAt == null ? Duration.ZERO : Duration.between(completeAt, now);
+    List<String> allWarnings = new ArrayList<>(warnings);
+    allWarnings.addAll(latestWarnings);
     return new PollerHealth(
         name,
         state,
@@ -120,9 +135,11 @@ final class NodeState {
         Optional.ofNullable(failingSince == null ? null : failure),
         Optional.ofNullable(failingSince == null ? null : reason),
         failingSince == null ? 0 : failures,
-        lag.isNegative() ? Duration.ZERO : lag,
+        Optional.ofNullable(completeAt)
+            .map(at -> Duration.between(at, now))
+            .map(lag -> lag.isNegative() ? Duration.ZERO : lag),
         heldBack,
         Optional.ofNullable(position),
-        warnings);
+        allWarnings);
   }
 }

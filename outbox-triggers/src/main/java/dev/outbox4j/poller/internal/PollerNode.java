@@ -98,7 +98,13 @@ public final class PollerNode {
             poller,
             shared.application(),
             store,
-            new FollowedSource(new SourceDatabase(dataSource), poller),
+            new FollowedSource(
+                new SourceDatabase(dataSource),
+                poller,
+                warning -> {
+                  lines.warned(warning);
+                  state.warned(warning);
+                }),
             new Batches(
                 poller, shared.application(), store, handler, shared.observer(), lines, waits),
             renewals,

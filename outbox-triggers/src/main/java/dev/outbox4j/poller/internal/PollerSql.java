@@ -286,7 +286,7 @@ final class PollerSql {
         p.paused_at, p.paused_by, p.pause_reason, p.failing_since, p.failure, p.last_error,
         p.failures_count, case when p.retry_at > clock_timestamp() then p.retry_at end,
         p.failing_side, p.failing_cursor, p.failing_key, p.last_tick_at, p.last_success_at,
-        coalesce(extract(epoch from clock_timestamp() - p.complete_at), 0)::float8, p.held_back,
+        extract(epoch from clock_timestamp() - p.complete_at)::float8, p.held_back,
         p.rows_count, p.batches_count, (
           select count(*)
           from {poller_quarantine} q

@@ -437,7 +437,7 @@ final class PollerTick {
               && poller.endsNow()
               && poller.cursor().kind() == Cursor.Kind.ASCENDING
               && last.cursor().equals(Optional.ofNullable(bound.cursor()));
-      return isEnd ? new Bound(bound.cursor(), true, bound.completeAt()) : bound;
+      return isEnd ? new Bound(bound.cursor(), true, bound.completeAt(), bound.server()) : bound;
     }
 
     private boolean isFinished(Horizon.Found now) {
@@ -506,10 +506,9 @@ final class PollerTick {
       if (now == null || poller.cursor().kind() != Cursor.Kind.SERVER_TIME) {
         return null;
       }
-      Object cursor = rows.get(rows.size() - 1).change().cursor();
-      return cursor instanceof Instant time
-          ? positive(Duration.between(time, now.at())).plus(since(foundAt))
-          : null;
+      ServerTimes times = ServerTimes.of(poller.cursor(), source.known().description());
+      String cursor = rows.get(rows.size() - 1).position().cursor().orElseThrow();
+      return positive(Duration.between(times.instant(cursor), now.at())).plus(since(foundAt));
     }
 
     private static Duration positive(Duration duration) {

@@ -15,6 +15,7 @@ import org.jspecify.annotations.Nullable;
  * @param softDelete the place of the soft-delete column among them; -1 for none
  * @param tombstones what stands behind {@code from} for the tombstones, if there are any
  * @param tombstoneColumns their columns
+ * @param counted the cursor, if numbers of a sequence are waited for; null otherwise
  * @param facts what the fingerprint has of it
  * @param warnings what costs time
  */
@@ -27,5 +28,6 @@ record SourceDescription(
     int softDelete,
     @Nullable String tombstones,
     List<SourceColumn> tombstoneColumns,
+    @Nullable ColumnNumber counted,
     Map<String, String> facts,
     List<String> warnings) {}

@@ -87,7 +87,9 @@ final class SourceInspection {
                   .formatted(cursor.column(), table.label())
               + " choose Cursor.nulls(IGNORED)");
     }
-    requireSequence(table, known);
+    requireOffset(type);
+    ColumnNumber counted = counted(table, known);
+    warnOfReplication(table);
     OrderedColumn first = new OrderedColumn(cursor.column(), known.type(), type);
     List<OrderedColumn> ordered =
         key.stream()
@@ -111,6 +113,7 @@ final class SourceInspection {
                     each -> each.getValue().type(),
                     (one, other) -> one,
                     LinkedHashMap::new)),
+        counted,
         indexes);
   }
 
@@ -133,6 +136,7 @@ final class SourceInspection {
       List<OrderedColumn> key,
       List<String> read,
       Map<String, String> types,
+      @Nullable ColumnNumber counted,
       @Nullable List<KnownIndex> indexes) {
     for (String named : poller.columns()) {
       requireColumn("column", named, label, types.keySet());
@@ -168,6 +172,7 @@ final class SourceInspection {
             softDelete,
             tombstones == null ? null : tombstones.from(),
             tombstoneColumns,
+            counted,
             facts,
             warnings);
     String plan = Fetch.of(description, poller).explain(database); // also checks the condition
@@ -206,6 +211,7 @@ final class SourceInspection {
     Known known = column("cursor", cursor.column(), label, columns);
     CursorType type = type("cursor", cursor.column(), label, known);
     requireKind(type, known.type());
+    requireOffset(type);
     List<OrderedColumn> key =
         source.key().stream()
             .map(
@@ -216,7 +222,7 @@ final class SourceInspection {
             .toList();
     requireNoNulls(label, from, key);
     warnings.add(
-        "query '%s' may not be checked for a unique key; two rows of one cursor and key would be one"
+        "that the key of query '%s' is unique cannot be checked; two rows of one cursor and key would be one"
             .formatted(label));
     if (cursor.kind() == Cursor.Kind.SEQUENCE && !cursor.writersNeverOverlap()) {
       warnings.add(
@@ -236,6 +242,7 @@ final class SourceInspection {
                     each -> each.getValue().type(),
                     (one, other) -> one,
                     LinkedHashMap::new)),
+        null,
         null);
   }
 
@@ -494,7 +501,7 @@ final class SourceInspection {
         switch (cursor.kind()) {
           case TRANSACTION_ID -> type == CursorType.XID8;
           case SEQUENCE -> type == CursorType.BIGINT || type == CursorType.NUMERIC;
-          case SERVER_TIME -> type == CursorType.TIMESTAMPTZ;
+          case SERVER_TIME -> type == CursorType.TIMESTAMPTZ || type == CursorType.TIMESTAMP;
           case ASCENDING -> type != CursorType.XID8;
         };
     if (!fits) {
@@ -505,70 +512,96 @@ final class SourceInspection {
     }
   }
 
-  /** What a sequence would give out long before it is committed. */
-  private void requireSequence(Table table, Known known) {
+  /** Asks for the sequence of the cursor, if its numbers are waited for. */
+  private @Nullable ColumnNumber counted(Table table, Known known) {
     if (cursor.kind() != Cursor.Kind.SEQUENCE || cursor.writersNeverOverlap()) {
-      return;
+      return null;
     }
-    int[] count = {0};
-    database.run(
-        "read the sequence of cursor '" + cursor.column() + "'",
-        """
-        select n.nspname || '.' || c.relname, q.seqcache, q.seqcycle, q.seqincrement
-        from pg_sequence q join pg_class c on c.oid = q.seqrelid
-          join pg_namespace n on n.oid = c.relnamespace
-        where q.seqrelid in (
-          select d.objid from pg_depend d
-          where d.classid = 'pg_class'::regclass and d.refclassid = 'pg_class'::regclass
-            and d.refobjid = cast(? as bigint)::oid and d.refobjsubid = ?
-            and d.deptype in ('a', 'i')
-          union
-          select d.refobjid from pg_depend d join pg_attrdef f on f.oid = d.objid
-          where d.classid = 'pg_attrdef'::regclass and d.refclassid = 'pg_class'::regclass
-            and f.adrelid = cast(? as bigint)::oid and f.adnum = ?)
-        """,
-        statement -> {
-          statement.setLong(1, table.oid());
-          statement.setInt(2, known.number());
-          statement.setLong(3, table.oid());
-          statement.setInt(4, known.number());
-        },
-        results -> {
-          ResultSet rows = results.rows();
-          while (rows.next()) {
-            count[0]++;
-            requireSequence(
-                rows.getString(1), rows.getLong(2), rows.getBoolean(3), rows.getLong(4));
-          }
-          return true;
-        });
-    if (count[0] == 0) {
+    ColumnNumber column = new ColumnNumber(table.oid(), known.number());
+    List<Sequences.Numbers> found =
+        database.run(
+            "read the sequence of cursor '" + cursor.column() + "'",
+            Sequences.sql(column),
+            statement -> {},
+            results -> Sequences.read(results.rows()));
+    if (found.isEmpty()) {
       warnings.add(
           "no sequence is known behind cursor '%s' of %s; see that its cache and its step are 1"
               .formatted(cursor.column(), table.label()));
     }
+    for (Sequences.Numbers numbers : found) {
+      if (!numbers.readable()) {
+        warnings.add(
+            "numbers beyond sequence %s, as an import may write them, cannot be told from its own; grant"
+                    .formatted(numbers.name())
+                + " select on it");
+      }
+    }
+    return column;
   }
 
-  private static void requireSequence(String name, long cache, boolean cycles, long step) {
-    if (cache > 1) {
-      throw new SourceException(
-          "sequence %s has cache %d: a session may write a number long after others have written"
-                  .formatted(name, cache)
-              + " greater ones; alter sequence "
-              + name
-              + " cache 1, or use another cursor");
+  /** A local time is one of the server's clock in a zone without summer. */
+  private void requireOffset(CursorType type) {
+    if (cursor.kind() != Cursor.Kind.SERVER_TIME) {
+      return;
     }
-    if (cycles) {
+    boolean local = type == CursorType.TIMESTAMP;
+    if (local && cursor.offset().isEmpty()) {
       throw new SourceException(
-          "sequence %s cycles: its numbers begin anew; alter sequence %s no cycle"
-              .formatted(name, name));
+          "cursor '%s' is of type timestamp without time zone: say by Cursor.in(ZoneOffset) in which fixed"
+                  .formatted(cursor.column())
+              + " offset all sessions write it. Where they have a zone with summer time, an hour comes"
+              + " twice; make the column timestamptz then");
     }
-    if (step != 1) {
+    if (!local && cursor.offset().isPresent()) {
       throw new SourceException(
-          "sequence %s steps by %d: a program may keep numbers for later, as Hibernate's pooled"
-                  .formatted(name, step)
-              + " optimizer does; let it step by 1 and the program take each number from it, or use"
-              + " another cursor");
+          "cursor '%s' is of type timestamptz, which is the same in all time zones; leave Cursor.in out"
+              .formatted(cursor.column()));
+    }
+  }
+
+  /** What a subscription brings was written by another server. */
+  private void warnOfReplication(Table table) {
+    if (cursor.writersNeverOverlap()) {
+      return;
+    }
+    boolean[] found =
+        database.run(
+            "look for a subscription to " + table.label(),
+            """
+            select exists (
+                select 1 from pg_subscription_rel r
+                where r.srrelid = cast(? as bigint)::oid
+                  or r.srrelid in (
+                    select t.relid from pg_partition_tree(cast(? as bigint)::oid::regclass) t)),
+              exists (
+                select 1 from pg_trigger g
+                where g.tgrelid = cast(? as bigint)::oid and not g.tgisinternal
+                  and g.tgenabled in ('A', 'R'))
+            """,
+            statement -> {
+              statement.setLong(1, table.oid());
+              statement.setLong(2, table.oid());
+              statement.setLong(3, table.oid());
+            },
+            results -> {
+              ResultSet row = first(results.rows());
+              return new boolean[] {row.getBoolean(1), row.getBoolean(2)};
+            });
+    if (!found[0]) {
+      return;
+    }
+    if (cursor.kind() != Cursor.Kind.TRANSACTION_ID) {
+      warnings.add(
+          "a subscription writes to %s, and what it brings has values of another server, in any order; use"
+                  .formatted(table.label())
+              + " Cursor.transactionId(...) with a trigger that is enabled always");
+    } else if (!found[1]) {
+      warnings.add(
+          "a subscription writes to %s, for which ordinary triggers do not fire; alter table %s enable"
+                  .formatted(table.label(), table.from())
+              + " always trigger the one that sets "
+              + cursor.column());
     }
   }
 

@@ -121,8 +121,7 @@ record StateRow(
 
   static StateRow read(ResultSet row) throws SQLException {
     boolean waiting = row.getBoolean(20); // false for null
-    double lag = row.getDouble(22);
-    boolean lagKnown = !row.wasNull();
+    Duration lag = lag(row, 22).orElse(null);
     return new StateRow(
         row.getBoolean(1),
         row.getLong(2),
@@ -143,7 +142,7 @@ record StateRow(
         row.getInt(19),
         waiting,
         row.getBoolean(21),
-        lagKnown ? duration(lag) : null,
+        lag,
         row.getString(23),
         row.getString(24),
         row.getBoolean(25));
@@ -154,7 +153,13 @@ record StateRow(
     return Arrays.stream(PollerFailure.values()).filter(each -> each.name().equals(name)).findAny();
   }
 
-  static Duration duration(double seconds) {
+  /** How old what is handled is; empty if that is not on record. */
+  static Optional<Duration> lag(ResultSet row, int column) throws SQLException {
+    double seconds = row.getDouble(column);
+    return row.wasNull() ? Optional.empty() : Optional.of(duration(seconds));
+  }
+
+  private static Duration duration(double seconds) {
     return Duration.ofNanos(Math.round(Math.max(0, seconds) * 1e9));
   }
 }

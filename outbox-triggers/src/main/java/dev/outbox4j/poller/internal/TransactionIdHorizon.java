@@ -1,5 +1,6 @@
 package dev.outbox4j.poller.internal;
 
+import dev.outbox4j.poller.Cursor;
 import dev.outbox4j.poller.HeldBack;
 import dev.outbox4j.poller.Position;
 import java.sql.ResultSet;
@@ -22,6 +23,7 @@ final class TransactionIdHorizon implements Horizon {
   private static final long IDS = 1L << 32;
 
   private final SourceDatabase database;
+  private final SourceWatch watch;
   private final String sql;
   private final Deque<Seen> pending = new ArrayDeque<>();
   private Instant completeAt = Instant.EPOCH;
@@ -29,15 +31,19 @@ final class TransactionIdHorizon implements Horizon {
   /** Before which id everything had begun that was committed by then. */
   private record Seen(Instant at, long before) {}
 
-  TransactionIdHorizon(SourceDatabase database, SourceDescription source) {
+  TransactionIdHorizon(
+      SourceDatabase database, SourceDescription source, SourceWatch watch, Cursor cursor) {
     this.database = database;
-    this.sql = HorizonSql.transactionIds(source);
+    this.watch = watch;
+    this.sql = HorizonSql.transactionIds(source, cursor);
   }
 
-  private record Ids(Instant at, long oldest, long next, @Nullable String greatest) {}
+  private record Ids(
+      SourceServer server, Instant at, long oldest, long next, @Nullable String greatest) {}
 
   @Override
   public Found look(Position position) {
+    long sent = System.nanoTime();
     Ids ids =
         database.run(
             "look for transaction ids",
@@ -47,11 +53,16 @@ final class TransactionIdHorizon implements Horizon {
               ResultSet row = results.rows();
               row.next();
               return new Ids(
+                  SourceServer.read(row, 2),
                   row.getObject(1, OffsetDateTime.class).toInstant(),
-                  Long.parseLong(row.getString(2)),
-                  Long.parseLong(row.getString(3)),
-                  row.getString(4));
+                  Long.parseLong(row.getString(4)),
+                  Long.parseLong(row.getString(5)),
+                  row.getString(6));
             });
+    if (!watch.goesOn(ids.server(), ids.at(), sent, Duration.ZERO, false)) {
+      pending.clear();
+      completeAt = Instant.EPOCH;
+    }
     requireReached(ids, position);
     if (pending.isEmpty()
         || Duration.between(pending.getLast().at(), ids.at()).compareTo(APART) >= 0) {
@@ -65,7 +76,7 @@ final class TransactionIdHorizon implements Horizon {
     }
     boolean held = ids.greatest() != null && Long.parseLong(ids.greatest()) >= ids.oldest();
     return new Found(
-        new Bound(String.valueOf(ids.oldest()), false, completeAt),
+        new Bound(String.valueOf(ids.oldest()), false, completeAt, ids.server()),
         ids.greatest(),
         ids.at(),
         held,
@@ -81,12 +92,16 @@ final class TransactionIdHorizon implements Horizon {
         .filter(at -> at >= ids.next())
         .ifPresent(
             at -> {
+              String found =
+                  "the position is transaction %d, and the source's next one is %d: "
+                      .formatted(at, ids.next());
               throw new SourceException(
-                  "the position is transaction %d, and the source's next one is %d: it is another server,"
-                          .formatted(at, ids.next())
-                      + " or was restored, and what is written now would be before the position. Write"
-                      + " all rows anew there, or use another cursor, and set the position by"
-                      + " PollerControl.set");
+                  found
+                      + (ids.server().standby()
+                          ? "the standby has not received it yet, or is one of another server"
+                          : "it is another server, or was restored, and what is written now would be"
+                              + " before the position. Write all rows anew there, or use another"
+                              + " cursor, and set the position by PollerControl.set"));
             });
     if (ids.greatest() != null && Long.parseLong(ids.greatest()) >= ids.next()) {
       throw new SourceException(

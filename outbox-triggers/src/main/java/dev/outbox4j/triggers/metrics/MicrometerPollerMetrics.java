@@ -95,7 +95,7 @@ public final class MicrometerPollerMetrics implements PollerEvents {
         PollerMeters.FAILING, of.apply(each -> since(each.failingSince())), application, poller);
     registrar.timeGauge(
         PollerMeters.LAG,
-        of.apply(each -> Durations.saturatedNanos(each.lag())),
+        of.apply(each -> each.lag().<Number>map(Durations::saturatedNanos).orElse(Double.NaN)),
         application,
         poller);
     registrar.timeGauge(

@@ -74,7 +74,7 @@ enum PollerMeters implements Described {
       "outbox.poller.lag",
       "seconds",
       Tag.OF_POLLER,
-      "Time since everything that was committed had been handled"),
+      "Time since everything that was committed had been handled; no number until that is known"),
   HELD_BACK(
       "gauge",
       "outbox.poller.held.back",
