@@ -10,6 +10,8 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.Connection;
 import java.sql.Statement;
 import java.time.Duration;
+import java.time.ZoneOffset;
+import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -104,7 +106,15 @@ class BadSourcesIT {
         bad(
             "create table bad (id int primary key, v timestamp not null)",
             Cursor.serverTime("v"),
-            "is of type timestamp without time zone, which SERVER_TIME"),
+            "is of type timestamp without time zone: say by Cursor.in(ZoneOffset)"),
+        bad(
+            "create table bad (id int primary key, v timestamptz not null)",
+            Cursor.serverTime("v").in(ZoneOffset.UTC),
+            "leave Cursor.in out"),
+        bad(
+            "create table bad (id int primary key, v date not null)",
+            Cursor.serverTime("v"),
+            "is of type date, which SERVER_TIME"),
         bad(
             "create table bad (id int primary key, v bigint not null)",
             Cursor.transactionId("v"),
@@ -319,6 +329,42 @@ class BadSourcesIT {
     control.set("least", Position.beginning(), TestPollers.ANN);
     assertThat(control.history("least", 9)).hasSize(3);
     assertThat(control.remove("least")).isTrue();
+  }
+
+  /** Ordinary triggers do not fire for what a subscription brings. */
+  @Test
+  void aTableThatASubscriptionWritesToIsWarnedOf() throws Exception {
+    drop();
+    try (Connection connection = database.plain().getConnection();
+        Statement statement = connection.createStatement()) {
+      for (String sql :
+          List.of(
+              "create table bad (id int primary key, tx xid8 not null, v bigint not null)",
+              "create subscription bad_subscription connection 'dbname=nowhere' publication none"
+                  + " with (connect = false, slot_name = none)",
+              "set allow_system_table_mods = on",
+              "insert into pg_subscription_rel (srsubid, srrelid, srsubstate, srsublsn)"
+                  + " select oid, 'bad'::regclass, 'r', '0/1' from pg_subscription"
+                  + " where subname = 'bad_subscription'")) {
+        statement.execute(sql);
+      }
+      Poller byId =
+          Poller.of("ids", Source.table("bad"), Cursor.transactionId("tx"), Deletes.ignored());
+      Poller byTime =
+          Poller.of("values", Source.table("bad"), Cursor.ascending("v"), Deletes.ignored());
+      Pollers pollers =
+          Pollers.builder(outbox, "shop")
+              .on(byId, (rows, context) -> {})
+              .on(byTime, (rows, context) -> {})
+              .build();
+      pollers.tick("ids");
+      pollers.tick("values");
+      List<List<String>> warnings =
+          pollers.health().pollers().stream().map(PollerHealth::warnings).toList();
+      assertThat(warnings.get(0)).anyMatch(each -> each.contains("enable always trigger"));
+      assertThat(warnings.get(1)).anyMatch(each -> each.contains("values of another server"));
+      statement.execute("drop subscription bad_subscription");
+    }
   }
 
   @Test

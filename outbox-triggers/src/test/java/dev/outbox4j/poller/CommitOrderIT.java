@@ -12,6 +12,7 @@ import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
+import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -60,9 +61,11 @@ class CommitOrderIT {
           id bigint generated always as identity primary key,
           label text,
           changed_at timestamptz not null default now(),
+          local_at timestamp not null default timezone(interval '5 hours 30 minutes', now()),
           tx xid8 not null default pg_current_xact_id(),
           n numeric not null default 1);
         create unique index on late (changed_at, id);
+        create unique index on late (local_at, id);
         create unique index on late (tx, id);
         create unique index on late (n, id);
         """);
@@ -71,6 +74,10 @@ class CommitOrderIT {
   private enum Kind {
     SEQUENCE(Cursor.sequence("id")),
     SERVER_TIME(Cursor.serverTime("changed_at").margin(Duration.ofMillis(1))),
+    LOCAL_TIME(
+        Cursor.serverTime("local_at")
+            .in(ZoneOffset.ofHoursMinutes(5, 30))
+            .margin(Duration.ofMillis(1))),
     TRANSACTION_ID(Cursor.transactionId("tx"));
 
     @SuppressWarnings("ImmutableEnumChecker") // it is, but has no annotation
@@ -290,6 +297,99 @@ class CommitOrderIT {
   }
 
   @Test
+  void anAscendingRowIsHandledAMarginAfterAGreaterOneWasSeen() {
+    Pollers pollers = pollers(Cursor.ascending("n").margin(Duration.ofSeconds(2)));
+    database.update("insert into late (label, n) values ('a', 1), ('b', 2)");
+    long begun = System.nanoTime();
+    tickUntil(pollers, 1);
+    assertThat(Duration.ofNanos(System.nanoTime() - begun))
+        .isGreaterThanOrEqualTo(Duration.ofSeconds(2));
+  }
+
+  /** People write never, and for ever, as a date. */
+  @ParameterizedTest
+  @ValueSource(strings = {"9999-12-31", "infinity"})
+  void aRowThatIsDatedInTheFutureHidesNoOther(String never) {
+    insert("before");
+    database.update(
+        "insert into late (label, changed_at) values ('never', cast(? as timestamptz))", never);
+    Poller from =
+        Poller.of(
+                "late", Source.table("late"), Kind.SERVER_TIME.cursor, Deletes.ignored())
+            .pollInterval(Duration.ofMillis(20));
+    Pollers now =
+        Pollers.builder(outbox, "shop")
+            .on(from.startNow(), (rows, context) -> handled.addAll(rows))
+            .on(from.named("until").untilNow(), (rows, context) -> handled.addAll(rows))
+            .build();
+    now.tick("late");
+    insert("after");
+    database.update(
+        "insert into late (label, changed_at) values ('soon', now() + interval '2 seconds')");
+    tickUntil(now, 1);
+    assertThat(labels()).containsExactly("after");
+    tickUntil(now, 2);
+    assertThat(labels()).containsExactly("after", "soon");
+    handled.clear();
+    await().until(() -> now.tick("until").outcome() == Outcome.FINISHED);
+    assertThat(labels()).contains("before", "after").doesNotContain("never");
+  }
+
+  @Test
+  void serialWritersMayDateRowsInTheFutureToo() {
+    Pollers pollers = pollers(Kind.SERVER_TIME.cursor.assumingThatWritersNeverOverlap());
+    database.update("insert into late (label, changed_at) values ('never', '9999-12-31')");
+    insert("one");
+    tickUntil(pollers, 1);
+    insert("two");
+    tickUntil(pollers, 2);
+    assertThat(labels()).containsExactly("one", "two");
+  }
+
+  /** An import writes numbers of its own, and the sequence comes to them later. */
+  @Test
+  void rowsBeyondTheSequenceWaitForIt() {
+    Pollers pollers = pollers(Kind.SEQUENCE.cursor);
+    insert("1");
+    database.update("insert into late overriding system value select 10, 'import'");
+    tickUntil(pollers, 1);
+    tickOften(pollers);
+    insert("2");
+    tickUntil(pollers, 2);
+    assertThat(labels()).containsExactly("1", "2");
+    assertThat(pollers.health().pollers().get(0).warnings())
+        .singleElement()
+        .asString()
+        .contains("a row of public.late has number 10", "late_id_seq has given out 1", "setval");
+    database.list(Long.class, "select setval('late_id_seq', 10)");
+    tickUntil(pollers, 3);
+    assertThat(labels()).containsExactly("1", "2", "import");
+  }
+
+  @Test
+  void aSequenceThatWasSetBackIsAFailure() {
+    database.list(Long.class, "select setval('late_id_seq', 100)");
+    insert("first");
+    Pollers pollers = pollers(Kind.SEQUENCE.cursor);
+    tickUntil(pollers, 1);
+    database.list(Long.class, "select setval('late_id_seq', 50)");
+    assertThat(pollers.tick("late").reason().orElse(""))
+        .contains("the position is 101, and sequence public.late_id_seq has given out 50");
+  }
+
+  @Test
+  void aSequenceThatSessionsCacheLaterIsAFailureThen() {
+    Pollers pollers = pollers(Kind.SEQUENCE.cursor);
+    insert("first");
+    tickUntil(pollers, 1);
+    database.update("alter sequence late_id_seq cache 100");
+    assertThat(pollers.tick("late").reason().orElse(""))
+        .contains("sequence public.late_id_seq has cache 100");
+    database.update("alter sequence late_id_seq cache 1");
+    assertThat(pollers.tick("late").failure()).isEmpty();
+  }
+
+  @Test
   void whoSaysThatWritersNeverOverlapWaitsForNobody() throws Exception {
     Pollers pollers = pollers(Cursor.sequence("id").assumingThatWritersNeverOverlap());
     try (Connection slow = begin()) {
@@ -328,13 +428,26 @@ class CommitOrderIT {
   @ParameterizedTest
   @EnumSource(Kind.class)
   void nothingIsLostWhileManyWritersOverlap(Kind kind) throws Exception {
+    // the margin is for processes that wait for a processor, of which there are few here
+    Pollers pollers =
+        pollers(
+            kind.cursor.kind() == Cursor.Kind.SERVER_TIME
+                ? kind.cursor.margin(Duration.ofMillis(500))
+                : kind.cursor);
+    nothingIsLost(pollers);
+  }
+
+  /** The last row of all is there only to be greater than the others. */
+  @Test
+  void nothingIsLostByAscendingLocalTimesWhileManyWritersOverlap() throws Exception {
+    nothingIsLost(pollers(Cursor.ascending("local_at")));
+  }
+
+  private void nothingIsLost(Pollers pollers) throws Exception {
     int writers = 16;
     long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(6);
     Set<String> written = ConcurrentHashMap.newKeySet();
     AtomicInteger number = new AtomicInteger();
-    // the margin is for processes that wait for a processor, of which there are few here
-    Pollers pollers =
-        pollers(kind == Kind.SERVER_TIME ? Cursor.serverTime("changed_at") : kind.cursor);
     ExecutorService threads = Executors.newFixedThreadPool(writers);
     try {
       pollers.start();
@@ -355,15 +468,17 @@ class CommitOrderIT {
       for (Future<?> each : all) {
         each.get(60, TimeUnit.SECONDS);
       }
+      insert("last");
       await()
           .atMost(Duration.ofSeconds(20))
-          .untilAsserted(() -> assertThat(handled.size()).isGreaterThanOrEqualTo(written.size()));
+          .untilAsserted(() -> assertThat(labels()).containsAll(written));
     } finally {
       threads.shutdownNow();
       pollers.stop();
     }
-    assertThat(labels()).hasSize(written.size()).doesNotHaveDuplicates();
-    assertThat(Set.copyOf(labels())).isEqualTo(written);
+    assertThat(labels()).doesNotHaveDuplicates();
+    written.add("last");
+    assertThat(written).containsAll(labels());
   }
 
   /** A transaction with rows at its begin and its end, and up to 200 ms between; some roll back. */

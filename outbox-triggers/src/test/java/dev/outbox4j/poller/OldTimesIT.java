@@ -16,9 +16,14 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.postgresql.ds.PGSimpleDataSource;
 import org.postgresql.jdbc.PreferQueryMode;
 
@@ -35,6 +40,11 @@ class OldTimesIT {
   @BeforeEach
   void setUp() {
     TestPollers.setUp(database);
+    if (database
+        .list(String.class, "select rolname::text from pg_roles where rolname = 'blind'")
+        .isEmpty()) {
+      database.update("create role blind login password 'secret'");
+    }
     for (String sql :
         List.of(
             "drop table if exists times",
@@ -59,9 +69,11 @@ class OldTimesIT {
   }
 
   /** All statements of one message have the time at which it came. */
-  @Test
-  void theSecondTransactionOfOneMessageLosesNothing() throws Exception {
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void theSecondTransactionOfOneMessageLosesNothing(boolean seesTimes) throws Exception {
     losesNothing(
+        seesTimes,
         """
         begin; select pg_sleep(2); commit;
         begin; insert into times (label) values ('late'); select pg_sleep(1); commit
@@ -69,9 +81,11 @@ class OldTimesIT {
   }
 
   /** A chained transaction has the time at which the commit before it was asked for. */
-  @Test
-  void aTransactionThatIsChainedToASlowCommitLosesNothing() throws Exception {
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void aTransactionThatIsChainedToASlowCommitLosesNothing(boolean seesTimes) throws Exception {
     losesNothing(
+        seesTimes,
         "begin",
         "insert into slow values (1)",
         "commit and chain",
@@ -80,7 +94,56 @@ class OldTimesIT {
         "commit");
   }
 
-  private void losesNothing(String... messages) throws Exception {
+  /** Many sessions write, each without a pause but for its own answer. */
+  @Test
+  void busySessionsWhoseTimesMayNotBeSeenDelayAndDoNotStop() throws Exception {
+    Pollers pollers = pollers(false);
+    ExecutorService threads = Executors.newFixedThreadPool(4);
+    AtomicBoolean ended = new AtomicBoolean();
+    AtomicInteger number = new AtomicInteger();
+    try {
+      for (int i = 0; i < 4; i++) {
+        threads.submit(
+            () -> {
+              try (Connection connection = database.plain().getConnection();
+                  Statement statement = connection.createStatement()) {
+                while (!ended.get()) {
+                  statement.execute(
+                      "insert into times (label) values ('w" + number.incrementAndGet() + "')");
+                }
+              }
+              return null;
+            });
+      }
+      await()
+          .atMost(Duration.ofSeconds(60))
+          .until(
+              () -> {
+                pollers.tick("times");
+                return seen.size() > 10;
+              });
+      assertThat(pollers.health().pollers().get(0).warnings())
+          .anyMatch(warning -> warning.contains("grant pg_read_all_stats"));
+    } finally {
+      ended.set(true);
+      threads.shutdown();
+      assertThat(threads.awaitTermination(30, TimeUnit.SECONDS)).isTrue();
+    }
+    await()
+        .untilAsserted(
+            () -> {
+              pollers.tick("times");
+              assertThat(seen).hasSize(number.get());
+            });
+  }
+
+  private Pollers pollers(boolean seesTimes) {
+    PGSimpleDataSource source = database.plain();
+    if (!seesTimes) {
+      database.update("grant select on times to blind");
+      source.setUser("blind");
+      source.setPassword("secret");
+    }
     Poller times =
         Poller.of(
                 "times",
@@ -88,12 +151,15 @@ class OldTimesIT {
                 Cursor.serverTime("at"),
                 Deletes.ignored())
             .pollInterval(Duration.ofMillis(10));
-    Pollers pollers =
-        Pollers.builder(PostgresOutbox.on(database.pool(5), database.table()), "tests")
-            .on(
-                times,
-                (rows, context) -> rows.forEach(row -> seen.add(row.get("label", String.class))))
-            .build();
+    return Pollers.builder(PostgresOutbox.on(database.pool(5), database.table()), "tests")
+        .source(source)
+        .on(
+            times, (rows, context) -> rows.forEach(row -> seen.add(row.get("label", String.class))))
+        .build();
+  }
+
+  private void losesNothing(boolean seesTimes, String... messages) throws Exception {
+    Pollers pollers = pollers(seesTimes);
     ExecutorService thread = Executors.newSingleThreadExecutor();
     try {
       Future<?> writer = thread.submit(() -> send(messages));

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.math.BigDecimal;
 import java.time.Duration;
+import java.time.ZoneOffset;
 import java.time.Instant;
 import java.time.LocalDate;
 import java.time.LocalDateTime;
@@ -83,6 +84,9 @@ class PollerTest {
     refused(() -> Source.query("q", "select 1"), "key has no column");
     refused(() -> Deletes.tombstones(Source.query("q", "select 1", "id")), "name a table");
     refused(() -> Cursor.sequence("id").margin(Duration.ofSeconds(1)), "kept by SEQUENCE");
+    refused(
+        () -> Cursor.ascending("id").in(ZoneOffset.UTC),
+        "kept by ASCENDING; only one kept by server time has an offset");
     refused(() -> Cursor.transactionId("x").assumingThatWritersNeverOverlap(), "safe as it is");
     refused(() -> Audit.of("", "why"), "by ''", "say it in words");
     refused(() -> Audit.of("ann", " "), "reason");

@@ -34,6 +34,7 @@ import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.time.Instant;
+import java.time.ZoneOffset;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -264,6 +265,31 @@ class PollerSamplesIT {
   void aTimeThatATriggerKeepsFollowsInsertsAndUpdates() throws IOException {
     database.update(DocumentedSql.of("table-pollers.md", "server-time"));
     follows(customers());
+  }
+
+  @Test
+  void aLocalTimeIsFollowedInItsOffset() {
+    database.update(
+        """
+        create table crm.orders (
+          id bigint generated always as identity primary key,
+          updated_at timestamp not null default timezone('UTC', now()))
+        """);
+    database.update("create index on crm.orders (updated_at, id)");
+    database.update("insert into crm.orders default values");
+    // tag::local-time
+    Poller orders =
+        Poller.of(
+            "orders",
+            Source.table("crm", "orders"),
+            Cursor.serverTime("updated_at").in(ZoneOffset.UTC),
+            Deletes.ignored());
+    // end::local-time
+    Pollers pollers =
+        Pollers.builder(PostgresOutbox.on(dataSource, table), "shop")
+            .on(orders, (rows, context) -> {})
+            .build();
+    tickUntil(pollers, "orders", TickResult.Outcome.PROCESSED);
   }
 
   /** Nothing in the statements mentions the cursor. */

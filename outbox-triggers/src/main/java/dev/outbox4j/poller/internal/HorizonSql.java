@@ -32,7 +32,7 @@ final class HorizonSql {
   static String start(SourceDescription source, Cursor cursor) {
     return "select clock_timestamp(), "
         + SourceServer.COLUMNS
-        + ", pg_backend_pid(), "
+        + ", pg_backend_pid(), pg_has_role('pg_read_all_stats', 'usage'), "
         + greatest(source, cursor);
   }
 

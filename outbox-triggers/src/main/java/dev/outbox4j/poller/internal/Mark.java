@@ -93,10 +93,12 @@ abstract class Mark {
     @Override
     boolean haveEnded(Reading reading) {
       Map<String, OpenTransaction> open = new LinkedHashMap<>();
-      reading.sessions().stream()
-          .map(Session::open)
-          .filter(Objects::nonNull)
-          .forEach(each -> open.put(each.id(), each));
+      for (Session each : reading.sessions()) {
+        OpenTransaction transaction = each.open();
+        if (transaction != null) {
+          open.put(transaction.id(), transaction);
+        }
+      }
       Map<String, OpenTransaction> before = waited;
       if (before == null) {
         waited = open;
@@ -121,6 +123,9 @@ abstract class Mark {
    * is asked only a margin after that time.
    */
   static final class OfTimes extends Mark {
+    /** When to look again for who is between two transactions. */
+    private static final Duration SHORTLY = Duration.ofMillis(10);
+
     private final Instant before;
     private final Instant ripeAt;
     private final Duration margin;
@@ -166,7 +171,7 @@ abstract class Mark {
       }
       waitForHidden(byProcess, reading.at());
       if (between) {
-        next = reading.at();
+        next = reading.at().plus(SHORTLY);
       }
       return open.isEmpty() && !between && Objects.requireNonNull(hidden).isEmpty();
     }

@@ -37,6 +37,7 @@ final class MarkHorizon implements Horizon {
   private final ServerTimes times;
   private final String sql;
   private @Nullable Marks marks;
+  private @Nullable BigDecimal given;
 
   MarkHorizon(
       SourceDatabase database, SourceDescription source, SourceWatch watch, Cursor cursor) {
@@ -117,18 +118,17 @@ final class MarkHorizon implements Horizon {
     if (greatest == null || isHandled(greatest, current.bound())) {
       return 0;
     }
-    Duration left = current.next().map(at -> untilNow(reading, at)).orElse(Duration.ZERO);
     if (cursor.kind() == Cursor.Kind.SERVER_TIME) {
-      Duration own = untilNow(reading, times.instant(greatest).plus(cursor.margin()));
-      left = own.isNegative() ? left : own;
-    } else if (current.next().isEmpty()) {
-      return 0;
+      Instant own = times.instant(greatest).plus(cursor.margin());
+      if (!own.isBefore(reading.at())) {
+        return millisUntil(reading, own);
+      }
     }
-    return left.isNegative() ? 1 : left.toMillis() + 1;
+    return current.next().map(at -> millisUntil(reading, at)).orElse(0L);
   }
 
-  private static Duration untilNow(Reading reading, Instant at) {
-    return Duration.between(reading.at(), at);
+  private static long millisUntil(Reading reading, Instant at) {
+    return Math.max(0, Duration.between(reading.at(), at).toMillis()) + 1;
   }
 
   private boolean isHandled(String greatest, @Nullable Bound bound) {
@@ -152,8 +152,9 @@ final class MarkHorizon implements Horizon {
     }
     int self = start.getInt(4);
     String greatest = null;
-    if (start.getObject(5) != null) {
-      greatest = source.cursor().type().text(source.cursor().type().read(start, 5));
+    boolean seesAll = start.getBoolean(5);
+    if (start.getObject(6) != null) {
+      greatest = source.cursor().type().text(source.cursor().type().read(start, 6));
     }
     if (source.counted() != null) {
       greatest = counted(greatest, Sequences.read(results.next().rows()), position);
@@ -165,7 +166,21 @@ final class MarkHorizon implements Horizon {
               + " pg_locks. Let its role read pg_locks and pg_stat_activity, or use"
               + " Cursor.transactionId(...)");
     }
+    if (!seesAll && cursor.kind() != Cursor.Kind.SEQUENCE) {
+      warnOfHidden(sessions);
+    }
     return new Reading(server, at, greatest, sessions, prepared(results.next().rows()));
+  }
+
+  private void warnOfHidden(List<Session> sessions) {
+    if (sessions.stream().anyMatch(Session::hidden)) {
+      watch.warnOnce(
+          "hidden",
+          "since when other roles are at work may not be seen: rows come %s later, and wait for each session"
+                  .formatted(cursor.margin())
+              + " until it was twice seen without a transaction, also if that comes one after the"
+              + " other; grant pg_read_all_stats");
+    }
   }
 
   /**
@@ -180,6 +195,10 @@ final class MarkHorizon implements Horizon {
     }
     String name = sequences.get(0).name();
     requireReached(name, last, position);
+    if (given != null && last.compareTo(given) < 0) {
+      marks = null; // it was set back, and gives out anew what is before them
+    }
+    given = last;
     if (greatest == null || new BigDecimal(greatest).compareTo(last) <= 0) {
       return greatest;
     }
