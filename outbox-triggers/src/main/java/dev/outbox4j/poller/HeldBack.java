@@ -36,10 +36,12 @@ public record HeldBack(
             ? "transaction " + transaction + " of process " + process.getAsInt()
             : "prepared transaction " + transaction)
         + application.map(name -> " (" + name + ")").orElse("")
-        + began.map(time -> ", which began at " + time).orElse(
-            process.isPresent()
-                ? ", whose begin may not be seen without pg_read_all_stats"
-                : "")
+        + began
+            .map(time -> ", which began at " + time)
+            .orElse(
+                process.isPresent()
+                    ? ", whose begin may not be seen without pg_read_all_stats"
+                    : "")
         + (transactions > 1 ? ", and " + (transactions - 1) + " more" : "");
   }
 }

@@ -93,8 +93,8 @@ public final class Poller {
   /**
    * Reads some columns only. Those of the cursor, the key and a soft delete are read in any case.
    *
-   * @param columns their names, at least one; default all that there are when a node first looks
-   *     at the source, and after each failure there: a column that is added later appears at the
+   * @param columns their names, at least one; default all that there are when a node first looks at
+   *     the source, and after each failure there: a column that is added later appears at the
    *     node's next start
    * @return the definition
    * @throws IllegalArgumentException if there is none, one twice, or a name is not allowed

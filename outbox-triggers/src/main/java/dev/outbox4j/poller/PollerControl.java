@@ -156,8 +156,9 @@ public final class PollerControl {
 
   /**
    * Lets a row in quarantine be handled again, by itself, by the node that has the poller. The row
-   * is as it was when it failed, and newer versions of it may have been handled since: handlers, and
-   * whoever gets messages of it, compare cursors. If its handler succeeds, it leaves quarantine.
+   * is as it was when it failed, and newer versions of it may have been handled since: handlers,
+   * and whoever gets messages of it, compare cursors. If its handler succeeds, it leaves
+   * quarantine.
    *
    * @param poller the poller's name
    * @param id the row's number

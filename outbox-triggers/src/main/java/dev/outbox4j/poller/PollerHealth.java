@@ -23,8 +23,8 @@ import java.util.Optional;
  *     handled; empty while that is not known, as before the first look
  * @param heldBack why rows wait, if they do
  * @param position where it is, when it was last seen
- * @param warnings what was found at the source that costs time, such as a missing index, or may cost
- *     rows, such as a clock that was set back
+ * @param warnings what was found at the source that costs time, such as a missing index, or may
+ *     cost rows, such as a clock that was set back
  */
 public record PollerHealth(
     String name,

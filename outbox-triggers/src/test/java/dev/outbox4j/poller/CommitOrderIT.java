@@ -314,8 +314,7 @@ class CommitOrderIT {
     database.update(
         "insert into late (label, changed_at) values ('never', cast(? as timestamptz))", never);
     Poller from =
-        Poller.of(
-                "late", Source.table("late"), Kind.SERVER_TIME.cursor, Deletes.ignored())
+        Poller.of("late", Source.table("late"), Kind.SERVER_TIME.cursor, Deletes.ignored())
             .pollInterval(Duration.ofMillis(20));
     Pollers now =
         Pollers.builder(outbox, "shop")

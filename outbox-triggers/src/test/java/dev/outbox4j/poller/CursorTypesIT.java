@@ -8,6 +8,7 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -50,16 +51,25 @@ class CursorTypesIT {
     TIMESTAMP(
         "timestamp",
         "timestamp '2025-03-30T01:59:59.999' + make_interval(secs => i * 0.000001)",
-        Cursor.ascending("c")),
-    DATE("date", "date '2024-12-30' + i", Cursor.ascending("c")),
-    UUID("uuid", "lpad(to_hex(i * 3), 32, '0')::uuid", Cursor.ascending("c")),
-    TEXT("text collate \"C\"", "'Zoë ' || lpad(i::text, 6, '0')", Cursor.ascending("c")),
+        ascending()),
+    LOCAL_TIME(
+        "timestamp",
+        "timestamp '2025-03-30T01:59:59.999' + make_interval(secs => i * 0.000001)",
+        Cursor.serverTime("c").in(ZoneOffset.ofHours(-3)).margin(Duration.ofMillis(1))),
+    DATE("date", "date '2024-12-30' + i", ascending()),
+    UUID("uuid", "lpad(to_hex(i * 3), 32, '0')::uuid", ascending()),
+    TEXT("text collate \"C\"", "'Zoë ' || lpad(i::text, 6, '0')", ascending()),
     LINGUISTIC_TEXT(
         "text collate \"unicode_or_default\"",
         "(array['a', 'B', 'c', 'D', 'é'])[1 + i % 5] || lpad((i / 5)::text, 6, '0')",
-        Cursor.ascending("c")),
-    VARCHAR("varchar(40)", "'v' || lpad(i::text, 6, '0')", Cursor.ascending("c")),
+        ascending()),
+    VARCHAR("varchar(40)", "'v' || lpad(i::text, 6, '0')", ascending()),
     XID8("xid8", "(i + 1)::text::xid8", Cursor.transactionId("c"));
+
+    /** Ticks are too short here to wait for long. */
+    private static Cursor ascending() {
+      return Cursor.ascending("c").margin(Duration.ofMillis(1));
+    }
 
     private final String sql;
     private final String value;

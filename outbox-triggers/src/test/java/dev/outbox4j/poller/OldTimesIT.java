@@ -153,8 +153,7 @@ class OldTimesIT {
             .pollInterval(Duration.ofMillis(10));
     return Pollers.builder(PostgresOutbox.on(database.pool(5), database.table()), "tests")
         .source(source)
-        .on(
-            times, (rows, context) -> rows.forEach(row -> seen.add(row.get("label", String.class))))
+        .on(times, (rows, context) -> rows.forEach(row -> seen.add(row.get("label", String.class))))
         .build();
   }
 

@@ -39,8 +39,7 @@ final class MarkHorizon implements Horizon {
   private @Nullable Marks marks;
   private @Nullable BigDecimal given;
 
-  MarkHorizon(
-      SourceDatabase database, SourceDescription source, SourceWatch watch, Cursor cursor) {
+  MarkHorizon(SourceDatabase database, SourceDescription source, SourceWatch watch, Cursor cursor) {
     this.database = database;
     this.source = source;
     this.watch = watch;
@@ -63,8 +62,7 @@ final class MarkHorizon implements Horizon {
         database.run(
             "look for open transactions", sql, statement -> {}, results -> read(results, position));
     boolean byClock = cursor.kind() != Cursor.Kind.SEQUENCE;
-    boolean goesOn =
-        watch.goesOn(reading.server(), reading.at(), sent, cursor.margin(), byClock);
+    boolean goesOn = watch.goesOn(reading.server(), reading.at(), sent, cursor.margin(), byClock);
     Marks current = marks;
     if (current == null || !goesOn) {
       current = new Marks(reading.server());
@@ -213,8 +211,7 @@ final class MarkHorizon implements Horizon {
   }
 
   private static void requireReached(String name, BigDecimal last, Position position) {
-    BigDecimal reached =
-        position.side() == Side.BEFORE ? last.add(BigDecimal.ONE) : last;
+    BigDecimal reached = position.side() == Side.BEFORE ? last.add(BigDecimal.ONE) : last;
     position
         .cursor()
         .map(BigDecimal::new)

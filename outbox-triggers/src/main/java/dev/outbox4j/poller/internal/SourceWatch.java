@@ -111,8 +111,7 @@ final class SourceWatch {
       return true;
     }
     Duration passed = Duration.ofNanos(Math.max(0, sent - received)); // at least
-    Duration allowed =
-        (slack.compareTo(LEAST) > 0 ? slack : LEAST).plus(passed.dividedBy(SLOWER));
+    Duration allowed = (slack.compareTo(LEAST) > 0 ? slack : LEAST).plus(passed.dividedBy(SLOWER));
     Duration missing = passed.minus(Duration.between(before, time));
     if (missing.compareTo(allowed) <= 0) {
       return true;

@@ -193,7 +193,8 @@ class MarksTest {
       assertThat(marks.isHeldBack()).isFalse();
       assertThat(marks.next()).hasValue(at(1700));
       look(1700, hidden(null));
-      assertThat(bound()).isEqualTo("1200"); // the later ones saw it without one for the first time at 1500
+      assertThat(bound())
+          .isEqualTo("1200"); // the later ones saw it without one for the first time at 1500
     }
 
     @Test

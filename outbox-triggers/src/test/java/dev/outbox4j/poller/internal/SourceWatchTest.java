@@ -16,8 +16,7 @@ class SourceWatchTest {
   private static final Duration SLACK = Duration.ofMillis(500);
 
   private final List<String> warnings = new ArrayList<>();
-  private final SourceWatch watch =
-      new SourceWatch(new SourceDatabase(nowhere()), warnings::add);
+  private final SourceWatch watch = new SourceWatch(new SourceDatabase(nowhere()), warnings::add);
 
   /** Asked for a timeline, which it does not tell. */
   private static PGSimpleDataSource nowhere() {
