@@ -10,6 +10,7 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -101,19 +102,21 @@ class OldTimesIT {
     ExecutorService threads = Executors.newFixedThreadPool(4);
     AtomicBoolean ended = new AtomicBoolean();
     AtomicInteger number = new AtomicInteger();
+    List<Future<?>> all = new ArrayList<>();
     try {
       for (int i = 0; i < 4; i++) {
-        threads.submit(
-            () -> {
-              try (Connection connection = database.plain().getConnection();
-                  Statement statement = connection.createStatement()) {
-                while (!ended.get()) {
-                  statement.execute(
-                      "insert into times (label) values ('w" + number.incrementAndGet() + "')");
-                }
-              }
-              return null;
-            });
+        all.add(
+            threads.submit(
+                () -> {
+                  try (Connection connection = database.plain().getConnection();
+                      Statement statement = connection.createStatement()) {
+                    while (!ended.get()) {
+                      statement.execute(
+                          "insert into times (label) values ('w" + number.incrementAndGet() + "')");
+                    }
+                  }
+                  return null;
+                }));
       }
       await()
           .atMost(Duration.ofSeconds(60))
@@ -128,6 +131,9 @@ class OldTimesIT {
       ended.set(true);
       threads.shutdown();
       assertThat(threads.awaitTermination(30, TimeUnit.SECONDS)).isTrue();
+    }
+    for (Future<?> each : all) {
+      each.get();
     }
     await()
         .untilAsserted(

@@ -4,7 +4,7 @@ import java.sql.ResultSet;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.HashSet;
-import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -90,15 +90,19 @@ final class SourceWatch {
   /** Some servers do not tell. */
   private @Nullable String timelineOf(SourceServer of) {
     try {
-      return database.run(
-          "read the timeline",
-          TIMELINE,
-          statement -> {},
-          results -> {
-            ResultSet row = results.rows();
-            row.next();
-            return SourceServer.read(row, 1).equals(of) ? row.getString(3) : null;
-          });
+      return database
+          .run(
+              "read the timeline",
+              TIMELINE,
+              statement -> {},
+              results -> {
+                ResultSet row = results.rows();
+                row.next();
+                return SourceServer.read(row, 1).equals(of)
+                    ? Optional.ofNullable(row.getString(3))
+                    : Optional.<String>empty();
+              })
+          .orElse(null);
     } catch (SourceException e) {
       log.debug("the timeline of a source cannot be read", e);
       return null;
@@ -119,7 +123,7 @@ final class SourceWatch {
     if (byClock) {
       warned.accept(
           "the source's clock was set back by about %s, to %s: rows that were written since then may be"
-                  .formatted(missing, Objects.requireNonNull(time))
+                  .formatted(missing, time)
               + " before the position. A backfill from that time on finds them");
     }
     return false;
