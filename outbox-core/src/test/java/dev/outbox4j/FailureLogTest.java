@@ -13,6 +13,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.slf4j.MDC;
 
@@ -247,6 +248,7 @@ class FailureLogTest extends EngineFixture {
 
   /** Takes half a minute, which is what long is. */
   @Test
+  @Tag("once")
   void workersThatAreAllBusyForLongAreToldWithTheOldestMessage() {
     CountDownLatch release = new CountDownLatch(1);
     try (CapturedLogs logs = new CapturedLogs()) {

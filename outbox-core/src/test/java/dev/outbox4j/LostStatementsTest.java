@@ -10,6 +10,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** Statements from which the driver never comes back. They take half a minute to be given up. */
@@ -20,6 +21,7 @@ class LostStatementsTest {
   private final CountDownLatch handler = new CountDownLatch(1);
 
   @Test
+  @Tag("once")
   void aStatementThatNeverComesBackIsToldByHealthAndForgottenOnceItDoes() {
     try (CapturedLogs logs = new CapturedLogs();
         OutboxSubscriber claiming = hangingAt("claim");

@@ -23,6 +23,7 @@ import java.util.Map;
 import java.util.UUID;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -35,6 +36,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * allowed.
  */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class PublishInjectionIT {
   private static final OutboxTable TABLE =

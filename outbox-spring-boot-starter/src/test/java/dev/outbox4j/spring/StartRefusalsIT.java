@@ -14,6 +14,7 @@ import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import javax.sql.DataSource;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledForJreRange;
 import org.junit.jupiter.api.condition.JRE;
@@ -27,6 +28,7 @@ import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 
 /** What the failure analyzer shows of starts that a value or a bean keeps from succeeding. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class StartRefusalsIT extends StarterFixture {
   private static final String TABLES =
       "select table_name from information_schema.tables where table_schema = ?";

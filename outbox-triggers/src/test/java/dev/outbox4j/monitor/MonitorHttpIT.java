@@ -35,6 +35,7 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -45,6 +46,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Monitors by HTTP: what each request of each status is answered, and what is refused. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class MonitorHttpIT {
   private static final MonitorType<Json> WATCH =
       MonitorType.of("watch").every(LONG).retry(RetryPolicy.none());

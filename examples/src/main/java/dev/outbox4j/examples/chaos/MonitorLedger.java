@@ -15,6 +15,8 @@ final class MonitorLedger {
           """
           create table commits (
             id bigint not null, execution bigint not null, iteration bigint not null,
+            -- which check its state is of, and how long that has put the next one off
+            said bigint, wait_ms bigint,
             due timestamptz, at timestamptz not null default clock_timestamp())""",
           """
           create table ends (
@@ -27,8 +29,10 @@ final class MonitorLedger {
           create function note_monitor() returns trigger language plpgsql as $$
           begin
             if new.iteration <> old.iteration then
-              insert into commits (id, execution, iteration, due)
-              values (new.id::bigint, new.execution, new.iteration, old.due_at);
+              insert into commits (id, execution, iteration, said, wait_ms, due)
+              values (new.id::bigint, new.execution, new.iteration,
+                coalesce(new.output ->> 'check', new.state ->> 'check')::bigint,
+                case when new.ended_at is null then (new.state ->> 'wait')::bigint end, old.due_at);
             end if;
             if new.ended_at is not null and old.ended_at is null then
               insert into ends (id, execution, iteration, status, outcome, expires)
@@ -110,6 +114,26 @@ final class MonitorLedger {
           from commits c
           where c.id = m.id::bigint and c.execution = m.execution
             and c.iteration between 1 and m.iteration) c""");
+  }
+
+  /** Commits of another check than the one whose result they hold. */
+  long notOfTheirCheck() throws SQLException {
+    return Database.number(
+        direct, "select count(*) from commits where said is distinct from iteration");
+  }
+
+  /** Checks that were committed before the one before had said to look again. */
+  long checkedEarly() throws SQLException {
+    return Database.number(
+        direct,
+        "select count(*) from commits c join commits b"
+            + " on b.id = c.id and b.execution = c.execution and b.iteration = c.iteration - 1"
+            + " where c.at < b.at + (b.wait_ms - 50) * interval '1 ms'");
+  }
+
+  long expiredEarly() throws SQLException {
+    return Database.number(
+        direct, "select count(*) from ends where outcome = 'expired' and at < expires");
   }
 
   long endedTwice() throws SQLException {

@@ -14,6 +14,7 @@ import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Optional;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -59,8 +60,7 @@ final class MonitorNode {
                     settings
                         .name(name)
                         .workers(WORKERS)
-                        .lease(Duration.ofSeconds(Long.parseLong(arguments[2])))
-                        .maxDeliveries(1_000_000))
+                        .lease(Duration.ofSeconds(Long.parseLong(arguments[2]))))
             .build();
     monitors.start();
     Orders.follow(order -> {});
@@ -75,6 +75,9 @@ final class MonitorNode {
     long begun = RunLog.now();
     ThreadLocalRandom random = ThreadLocalRandom.current();
     long met = Long.parseLong(call.input().text());
+    if (call.iteration() > 1 && !isOf(call.state(), call.iteration() - 1)) {
+      throw new AssertionError("the state is not that of the check before");
+    }
     boolean fails = call.attempt() == 1 && random.nextInt(ONE_OF_SO_MANY_FAILS_ONCE) == 0;
     RunLog.Run run =
         new RunLog.Run(
@@ -84,13 +87,16 @@ final class MonitorNode {
       throw new IllegalStateException("it could not look");
     }
     checks.done(run);
+    int millis = random.nextInt(SHORTEST_WAIT_MILLIS, LONGEST_WAIT_MILLIS + 1);
+    Json said = Json.of("{\"check\": %d, \"wait\": %d}".formatted(call.iteration(), millis));
     if (call.iteration() == met) {
       return MonitorResult.done(
-          Json.of(Long.toString(met)),
-          OutboxMessage.to(ALERTS).type("met").header(OF, call.id()).build());
+          said, OutboxMessage.to(ALERTS).type("met").header(OF, call.id()).build());
     }
-    int millis = random.nextInt(SHORTEST_WAIT_MILLIS, LONGEST_WAIT_MILLIS + 1);
-    return MonitorResult.again(Duration.ofMillis(millis))
-        .withState(Json.of(Long.toString(call.iteration())));
+    return MonitorResult.again(Duration.ofMillis(millis)).withState(said);
+  }
+
+  private static boolean isOf(Optional<Json> state, long check) {
+    return state.isPresent() && state.get().text().contains("\"check\": " + check + ",");
   }
 }

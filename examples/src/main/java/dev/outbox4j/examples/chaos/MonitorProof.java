@@ -188,6 +188,10 @@ public final class MonitorProof {
     report.mustBeZero("failed", ledger.ended("failed", ""));
     report.mustBeZero("committed_twice", ledger.committedTwice());
     report.mustBeZero("left_out", ledger.leftOut());
+    report.mustBeZero("not_of_their_check", ledger.notOfTheirCheck());
+    report.mustBeZero("checked_early", ledger.checkedEarly());
+    report.mustBeZero("expired_early", ledger.expiredEarly());
+    report.mustBeZero("vanished", number - ledger.started());
     report.mustBeZero("ended_twice", ledger.endedTwice());
     report.mustBeZero("committed_after_the_end", ledger.committedAfterTheEnd());
     report.mustBeZero("conditions_untold", ledger.untold());

@@ -25,9 +25,11 @@ final class PoolerFaults {
     Map<Count, Long> before = scene.fleet().tally();
     scene.deeds().act(() -> pooler().signal("STOP"));
     Watch.pause(Fault.Length.LONG.time());
+    boolean stopped = Signals.isStopped(pooler().pid());
     scene.deeds().act(() -> pooler().signal("CONT"));
     Recovery recovery = scene.recovery();
-    Evidence evidence = new Evidence();
+    // a statement may fail for other reasons, too
+    Evidence evidence = new Evidence().sign("poolers_stopped", stopped ? 1 : 0);
     scene.addCounts(evidence, before, Count.STATEMENTS_FAILED);
     return new Episode(recovery, evidence);
   }

@@ -44,7 +44,9 @@ class MonitorLedgerIT {
 
   private void checked(long id) {
     database.update(
-        "update outbox_monitor set iteration = iteration + 1 where id = ?", Long.toString(id));
+        "update outbox_monitor set iteration = iteration + 1,"
+            + " state = json_build_object('check', iteration + 1, 'wait', 0) where id = ?",
+        Long.toString(id));
   }
 
   private void ended(long id, String outcome) {
@@ -64,8 +66,9 @@ class MonitorLedgerIT {
 
   private void committed(long id, long iteration, int due, int at) {
     database.update(
-        "insert into commits values (?, 7, ?, to_timestamp(?), to_timestamp(?))",
+        "insert into commits values (?, 7, ?, ?, 0, to_timestamp(?), to_timestamp(?))",
         id,
+        iteration,
         iteration,
         EPOCH + due,
         EPOCH + at);
@@ -87,6 +90,9 @@ class MonitorLedgerIT {
   private void assertSound() throws SQLException {
     assertThat(ledger.committedTwice()).isZero();
     assertThat(ledger.leftOut()).isZero();
+    assertThat(ledger.notOfTheirCheck()).isZero();
+    assertThat(ledger.checkedEarly()).isZero();
+    assertThat(ledger.expiredEarly()).isZero();
     assertThat(ledger.endedTwice()).isZero();
     assertThat(ledger.committedAfterTheEnd()).isZero();
     assertThat(ledger.untold()).isZero();
@@ -125,6 +131,30 @@ class MonitorLedgerIT {
     started(1);
     database.update("update outbox_monitor set iteration = 2");
     assertThat(ledger.leftOut()).isEqualTo(1);
+  }
+
+  @Test
+  void aResultThatIsCommittedInThePlaceOfAnotherIsFound() throws SQLException {
+    started(1);
+    checked(1);
+    database.update("update outbox_monitor set iteration = iteration + 1");
+    assertThat(ledger.notOfTheirCheck()).isEqualTo(1);
+    started(2);
+    database.update("update outbox_monitor set iteration = 1, state = null where id = '2'");
+    assertThat(ledger.notOfTheirCheck()).isEqualTo(2);
+  }
+
+  @Test
+  void whatIsCheckedOrExpiresTooEarlyIsFound() throws SQLException {
+    committed(1, 1, 10, 10);
+    committed(1, 2, 10, 11);
+    database.update("update commits set wait_ms = 2000 where iteration = 1");
+    assertThat(ledger.checkedEarly()).isEqualTo(1);
+    database.update("update commits set wait_ms = 1000 where iteration = 1");
+    assertThat(ledger.checkedEarly()).isZero();
+    expired(2, 10, 9);
+    expired(3, 10, 11);
+    assertThat(ledger.expiredEarly()).isEqualTo(1);
   }
 
   @Test

@@ -31,6 +31,7 @@ import org.assertj.core.api.InstanceOfAssertFactories;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.RepeatedTest;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.postgresql.ds.PGSimpleDataSource;
@@ -148,6 +149,7 @@ class OrderedSurvivalIT {
   }
 
   @RepeatedTest(2)
+  @Tag("large")
   void noMessageOfAKeyIsLostOrOvertaken() throws Exception {
     for (int i = 0; i < 4; i++) {
       new Member("m" + i, OutboxSubscriber.Builder::ordered);

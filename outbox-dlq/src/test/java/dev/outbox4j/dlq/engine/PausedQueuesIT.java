@@ -40,6 +40,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** While a queue is paused, none of its messages begins, whoever subscribes to it. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class PausedQueuesIT {
   private static final AtomicInteger QUEUES = new AtomicInteger();
   private static final Duration SOON = Duration.ofSeconds(60);

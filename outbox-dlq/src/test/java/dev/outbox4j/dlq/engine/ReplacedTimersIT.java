@@ -36,6 +36,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -470,6 +471,7 @@ class ReplacedTimersIT {
    */
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
+  @Tag("large")
   void theLastOneIsHandledAfterItsCommitWhateverGoesOn(boolean inOrder) throws Exception {
     int keys = 5;
     for (int k = 0; k < keys; k++) {
