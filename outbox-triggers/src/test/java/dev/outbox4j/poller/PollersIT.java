@@ -272,7 +272,7 @@ class PollersIT {
     assertThat(handled.get(0).get("loud", String.class)).isEqualTo("N3");
     assertThat(handled.get(0).source()).isEqualTo("big items");
     assertThat(pollers.health().pollers().get(0).warnings())
-        .anySatisfy(warning -> assertThat(warning).contains("unique key"));
+        .anySatisfy(warning -> assertThat(warning).contains("is unique cannot be checked"));
   }
 
   @Test
