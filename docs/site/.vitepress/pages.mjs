@@ -27,6 +27,7 @@ export const PAGES = [
       { file: 'docs/deduplication.md', text: 'Deduplication' },
       { file: 'docs/timers.md', text: 'Timers' },
       { file: 'docs/monitors.md', text: 'Monitors' },
+      { file: 'docs/table-pollers.md', text: 'Table pollers' },
       { file: 'docs/locks.md', text: 'Locks' },
       { file: 'docs/coming-from.md', text: 'Coming from' },
       { file: 'docs/testing.md', text: 'Testing your service' },

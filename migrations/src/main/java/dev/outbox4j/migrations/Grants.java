@@ -96,6 +96,11 @@ final class Grants {
     return this;
   }
 
+  Grants pollers(String role) {
+    write("runs pollers, and controls them", Grant.ofPollers(), to("role", role));
+    return this;
+  }
+
   /** Beyond what an operator needs. */
   Grants pausingOperator(String role) {
     write("pauses and resumes queues", Grant.ofPausingOperator(), to("operator role", role));

@@ -156,6 +156,18 @@ public final class SchemaValidator {
   }
 
   /**
+   * Includes the tables of table pollers, of their history and of their quarantine. With {@link
+   * #checkGrants} for subscribing, the grants on them are included, too. Their sources are not.
+   *
+   * @return the validator
+   */
+  public SchemaValidator pollers() {
+    return new SchemaValidator(
+        dataSource,
+        question.with(Place.POLLERS).with(Place.POLLER_HISTORY).with(Place.POLLER_QUARANTINE));
+  }
+
+  /**
    * Includes an inbox in the outbox's database.
    *
    * @param inbox the inbox

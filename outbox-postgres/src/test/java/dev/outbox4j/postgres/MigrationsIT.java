@@ -19,6 +19,7 @@ import dev.outbox4j.migrations.MonitorMigrations;
 import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.migrations.PauseMigrations;
+import dev.outbox4j.migrations.PollerMigrations;
 import dev.outbox4j.migrations.SlotMigrations;
 import dev.outbox4j.migrations.TimerMigrations;
 import dev.outbox4j.postgres.testing.PostgresExtension;
@@ -85,6 +86,7 @@ class MigrationsIT {
     TimerMigrations.of("public", "outbox").migrate(database.plain());
     LockMigrations.of("public", "outbox").migrate(database.plain());
     MonitorMigrations.of("public", "outbox").migrate(database.plain());
+    PollerMigrations.of("public", "outbox").migrate(database.plain());
     InboxMigrations.of("public", "inbox").migrate(database.plain());
     for (Place place : Place.values()) {
       String table =
@@ -102,6 +104,9 @@ class MigrationsIT {
             case LOCKS -> "outbox_lock";
             case MONITORS -> "outbox_monitor";
             case MONITOR_EVENTS -> "outbox_monitor_event";
+            case POLLERS -> "outbox_poller";
+            case POLLER_HISTORY -> "outbox_poller_history";
+            case POLLER_QUARANTINE -> "outbox_poller_quarantine";
             case INBOX -> "inbox";
           };
       assertThat(

@@ -128,6 +128,13 @@ public record Grant(Place place, String privilege, List<String> columns) {
     return Stream.of(Place.MONITORS, Place.MONITOR_EVENTS).flatMap(Grant::all).toList();
   }
 
+  /** Returns what a node that runs table pollers needs, and who controls them. */
+  public static List<Grant> ofPollers() {
+    return Stream.of(Place.POLLERS, Place.POLLER_HISTORY, Place.POLLER_QUARANTINE)
+        .flatMap(Grant::all)
+        .toList();
+  }
+
   /** Returns what a service needs in the database of an inbox. */
   public static List<Grant> ofInbox() {
     return all(Place.INBOX).toList();

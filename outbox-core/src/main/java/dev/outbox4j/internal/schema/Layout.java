@@ -426,6 +426,108 @@ public record Layout(
               new Setting("autovacuum_vacuum_insert_scale_factor", "0"),
               new Setting("autovacuum_vacuum_insert_threshold", "100000")));
 
+  private static final Layout POLLERS =
+      new Layout(
+          "table of table pollers",
+          1,
+          List.of(
+              Column.required("application", "text").inByteOrder(),
+              Column.required("name", "text").inByteOrder(),
+              Column.required("version", "bigint").defaulting("1"),
+              Column.required("fingerprint", "jsonb").defaulting("'{}'::jsonb"),
+              Column.required("begun", "boolean").defaulting("false"),
+              Column.required("position_side", "text")
+                  .inByteOrder()
+                  .defaulting("'BEGINNING'::text"),
+              Column.required("position_type", "text").inByteOrder().defaulting("''::text"),
+              Column.required("position_cursor", "text").inByteOrder().defaulting("''::text"),
+              Column.required("position_key", "text[]").defaulting("'{}'::text[]"),
+              Column.optional("positioned_at", TIMESTAMP),
+              Column.required("first_cursor", "text").inByteOrder().defaulting("''::text"),
+              Column.required("end_type", "text").inByteOrder().defaulting("''::text"),
+              Column.required("end_cursor", "text").inByteOrder().defaulting("''::text"),
+              Column.optional("finished_at", TIMESTAMP),
+              Column.optional("owner", "text").inByteOrder(),
+              Column.optional("lease_until", TIMESTAMP),
+              Column.required("token", "bigint").defaulting("0"),
+              Column.optional("paused_at", TIMESTAMP),
+              Column.optional("paused_by", "text"),
+              Column.optional("pause_reason", "text"),
+              Column.optional("failing_since", TIMESTAMP),
+              Column.optional("failure", "text").inByteOrder(),
+              Column.optional("last_error", "text"),
+              Column.required("failures_count", "integer").defaulting("0"),
+              Column.required("attempts_count", "integer").defaulting("0"),
+              Column.optional("retry_at", TIMESTAMP),
+              Column.required("failing_side", "text").inByteOrder().defaulting("''::text"),
+              Column.required("failing_type", "text").inByteOrder().defaulting("''::text"),
+              Column.required("failing_cursor", "text").inByteOrder().defaulting("''::text"),
+              Column.required("failing_key", "text[]").defaulting("'{}'::text[]"),
+              Column.optional("last_tick_at", TIMESTAMP),
+              Column.optional("last_success_at", TIMESTAMP),
+              Column.optional("complete_at", TIMESTAMP),
+              Column.optional("held_back", "text"),
+              Column.required("rows_count", "bigint").defaulting("0"),
+              Column.required("batches_count", "bigint").defaulting("0"),
+              Column.required("created_at", TIMESTAMP).defaulting(NOW)),
+          List.of(Index.primaryKey("application", "name")),
+          "",
+          true,
+          List.of(
+              new Setting("fillfactor", "50"),
+              new Setting("autovacuum_vacuum_scale_factor", "0"),
+              new Setting("autovacuum_vacuum_threshold", "1000")));
+
+  private static final Layout POLLER_HISTORY =
+      new Layout(
+          "table of what was done to table pollers",
+          1,
+          List.of(
+              Column.required("id", "bigint").defaulting(Column.IDENTITY),
+              Column.required("application", "text").inByteOrder(),
+              Column.required("name", "text").inByteOrder(),
+              Column.required("changed_at", TIMESTAMP).defaulting(NOW),
+              Column.required("verb", "text").inByteOrder(),
+              Column.required("changed_by", "text"),
+              Column.required("reason", "text"),
+              Column.required("version_before", "bigint"),
+              Column.required("version_after", "bigint"),
+              Column.required("position_before", "jsonb"),
+              Column.required("position_after", "jsonb")),
+          List.of(Index.primaryKey("id"), Index.plain("application", "name", "id")),
+          "",
+          true,
+          List.of());
+
+  private static final Layout POLLER_QUARANTINE =
+      new Layout(
+          "table of the rows that table pollers have in quarantine",
+          1,
+          List.of(
+              Column.required("id", "bigint").defaulting(Column.IDENTITY),
+              Column.required("application", "text").inByteOrder(),
+              Column.required("name", "text").inByteOrder(),
+              Column.required("event_id", "text").inByteOrder(),
+              Column.required("operation", "text").inByteOrder(),
+              Column.required("source", "text"),
+              Column.required("cursor_type", "text").inByteOrder(),
+              Column.required("cursor_text", "text").inByteOrder(),
+              Column.required("row_key", "json"),
+              Column.required("row_after", "json"),
+              Column.required("row_types", "json"),
+              Column.required("last_error", "text"),
+              Column.required("attempts_count", "integer").defaulting("1"),
+              Column.required("first_failed_at", TIMESTAMP).defaulting(NOW),
+              Column.required("last_failed_at", TIMESTAMP).defaulting(NOW),
+              Column.optional("redrive_at", TIMESTAMP)),
+          List.of(
+              Index.primaryKey("id"),
+              Index.unique("application", "name", "event_id"),
+              Index.plain("application", "name", "redrive_at").where("(redrive_at IS NOT NULL)")),
+          "",
+          true,
+          List.of());
+
   private static final Layout INBOX =
       new Layout(
           "inbox table",
@@ -465,6 +567,9 @@ public record Layout(
       case LOCKS -> LOCKS;
       case MONITORS -> MONITORS;
       case MONITOR_EVENTS -> MONITOR_EVENTS;
+      case POLLERS -> POLLERS;
+      case POLLER_HISTORY -> POLLER_HISTORY;
+      case POLLER_QUARANTINE -> POLLER_QUARANTINE;
       case INBOX -> INBOX;
     };
   }

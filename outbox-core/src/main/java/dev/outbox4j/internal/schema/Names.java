@@ -206,6 +206,26 @@ public final class Names {
     return outbox + "_monitor_history";
   }
 
+  /** The table of table pollers. */
+  public static String pollers(String outbox) {
+    return outbox + "_poller";
+  }
+
+  /** The table of what people did to table pollers. */
+  public static String pollerHistory(String outbox) {
+    return outbox + "_poller_history";
+  }
+
+  /** The table of the rows that table pollers have put into quarantine. */
+  public static String pollerQuarantine(String outbox) {
+    return outbox + "_poller_quarantine";
+  }
+
+  /** The history of the migrations of table pollers. */
+  public static String pollersHistory(String outbox) {
+    return outbox + "_poller_migrations";
+  }
+
   /** The table of an outbox that is at a place of its own; not that of dead letters or an inbox. */
   public static String of(Place place, String outbox) {
     return switch (place) {
@@ -221,6 +241,9 @@ public final class Names {
       case LOCKS -> locks(outbox);
       case MONITORS -> monitors(outbox);
       case MONITOR_EVENTS -> monitorEvents(outbox);
+      case POLLERS -> pollers(outbox);
+      case POLLER_HISTORY -> pollerHistory(outbox);
+      case POLLER_QUARANTINE -> pollerQuarantine(outbox);
       case DEAD_LETTERS, INBOX -> throw new IllegalArgumentException(place + " has its own name");
     };
   }
@@ -347,6 +370,20 @@ public final class Names {
         monitorsHistory(outbox),
         monitorsHistory(outbox) + "_pk",
         monitorsHistory(outbox) + "_s_idx",
+        pollers(outbox),
+        pollers(outbox) + "_pkey",
+        pollerHistory(outbox),
+        pollerHistory(outbox) + "_pkey",
+        pollerHistory(outbox) + "_id_seq",
+        pollerHistory(outbox) + "_idx",
+        pollerQuarantine(outbox),
+        pollerQuarantine(outbox) + "_pkey",
+        pollerQuarantine(outbox) + "_id_seq",
+        pollerQuarantine(outbox) + "_event_uq",
+        pollerQuarantine(outbox) + "_redrive_idx",
+        pollersHistory(outbox),
+        pollersHistory(outbox) + "_pk",
+        pollersHistory(outbox) + "_s_idx",
         history(outbox),
         // what Flyway derives for its history
         history(outbox) + "_pk",

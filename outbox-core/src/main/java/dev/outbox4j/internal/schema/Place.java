@@ -28,6 +28,12 @@ public enum Place {
   MONITORS,
   /** What has happened to instances of monitors, and what they are to be told. */
   MONITOR_EVENTS,
+  /** The table pollers. */
+  POLLERS,
+  /** What people did to table pollers. */
+  POLLER_HISTORY,
+  /** The rows that table pollers have put into quarantine. */
+  POLLER_QUARANTINE,
   /** What was handled, of handlers that write to this database. */
   INBOX
 }

@@ -1,6 +1,7 @@
 package dev.outbox4j.triggers.metrics;
 
 import io.micrometer.core.instrument.Counter;
+import io.micrometer.core.instrument.DistributionSummary;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.Meter;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -32,6 +33,13 @@ final class Registrar {
 
   Counter counter(Described meter, String... values) {
     return Counter.builder(meter.facts().id())
+        .description(meter.facts().description())
+        .tags(tags(meter, values))
+        .register(registry);
+  }
+
+  DistributionSummary summary(Described meter, String... values) {
+    return DistributionSummary.builder(meter.facts().id())
         .description(meter.facts().description())
         .tags(tags(meter, values))
         .register(registry);

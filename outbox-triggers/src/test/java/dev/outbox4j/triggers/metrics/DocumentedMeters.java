@@ -59,6 +59,12 @@ final class DocumentedMeters {
                 .toList());
   }
 
+  private static String kind(Meter.Type type) {
+    return type == Meter.Type.DISTRIBUTION_SUMMARY
+        ? "summary"
+        : type.name().toLowerCase(Locale.ROOT);
+  }
+
   /** The registry has these meters, and no others. */
   static void assertRegistered(MeterRegistry registry, Described... meters) {
     assertThat(
@@ -68,7 +74,7 @@ final class DocumentedMeters {
                     id ->
                         List.of(
                             id.getName(),
-                            id.getType().name().toLowerCase(Locale.ROOT),
+                            kind(id.getType()),
                             String.valueOf(id.getBaseUnit()),
                             id.getTags().stream().map(Tag::getKey).collect(Collectors.toSet()),
                             String.valueOf(id.getDescription())))

@@ -30,7 +30,6 @@ import org.junit.jupiter.api.extension.ExtendWith;
 /** The code, the registry, Prometheus and the document name the same meters, and they show it. */
 @ExtendWith(PostgresExtension.class)
 class MonitorMetersIT {
-  /** A line such as: - `name`, `prometheus_name`, gauge, tags `a`, `b`: Meaning. */
   private static final MonitorType<Json> WATCH =
       MonitorType.of("watch").retry(RetryPolicy.constant(Duration.ofMillis(1)).attempts(2));
 

@@ -175,7 +175,8 @@ public final class SchemaInspection {
                   Grant.ofLimitedSubscriber(),
                   Grant.ofTimers(),
                   Grant.ofLocks(),
-                  Grant.ofMonitors())
+                  Grant.ofMonitors(),
+                  Grant.ofPollers())
               .flatMap(List::stream);
       case OPERATOR ->
           Stream.concat(Grant.of(Grant.Role.OPERATOR).stream(), Grant.ofPausingOperator().stream());

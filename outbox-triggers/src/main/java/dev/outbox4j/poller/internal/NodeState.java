@@ -1,0 +1,145 @@
+package dev.outbox4j.poller.internal;
+
+import dev.outbox4j.poller.HeldBack;
+import dev.outbox4j.poller.PollerFailure;
+import dev.outbox4j.poller.PollerHealth;
+import dev.outbox4j.poller.PollerHealth.State;
+import dev.outbox4j.poller.Position;
+import dev.outbox4j.poller.TickResult;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/** What a node knows of a poller. Thread-safe. */
+final class NodeState {
+  private static final int MOST_WARNINGS = 10;
+
+  private final String name;
+
+  // guarded by this
+  private State state = State.NEW;
+  private @Nullable Instant lastTick;
+  private @Nullable Instant lastSuccess;
+  private @Nullable Instant failingSince;
+  private @Nullable PollerFailure failure;
+  private @Nullable String reason;
+  private int failures;
+  private @Nullable Instant completeAt;
+  private Optional<HeldBack> heldBack = Optional.empty();
+  private @Nullable Position position;
+  private List<String> warnings = List.of();
+  private final Deque<String> latestWarnings = new ArrayDeque<>();
+
+  NodeState(String name) {
+    this.name = name;
+  }
+
+  synchronized void described(List<String> found) {
+    warnings = List.copyOf(found);
+  }
+
+  /** What was found while it is followed; the latest ones are kept. */
+  synchronized void warned(String warning) {
+    latestWarnings.add(warning);
+    if (latestWarnings.size() > MOST_WARNINGS) {
+      latestWarnings.removeFirst();
+    }
+  }
+
+  synchronized void at(Position now) {
+    position = now;
+  }
+
+  synchronized void heldBack(Optional<HeldBack> by) {
+    heldBack = by;
+  }
+
+  /** How old what is handled is. */
+  synchronized void lag(Duration lag) {
+    completeAt = Instant.now().minus(lag);
+  }
+
+  /** A look has succeeded that found the lease free. */
+  synchronized void succeeded() {
+    lastSuccess = Instant.now();
+    forgetFailure();
+  }
+
+  private void forgetFailure() {
+    failingSince = null;
+    failure = null;
+    reason = null;
+    failures = 0;
+  }
+
+  /** What another node wrote, or did not. */
+  synchronized void others(State now, StateRow row) {
+    state = now;
+    lastSuccess = Instant.now();
+    heldBack = Optional.empty();
+    if (row.lag() != null) {
+      lag(row.lag());
+    }
+    failingSince = row.failingSince().orElse(null);
+    failure = row.failure().orElse(null);
+    reason = row.reason().orElse(null);
+    failures = row.failures();
+  }
+
+  synchronized void acquired(StateRow row) {
+    state = State.ACTIVE;
+    if (row.lag() != null) {
+      lag(row.lag());
+    }
+    if (failingSince == null || row.failingSince().isPresent()) {
+      failingSince = row.failingSince().orElse(null);
+      failures = row.failures();
+    }
+  }
+
+  synchronized void failed(PollerFailure step, String why) {
+    if (failingSince == null) {
+      failingSince = Instant.now();
+    }
+    failure = step;
+    reason = why;
+    failures++;
+  }
+
+  synchronized void ticked(TickResult result) {
+    lastTick = Instant.now();
+    if (result.outcome() == TickResult.Outcome.FINISHED) {
+      state = State.FINISHED;
+    }
+  }
+
+  synchronized void stopped() {
+    state = State.STOPPED;
+  }
+
+  synchronized PollerHealth health() {
+    Instant now = Instant.now();
+    List<String> allWarnings = new ArrayList<>(warnings);
+    allWarnings.addAll(latestWarnings);
+    return new PollerHealth(
+        name,
+        state,
+        Optional.ofNullable(lastTick),
+        Optional.ofNullable(lastSuccess),
+        Optional.ofNullable(failingSince),
+        Optional.ofNullable(failingSince == null ? null : failure),
+        Optional.ofNullable(failingSince == null ? null : reason),
+        failingSince == null ? 0 : failures,
+        Optional.ofNullable(completeAt)
+            .map(at -> Duration.between(at, now))
+            .map(lag -> lag.isNegative() ? Duration.ZERO : lag),
+        heldBack,
+        Optional.ofNullable(position),
+        allWarnings);
+  }
+}

@@ -1,0 +1,498 @@
+package dev.outbox4j.poller;
+
+import static dev.outbox4j.poller.TestPollers.ANN;
+import static dev.outbox4j.poller.TestPollers.ids;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.poller.TickResult.Outcome;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.Statement;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Predicate;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What is handled, and how often, when statements, databases and nodes fail. */
+@ExtendWith(PostgresExtension.class)
+class PollerFaultsIT {
+  private static final int ROWS = 10;
+  private static final int BATCH = 4;
+
+  private final TestDatabase database;
+  private final FaultyDataSource state;
+  private final FaultyDataSource source;
+  private final PostgresOutbox outbox;
+  private final PollerControl control;
+  private final List<RowChange> handled = Collections.synchronizedList(new ArrayList<>());
+  private final List<Pollers> started = new ArrayList<>();
+
+  PollerFaultsIT(TestDatabase database) {
+    this.database = database;
+    this.state = new FaultyDataSource(database.plain());
+    this.source = new FaultyDataSource(database.plain());
+    this.outbox = PostgresOutbox.on(state, database.table());
+    this.control = PollerControl.of(PostgresOutbox.on(database.plain(), database.table()), "shop");
+  }
+
+  @BeforeEach
+  void setUp() {
+    TestPollers.setUp(database);
+    TestPollers.createItems(database);
+    database.update("drop table if exists ledger");
+    database.update("create table ledger (id int, event text)");
+    TestPollers.insert(database, 1, ROWS);
+  }
+
+  @AfterEach
+  void stop() {
+    state.heal();
+    source.heal();
+    started.forEach(Pollers::stop);
+  }
+
+  /** The statements of a tick. */
+  private enum Step {
+    ACQUIRE(sql -> sql.contains("for update skip locked")),
+    LOOK(sql -> sql.contains("pg_locks")),
+    FETCH(sql -> sql.contains("order by s.\"version\", s.\"id\"")),
+    COMMIT(sql -> sql.contains("positioned_at = clock_timestamp()")),
+    RELEASE(
+        sql ->
+            sql.contains("last_success_at = clock_timestamp()") && !sql.contains("positioned_at"));
+
+    @SuppressWarnings("ImmutableEnumChecker") // holds nothing
+    private final Predicate<String> statement;
+
+    Step(Predicate<String> statement) {
+      this.statement = statement;
+    }
+  }
+
+  private static Poller items() {
+    return TestPollers.items().batchSize(BATCH).lease(Duration.ofSeconds(1));
+  }
+
+  private Pollers plain() {
+    return Pollers.builder(outbox, "shop")
+        .source(source)
+        .on(items(), (rows, context) -> handled.addAll(rows))
+        .build();
+  }
+
+  private Pollers transactional() {
+    return Pollers.builder(outbox, "shop")
+        .source(source)
+        .transactional(
+            items(),
+            (rows, context, connection) -> {
+              try (PreparedStatement insert =
+                  connection.prepareStatement("insert into ledger values (?, ?)")) {
+                for (RowChange row : rows) {
+                  insert.setObject(1, row.key().get("id"));
+                  insert.setString(2, row.eventId());
+                  insert.executeUpdate();
+                }
+              }
+            })
+        .build();
+  }
+
+  private PollerStatus status() {
+    return control.status("items").orElseThrow();
+  }
+
+  /** Ticks until all rows are behind the position. */
+  private void tickToTheEnd(Pollers pollers) {
+    await()
+        .until(
+            () -> {
+              pollers.tick("items");
+              return control
+                  .status("items")
+                  .filter(now -> now.position().key().equals(List.of(String.valueOf(ROWS))))
+                  .isPresent();
+            });
+  }
+
+  @ParameterizedTest
+  @EnumSource(Step.class)
+  void aStatementThatIsNotSentLosesNothingAndRepeatsNothing(Step step) {
+    Pollers pollers = plain();
+    FaultyDataSource at = step == Step.LOOK || step == Step.FETCH ? source : state;
+    at.cutBefore(step.statement);
+    tickToTheEnd(pollers);
+    if (step != Step.RELEASE) { // a short batch releases with its commit
+      assertThat(at.isSpent()).isTrue();
+    }
+    assertThat(ids(handled))
+        .containsExactlyElementsOf(IntStream.rangeClosed(1, ROWS).boxed().toList());
+  }
+
+  @ParameterizedTest
+  @EnumSource(Step.class)
+  void anAnswerThatIsLostLosesNothingAndRepeatsNothing(Step step) {
+    Pollers pollers = plain();
+    FaultyDataSource at = step == Step.LOOK || step == Step.FETCH ? source : state;
+    at.cutAfter(step.statement);
+    tickToTheEnd(pollers);
+    if (step != Step.RELEASE) {
+      assertThat(at.isSpent()).isTrue();
+    }
+    assertThat(ids(handled))
+        .containsExactlyElementsOf(IntStream.rangeClosed(1, ROWS).boxed().toList());
+    assertThat(status().rows()).isEqualTo(ROWS);
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void theReleaseOfAnEmptyTickMayFail(boolean before) {
+    Pollers pollers = plain();
+    tickToTheEnd(pollers);
+    if (before) {
+      state.cutBefore(Step.RELEASE.statement);
+    } else {
+      state.cutAfter(Step.RELEASE.statement);
+    }
+    TickResult result = pollers.tick("items");
+    assertThat(result.failure()).hasValue(PollerFailure.RELEASE);
+    assertThat(state.isSpent()).isTrue();
+    assertThat(pollers.tick("items").outcome()).isEqualTo(Outcome.EMPTY);
+  }
+
+  @ParameterizedTest
+  @EnumSource(Step.class)
+  void aTransactionalHandlerCountsEachRowOnceWhateverIsCut(Step step) {
+    for (boolean before : List.of(true, false)) {
+      setUp();
+      Pollers pollers = transactional();
+      FaultyDataSource at = step == Step.LOOK || step == Step.FETCH ? source : state;
+      if (before) {
+        at.cutBefore(step.statement);
+      } else {
+        at.cutAfter(step.statement);
+      }
+      tickToTheEnd(pollers);
+      requireLedger();
+      at.heal();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void aTransactionalHandlerCountsEachRowOnceWhenItsCommitIsCut(boolean before) {
+    Pollers pollers = transactional();
+    if (before) {
+      state.cutBefore("commit"::equals);
+    } else {
+      state.cutAfter("commit"::equals);
+    }
+    tickToTheEnd(pollers);
+    assertThat(state.isSpent()).isTrue();
+    requireLedger();
+  }
+
+  private void requireLedger() {
+    assertThat(database.list(Integer.class, "select id from ledger order by id"))
+        .containsExactlyElementsOf(IntStream.rangeClosed(1, ROWS).boxed().toList());
+  }
+
+  /** The node is gone: nothing of it goes on, and its lease is left. */
+  @ParameterizedTest
+  @EnumSource(
+      value = Step.class,
+      names = {"LOOK", "FETCH", "COMMIT"})
+  void aNodeThatDiesIsReplacedWhenItsLeaseIsOverAndItsBatchComesAgain(Step step) {
+    FaultyDataSource dying = new FaultyDataSource(database.plain());
+    dying.dieAt(step.statement);
+    Pollers first =
+        Pollers.builder(PostgresOutbox.on(dying, database.table()), "shop")
+            .source(dying)
+            .gracefulTimeout(Duration.ZERO)
+            .on(items(), (rows, context) -> handled.addAll(rows))
+            .build();
+    started.add(first);
+    first.start();
+    await().until(dying::isSpent);
+    Pollers second = plain();
+    await()
+        .atMost(Duration.ofSeconds(5))
+        .until(
+            () -> {
+              second.tick("items");
+              return status().position().key().equals(List.of(String.valueOf(ROWS)));
+            });
+    List<Integer> all = ids(handled);
+    assertThat(all).containsAll(IntStream.rangeClosed(1, ROWS).boxed().toList());
+    // only the batch at hand may be there twice
+    assertThat(all.size()).isLessThanOrEqualTo(ROWS + BATCH);
+  }
+
+  @Test
+  void aLeaseThatWasStolenIsToldToTheHandlerAndNothingIsCommitted() {
+    AtomicBoolean told = new AtomicBoolean();
+    AtomicBoolean interrupted = new AtomicBoolean();
+    Pollers pollers =
+        Pollers.builder(outbox, "shop")
+            .on(
+                items(),
+                (rows, context) -> {
+                  database.update(
+                      "update outbox_poller set owner = 'thief', token = token + 1,"
+                          + " lease_until = now() + interval '1 hour'");
+                  try {
+                    Thread.sleep(20_000);
+                  } catch (InterruptedException e) {
+                    interrupted.set(true);
+                  }
+                  told.set(context.isLeaseLost());
+                })
+            .build();
+    TickResult result = pollers.tick("items");
+    assertThat(told).isTrue();
+    assertThat(interrupted).isTrue();
+    assertThat(Thread.currentThread().isInterrupted()).isFalse();
+    assertThat(result.failure()).hasValue(PollerFailure.COMMIT);
+    assertThat(result.reason().orElse("")).contains("node thief took it");
+    assertThat(status().position()).isEqualTo(Position.beginning());
+    assertThat(status().holder()).hasValue("thief");
+    TickResult standby = pollers.tick("items");
+    assertThat(standby.outcome()).isEqualTo(Outcome.STANDBY);
+    assertThat(pollers.health().pollers().get(0).state()).isEqualTo(PollerHealth.State.STANDBY);
+  }
+
+  @Test
+  void aPollerThatIsGoneIsTheReason() {
+    Pollers pollers =
+        Pollers.builder(outbox, "shop")
+            .on(items(), (rows, context) -> control.remove("items"))
+            .build();
+    assertThat(pollers.tick("items").reason().orElse("")).contains("not on record any more");
+  }
+
+  @Test
+  void aLeaseThatIsOverAndThatNobodyTookStillCommits() {
+    Pollers pollers =
+        Pollers.builder(outbox, "shop")
+            .on(
+                items(),
+                (rows, context) -> {
+                  database.update(
+                      "update outbox_poller set lease_until = now() - interval '1 minute'");
+                  handled.addAll(rows);
+                })
+            .build();
+    TickResult result = pollers.tick("items");
+    assertThat(result.failure()).as(result.toString()).isEmpty();
+    assertThat(ids(handled))
+        .containsExactlyElementsOf(IntStream.rangeClosed(1, ROWS).boxed().toList());
+  }
+
+  @Test
+  void aHandlerOfThreeLeasesKeepsItsLease() {
+    AtomicReference<TickResult> other = new AtomicReference<>();
+    Pollers second = plain();
+    Pollers first =
+        Pollers.builder(outbox, "shop")
+            .on(
+                items().batchSize(100),
+                (rows, context) -> {
+                  long until = System.nanoTime() + Duration.ofSeconds(3).toNanos();
+                  while (System.nanoTime() < until) {
+                    other.set(second.tick("items"));
+                    assertThat(other.get().outcome()).isEqualTo(Outcome.STANDBY);
+                    assertThat(context.isLeaseLost()).isFalse();
+                    assertThat(context.leaseRemaining()).isPositive();
+                    Thread.sleep(50);
+                  }
+                })
+            .build();
+    TickResult result = first.tick("items");
+    assertThat(result.failure()).as(result.toString()).isEmpty();
+    assertThat(result.totalProcessed()).isEqualTo(ROWS);
+    assertThat(handled).isEmpty();
+  }
+
+  @Test
+  void theBatchOfANodeThatMayHaveHandledItIsToldAsAnotherAttempt() {
+    List<Integer> attempts = new ArrayList<>();
+    plain().tick("items");
+    TestPollers.insert(database, ROWS + 1, ROWS + 1);
+    database.update(
+        "update outbox_poller set owner = 'dead', lease_until = now() - interval '1 s'");
+    Pollers pollers =
+        Pollers.builder(outbox, "shop")
+            .on(items(), (rows, context) -> attempts.add(context.attempt()))
+            .build();
+    pollers.tick("items");
+    TestPollers.insert(database, ROWS + 2, ROWS + 2);
+    pollers.tick("items");
+    assertThat(attempts).containsExactly(2, 1);
+  }
+
+  @Test
+  void aStateThatIsAwayIsVisibleAndHealsByItself() {
+    Pollers pollers = plain();
+    started.add(pollers);
+    state.goAway();
+    pollers.start();
+    await().until(() -> pollers.health().pollers().get(0).failure().isPresent());
+    PollerHealth health = pollers.health().pollers().get(0);
+    assertThat(health.failure()).hasValue(PollerFailure.LEASE);
+    assertThat(health.failingSince()).isPresent();
+    assertThat(health.healthy()).isFalse();
+    state.heal();
+    await().until(() -> handled.size() == ROWS && pollers.health().healthy());
+  }
+
+  @Test
+  void aSourceThatIsAwayIsVisibleAndHealsByItself() {
+    Pollers pollers = plain();
+    started.add(pollers);
+    pollers.start();
+    await().until(() -> handled.size() == ROWS);
+    source.goAway();
+    TestPollers.insert(database, ROWS + 1, ROWS + 1);
+    await().until(() -> pollers.health().pollers().get(0).failure().isPresent());
+    await().until(() -> status().failingSince().isPresent());
+    assertThat(status().reason().orElse("")).contains("no connection to the source could be had");
+    assertThat(status().failure().orElseThrow()).isIn(PollerFailure.FETCH, PollerFailure.SOURCE);
+    source.heal();
+    await().until(() -> handled.size() == ROWS + 1 && pollers.health().healthy());
+    await().until(() -> status().failingSince().isEmpty());
+  }
+
+  @Test
+  void aPositionThatIsNoneIsVisibleAndNotSkipped() {
+    Pollers pollers = plain();
+    pollers.tick("items");
+    handled.clear();
+    TestPollers.insert(database, ROWS + 1, ROWS + 1);
+    database.update("update outbox_poller set position_cursor = 'garbage'");
+    TickResult result = pollers.tick("items");
+    assertThat(result.failure()).hasValue(PollerFailure.CHECKPOINT);
+    assertThat(result.reason().orElse("")).contains("'garbage' is no bigint", "PollerControl.set");
+    assertThat(handled).isEmpty();
+    assertThat(status().failure()).hasValue(PollerFailure.CHECKPOINT);
+    control.set("items", Position.after((long) ROWS), ANN);
+    pollers.tick("items");
+    assertThat(ids(handled)).containsExactly(ROWS + 1);
+  }
+
+  @Test
+  void aPositionOfAnotherTypeIsVisible() {
+    Pollers pollers = plain();
+    pollers.tick("items");
+    control.set("items", Position.after("text"), ANN);
+    TickResult result = pollers.tick("items");
+    assertThat(result.failure()).hasValue(PollerFailure.SOURCE);
+    assertThat(result.reason().orElse("")).contains("of type text and the cursor of type bigint");
+  }
+
+  @Test
+  void aValueThatHasNoPlaceInAnOrderIsVisible() {
+    database.update("drop table if exists odd");
+    database.update("create table odd (id int primary key, n numeric not null)");
+    database.update("insert into odd values (1, 1), (2, 'NaN')");
+    Poller poller =
+        Poller.of(
+                "odd",
+                Source.table("odd"),
+                Cursor.sequence("n").assumingThatWritersNeverOverlap(),
+                Deletes.ignored())
+            .batchSize(1)
+            .pollInterval(Duration.ofMillis(10));
+    Pollers pollers =
+        Pollers.builder(outbox, "shop").on(poller, (rows, context) -> handled.addAll(rows)).build();
+    TickResult result = pollers.tick("odd");
+    assertThat(result.failure()).hasValue(PollerFailure.NORMALIZE);
+    assertThat(result.reason().orElse("")).contains("'NaN' has no place in an order");
+  }
+
+  @Test
+  void aRowThatAnotherSessionHasLockedIsPassedByAndThenTold() throws Exception {
+    Pollers pollers = plain();
+    pollers.tick("items");
+    try (Connection console = database.plain().getConnection();
+        Statement statement = console.createStatement()) {
+      console.setAutoCommit(false);
+      statement.execute("select * from outbox_poller for update");
+      for (int i = 0; i < 9; i++) {
+        assertThat(pollers.tick("items").outcome()).isEqualTo(Outcome.STANDBY);
+      }
+      TickResult told = pollers.tick("items");
+      assertThat(told.failure()).hasValue(PollerFailure.LEASE);
+      assertThat(told.reason().orElse("")).contains("locked by another session", "pg_locks");
+      console.rollback();
+    }
+    assertThat(pollers.tick("items").outcome()).isEqualTo(Outcome.EMPTY);
+    assertThat(pollers.health().pollers().get(0).healthy()).isTrue();
+  }
+
+  @Test
+  void nothingOfASessionIsLeftChanged() throws Exception {
+    try (Connection only = database.plain().getConnection()) {
+      SingleConnection single = new SingleConnection(only);
+      String before = settings(only);
+      TickResult result =
+          Pollers.builder(PostgresOutbox.on(single, database.table()), "shop")
+              .source(single)
+              .transactional(items(), (rows, context, connection) -> {})
+              .build()
+              .tick("items");
+      assertThat(result.totalProcessed()).as(result.toString()).isEqualTo(ROWS);
+      assertThat(settings(only)).isEqualTo(before);
+      assertThat(only.getAutoCommit()).isTrue();
+      assertThat(only.getNetworkTimeout()).isZero();
+    }
+  }
+
+  private static String settings(Connection connection) throws Exception {
+    try (Statement statement = connection.createStatement();
+        var rows =
+            statement.executeQuery(
+                "select string_agg(name || '=' || setting, ' ' order by name) from pg_settings"
+                    + " where (source in ('session', 'client') and name <> 'transaction_isolation') or name in ('jit', 'TimeZone',"
+                    + " 'statement_timeout', 'lock_timeout', 'default_transaction_isolation',"
+                    + " 'enable_seqscan', 'plan_cache_mode', 'DateStyle')")) {
+      rows.next();
+      return rows.getString(1);
+    }
+  }
+
+  @Test
+  void whatManyNodesWithFaultsHandleTransactionallyCountsOnce() {
+    database.update("truncate items");
+    List<Pollers> nodes = new ArrayList<>();
+    for (int i = 0; i < 4; i++) {
+      nodes.add(transactional());
+    }
+    started.addAll(nodes);
+    nodes.forEach(Pollers::start);
+    for (int i = 1; i <= 100; i++) {
+      TestPollers.insert(database, i, i);
+      if (i % 10 == 0) {
+        state.cutAfter(i % 20 == 0 ? Step.COMMIT.statement : "commit"::equals);
+      }
+    }
+    await().atMost(Duration.ofSeconds(30)).until(() -> database.count("ledger") >= 100);
+    nodes.forEach(Pollers::stop);
+    assertThat(database.list(Integer.class, "select id from ledger order by id"))
+        .containsExactlyElementsOf(IntStream.rangeClosed(1, 100).boxed().toList());
+  }
+}

@@ -1,0 +1,597 @@
+package dev.outbox4j.poller;
+
+import static dev.outbox4j.poller.TestPollers.ANN;
+import static dev.outbox4j.poller.TestPollers.ids;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.poller.TickResult.Outcome;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import java.sql.PreparedStatement;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** What pollers hand to handlers, and what the settings of a definition do. */
+@ExtendWith(PostgresExtension.class)
+class PollersIT {
+  private final TestDatabase database;
+  private final PostgresOutbox outbox;
+  private final PollerControl control;
+  private final List<RowChange> handled = Collections.synchronizedList(new ArrayList<>());
+  private final List<Pollers> started = new ArrayList<>();
+
+  PollersIT(TestDatabase database) {
+    this.database = database;
+    this.outbox = PostgresOutbox.on(database.pool(8), database.table());
+    this.control = PollerControl.of(outbox, "shop");
+  }
+
+  @BeforeEach
+  void setUp() {
+    TestPollers.setUp(database);
+    TestPollers.createItems(database);
+  }
+
+  @AfterEach
+  void stop() {
+    started.forEach(Pollers::stop);
+  }
+
+  private Pollers.Builder builder() {
+    return Pollers.builder(outbox, "shop");
+  }
+
+  private Pollers recording(Poller poller) {
+    return builder().on(poller, (rows, context) -> handled.addAll(rows)).build();
+  }
+
+  /** Ticks until nothing is left. */
+  private static long drain(Pollers pollers, String name) {
+    long all = 0;
+    for (int i = 0; i < 1_000; i++) {
+      TickResult result = pollers.tick(name);
+      assertThat(result.failure()).as(result.toString()).isEmpty();
+      all += result.totalProcessed();
+      if (result.outcome() != Outcome.PROCESSED) {
+        return all;
+      }
+    }
+    throw new AssertionError("no end");
+  }
+
+  @Test
+  void handsOverEachRowOnceInTheOrderOfTheCursor() {
+    TestPollers.insert(database, 1, 7);
+    Pollers pollers = recording(TestPollers.items().batchSize(3));
+
+    TickResult first = pollers.tick("items");
+
+    assertThat(first.outcome()).isEqualTo(Outcome.PROCESSED);
+    assertThat(first.totalProcessed()).isEqualTo(7);
+    assertThat(first.batches()).isEqualTo(3);
+    assertThat(ids(handled)).containsExactly(1, 2, 3, 4, 5, 6, 7);
+    assertThat(pollers.tick("items").outcome()).isEqualTo(Outcome.EMPTY);
+
+    database.update("update items set name = 'x', version = nextval('items_version') where id = 2");
+    assertThat(pollers.tick("items").totalProcessed()).isEqualTo(1);
+    RowChange change = handled.get(7);
+    assertThat(change.key()).isEqualTo(Map.of("id", 2));
+    assertThat(change.get("name", String.class)).isEqualTo("x");
+    assertThat(change.operation()).isEqualTo(RowOperation.UPSERT);
+    assertThat(change.source()).isEqualTo("public.items");
+    assertThat(change.eventId()).matches("[0-9a-f]{64}");
+    assertThat(new HashSet<>(handled.stream().map(RowChange::eventId).toList())).hasSize(8);
+  }
+
+  @Test
+  void aFullBatchIsFollowedAtOnceAndAShortOneEndsTheTick() {
+    TestPollers.insert(database, 1, 4);
+    Pollers pollers = recording(TestPollers.items().batchSize(2));
+    TickResult result = pollers.tick("items");
+    assertThat(result.batches()).isEqualTo(2);
+    assertThat(result.totalProcessed()).isEqualTo(4);
+    assertThat(control.status("items").orElseThrow().holder()).isEmpty();
+  }
+
+  @Test
+  void readsOnlyTheColumnsThatAreNamedAndThoseItNeeds() {
+    TestPollers.insert(database, 1, 1);
+    drain(recording(TestPollers.items().columns("name")), "items");
+    assertThat(handled.get(0).after().keySet()).containsExactly("id", "name", "version");
+  }
+
+  @Test
+  void aConditionIsInParenthesesAndItsValuesAreBound() {
+    TestPollers.insert(database, 1, 6);
+    drain(recording(TestPollers.items().where("id = ? or name = ? -- or not", 2, "n5")), "items");
+    assertThat(ids(handled)).containsExactly(2, 5);
+  }
+
+  @Test
+  void conditionsTakeEachTypeOfValue() {
+    database.update(
+        """
+        drop table if exists typed;
+        create table typed (id bigint primary key, at timestamptz default '2026-01-01T00:00:00Z',
+          local timestamp default '2026-01-01', day date default '2026-01-01', flag boolean default true,
+          amount numeric default 1.5, u uuid default '00000000-0000-0000-0000-000000000001');
+        insert into typed (id) values (1);
+        """);
+    Poller poller =
+        Poller.of("typed", Source.table("typed"), Cursor.sequence("id"), Deletes.ignored())
+            .pollInterval(Duration.ofMillis(10))
+            .where(
+                "at = ? and local = ? and day = ? and flag = ? and amount = ? and u = ? and id = ?",
+                Instant.parse("2026-01-01T00:00:00Z"),
+                java.time.LocalDateTime.parse("2026-01-01T00:00:00"),
+                java.time.LocalDate.parse("2026-01-01"),
+                true,
+                new java.math.BigDecimal("1.5"),
+                java.util.UUID.fromString("00000000-0000-0000-0000-000000000001"),
+                1L);
+    assertThat(drain(recording(poller), "typed")).isEqualTo(1);
+    assertThat(handled.get(0).after())
+        .containsEntry("at", Instant.parse("2026-01-01T00:00:00Z"))
+        .containsEntry("local", java.time.LocalDateTime.parse("2026-01-01T00:00:00"))
+        .containsEntry("day", java.time.LocalDate.parse("2026-01-01"))
+        .containsEntry("flag", true)
+        .containsEntry("amount", new java.math.BigDecimal("1.5"));
+  }
+
+  @Test
+  void beginsNowOrAtAPlace() {
+    TestPollers.insert(database, 1, 3);
+    Pollers now = recording(TestPollers.items("now").startNow());
+    assertThat(drain(now, "now")).isZero();
+    TestPollers.insert(database, 4, 4);
+    drain(now, "now");
+    assertThat(ids(handled)).containsExactly(4);
+
+    handled.clear();
+    drain(recording(TestPollers.items("after").startAt(Position.after(2L))), "after");
+    assertThat(ids(handled)).containsExactly(3, 4);
+
+    handled.clear();
+    drain(recording(TestPollers.items("before").startAt(Position.before(2L))), "before");
+    assertThat(ids(handled)).containsExactly(2, 3, 4);
+  }
+
+  @Test
+  void beginsNowInATableWithoutRows() {
+    Pollers now = recording(TestPollers.items().startNow());
+    drain(now, "items");
+    TestPollers.insert(database, 1, 1);
+    drain(now, "items");
+    assertThat(ids(handled)).containsExactly(1);
+  }
+
+  @Test
+  void softDeletedRowsAreDeletes() {
+    TestPollers.insert(database, 1, 2);
+    Poller poller =
+        Poller.of(
+                "items",
+                Source.table("items"),
+                Cursor.sequence("version"),
+                Deletes.softDelete("deleted"))
+            .pollInterval(Duration.ofMillis(10));
+    Pollers pollers = recording(poller);
+    drain(pollers, "items");
+    database.update(
+        "update items set deleted = true, version = nextval('items_version') where id = 1");
+    drain(pollers, "items");
+    assertThat(handled)
+        .extracting(RowChange::operation)
+        .containsExactly(RowOperation.UPSERT, RowOperation.UPSERT, RowOperation.DELETE);
+  }
+
+  @Test
+  void tombstonesAreReadInOrderWithTheRowsInEachBatchSize() {
+    database.update(
+        """
+        drop table if exists items_deleted;
+        create table items_deleted (id int not null, version bigint not null, by_whom text);
+        create index on items_deleted (version, id);
+        """);
+    TestPollers.insert(database, 1, 3); // 1, 2, 3
+    database.update("delete from items where id = 2");
+    database.update("insert into items_deleted values (2, nextval('items_version'), 'ann')"); // 4
+    TestPollers.insert(database, 4, 4); // 5
+    database.update("insert into items_deleted values (9, 5, 'bob'), (4, 5, 'eve')");
+    for (int size : List.of(1, 2, 100)) {
+      handled.clear();
+      String name = "items" + size;
+      Poller poller =
+          Poller.of(
+                  name,
+                  Source.table("items"),
+                  Cursor.sequence("version"),
+                  Deletes.tombstones(Source.table("items_deleted")))
+              .batchSize(size)
+              .pollInterval(Duration.ofMillis(10));
+      drain(recording(poller), name);
+      assertThat(handled)
+          .extracting(row -> row.operation() + " " + row.key().get("id"))
+          .containsExactly("UPSERT 1", "UPSERT 3", "DELETE 2", "DELETE 4", "UPSERT 4", "DELETE 9");
+      assertThat(handled.get(2).get("by_whom", String.class)).isEqualTo("ann");
+      assertThat(handled.get(0).after()).doesNotContainKey("by_whom");
+    }
+  }
+
+  @Test
+  void rowsWithoutACursorWaitUntilTheyHaveOne() {
+    database.update("alter table items alter version drop not null");
+    TestPollers.insert(database, 1, 2);
+    database.update("update items set version = null where id = 1");
+    Poller poller =
+        Poller.of(
+                "items",
+                Source.table("items"),
+                Cursor.sequence("version").nulls(NullCursors.IGNORED),
+                Deletes.ignored())
+            .pollInterval(Duration.ofMillis(10));
+    Pollers pollers = recording(poller);
+    drain(pollers, "items");
+    assertThat(ids(handled)).containsExactly(2);
+    database.update("update items set version = nextval('items_version') where id = 1");
+    drain(pollers, "items");
+    assertThat(ids(handled)).containsExactly(2, 1);
+  }
+
+  @Test
+  void followsAQueryByTheKeyThatItNames() {
+    TestPollers.insert(database, 1, 5);
+    Source joined =
+        Source.query(
+            "big items",
+            "select i.id, i.version, upper(i.name) as loud from items i where i.id > 2 -- those",
+            "id");
+    Poller poller =
+        Poller.of("query", joined, Cursor.sequence("version"), Deletes.ignored())
+            .batchSize(2)
+            .pollInterval(Duration.ofMillis(10));
+    Pollers pollers = recording(poller);
+    drain(pollers, "query");
+    assertThat(ids(handled)).containsExactly(3, 4, 5);
+    assertThat(handled.get(0).get("loud", String.class)).isEqualTo("N3");
+    assertThat(handled.get(0).source()).isEqualTo("big items");
+    assertThat(pollers.health().pollers().get(0).warnings())
+        .anySatisfy(warning -> assertThat(warning).contains("is unique cannot be checked"));
+  }
+
+  @Test
+  void aKeyThatHoldsTheCursorIsReadOnce() {
+    TestPollers.insert(database, 1, 5);
+    Poller poller =
+        Poller.of("keyed", Source.table("items"), Cursor.sequence("id"), Deletes.ignored())
+            .batchSize(2)
+            .pollInterval(Duration.ofMillis(10));
+    drain(recording(poller), "keyed");
+    assertThat(ids(handled)).containsExactly(1, 2, 3, 4, 5);
+  }
+
+  @Test
+  void eventIdsAreThoseOfTheVersionWhateverElseChanges() {
+    TestPollers.insert(database, 1, 2);
+    drain(recording(TestPollers.items()), "items");
+    List<String> first = handled.stream().map(RowChange::eventId).toList();
+    handled.clear();
+    control.reset("items", ANN);
+    drain(recording(TestPollers.items().columns("id").batchSize(1)), "items");
+    assertThat(handled.stream().map(RowChange::eventId)).isEqualTo(first);
+
+    handled.clear();
+    drain(recording(TestPollers.items("other")), "other");
+    assertThat(handled.stream().map(RowChange::eventId)).doesNotContainAnyElementsOf(first);
+  }
+
+  @Test
+  void aBackfillEndsWithWhatWasThereAndTellsItsProgress() {
+    TestPollers.insert(database, 1, 10);
+    Poller backfill = TestPollers.items("backfill").untilNow().batchSize(4).rate(1_000_000);
+    List<Double> progress = new ArrayList<>();
+    Pollers pollers =
+        builder()
+            .on(
+                backfill,
+                (rows, context) -> {
+                  if (handled.isEmpty()) {
+                    TestPollers.insert(database, 11, 12);
+                  }
+                  handled.addAll(rows);
+                  control.status("backfill").orElseThrow().progress().ifPresent(progress::add);
+                })
+            .build();
+    await().until(() -> pollers.tick("backfill").outcome() == Outcome.FINISHED);
+    assertThat(ids(handled)).containsExactly(1, 2, 3, 4, 5, 6, 7, 8, 9, 10);
+    assertThat(progress).isSorted().allMatch(share -> share >= 0 && share < 1).isNotEmpty();
+    PollerStatus status = control.status("backfill").orElseThrow();
+    assertThat(status.finishedAt()).isPresent();
+    assertThat(status.progress()).hasValue(1);
+    assertThat(status.end()).hasValue(Position.after(10L));
+    assertThat(control.history("backfill", 10))
+        .extracting(PollerChange::verb)
+        .containsExactly(PollerVerb.FINISH, PollerVerb.CREATE);
+    assertThat(pollers.tick("backfill").outcome()).isEqualTo(Outcome.FINISHED);
+    assertThat(pollers.health().pollers().get(0).state()).isEqualTo(PollerHealth.State.FINISHED);
+    assertThat(pollers.health().pollers().get(0).healthy()).isTrue();
+  }
+
+  @Test
+  void aBackfillOfNothingIsFinishedAtOnce() {
+    Pollers pollers = recording(TestPollers.items().untilNow());
+    assertThat(pollers.tick("items").outcome()).isEqualTo(Outcome.FINISHED);
+  }
+
+  @Test
+  void anAscendingBackfillEndsWithAllRowsOfTheGreatestCursor() {
+    TestPollers.insert(database, 1, 5);
+    database.update("update items set version = 7");
+    Poller poller =
+        Poller.of("days", Source.table("items"), Cursor.ascending("version"), Deletes.ignored())
+            .untilNow()
+            .pollInterval(Duration.ofMillis(10));
+    Pollers pollers = recording(poller);
+    await().until(() -> pollers.tick("days").outcome() == Outcome.FINISHED);
+    assertThat(ids(handled)).containsExactly(1, 2, 3, 4, 5);
+  }
+
+  @Test
+  void endsBehindACursorThatIsGivenOnceSomethingIsBehindThat() {
+    TestPollers.insert(database, 1, 2);
+    Pollers pollers = recording(TestPollers.items().until(3L));
+    drain(pollers, "items");
+    assertThat(control.status("items").orElseThrow().finishedAt()).isEmpty();
+    TestPollers.insert(database, 3, 5);
+    await().until(() -> pollers.tick("items").outcome() == Outcome.FINISHED);
+    assertThat(ids(handled)).containsExactly(1, 2, 3);
+  }
+
+  @Test
+  void handlesNoMoreRowsInASecondThanItsRate() {
+    TestPollers.insert(database, 1, 6);
+    Pollers pollers = recording(TestPollers.items().batchSize(2).rate(20));
+    long begun = System.nanoTime();
+    drain(pollers, "items");
+    assertThat(Duration.ofNanos(System.nanoTime() - begun)).isGreaterThan(Duration.ofMillis(200));
+  }
+
+  @Test
+  void aTransactionalHandlerWritesWithThePositionOrNotAtAll() {
+    database.update("drop table if exists ledger");
+    database.update("create table ledger (id int)");
+    TestPollers.insert(database, 1, 5);
+    int[] calls = {0};
+    Pollers pollers =
+        builder()
+            .transactional(
+                TestPollers.items().batchSize(2),
+                (rows, context, connection) -> {
+                  try (PreparedStatement insert =
+                      connection.prepareStatement("insert into ledger values (?)")) {
+                    for (RowChange row : rows) {
+                      insert.setObject(1, row.key().get("id"));
+                      insert.executeUpdate();
+                    }
+                  }
+                  assertThatThrownBy(connection::commit).hasMessageContaining("ends with its");
+                  connection.close();
+                  if (++calls[0] % 2 == 1) {
+                    throw new IllegalStateException("half of the time");
+                  }
+                })
+            .build();
+    await()
+        .until(
+            () -> {
+              pollers.tick("items");
+              return database.count("ledger") == 5;
+            });
+    assertThat(database.list(Integer.class, "select id from ledger order by id"))
+        .containsExactly(1, 2, 3, 4, 5);
+    assertThat(control.status("items").orElseThrow().rows()).isEqualTo(5);
+  }
+
+  @Test
+  void aTransactionalHandlerWorksWhereTheDefaultIsSerializable() {
+    database.update(
+        "alter database \"%s\" set default_transaction_isolation = 'serializable'"
+            .formatted(database.name()));
+    try {
+      PostgresOutbox strict = PostgresOutbox.on(database.plain(), database.table());
+      database.update("drop table if exists ledger");
+      database.update("create table ledger (id int)");
+      TestPollers.insert(database, 1, 3);
+      Pollers pollers =
+          Pollers.builder(strict, "shop")
+              .transactional(
+                  TestPollers.items().lease(Duration.ofSeconds(1)),
+                  (rows, context, connection) -> {
+                    connection.createStatement().execute("insert into ledger values (1)");
+                    // a renewal writes the poller's row meanwhile
+                    await()
+                        .until(
+                            () -> context.leaseRemaining().compareTo(Duration.ofMillis(700)) < 0);
+                    await()
+                        .until(
+                            () -> context.leaseRemaining().compareTo(Duration.ofMillis(800)) > 0);
+                  })
+              .build();
+      TickResult result = pollers.tick("items");
+      assertThat(result.failure()).as(result.toString()).isEmpty();
+      assertThat(result.totalProcessed()).isEqualTo(3);
+    } finally {
+      database.update(
+          "alter database \"%s\" reset default_transaction_isolation".formatted(database.name()));
+    }
+  }
+
+  @Test
+  void publishesAMessageForEachRow() {
+    TestPollers.insert(database, 1, 3);
+    Pollers pollers = builder().publishTo(TestPollers.items(), "items").build();
+    assertThat(pollers.tick("items").totalProcessed()).isEqualTo(3);
+    assertThat(
+            database.list(
+                String.class,
+                "select queue || ' ' || type || ' ' || ordering_key from outbox order by id"))
+        .containsExactly("items upsert 1", "items upsert 2", "items upsert 3");
+    assertThat(
+            database.one(
+                String.class,
+                """
+                select (convert_from(payload, 'UTF8')::jsonb - 'eventId')::text
+                from outbox order by id limit 1
+                """))
+        .isEqualTo(
+            "{\"key\": {\"id\": 1}, \"after\": {\"id\": 1, \"name\": \"n1\", \"deleted\": false, "
+                + "\"version\": 1}, \"cursor\": 1, \"source\": \"public.items\", \"operation\": \"upsert\"}");
+  }
+
+  @Test
+  void publishesWhatAMappingMakesOfRows() {
+    TestPollers.insert(database, 1, 3);
+    Pollers pollers =
+        builder()
+            .publish(
+                TestPollers.items(),
+                row ->
+                    row.key().get("id").equals(2)
+                        ? Optional.empty()
+                        : Optional.of(OutboxMessage.to("mapped").type("t").body("b").build()))
+            .build();
+    assertThat(pollers.tick("items").totalProcessed()).isEqualTo(3);
+    assertThat(database.count("outbox where queue = 'mapped'")).isEqualTo(2);
+  }
+
+  @Test
+  void twoApplicationsHaveNothingToDoWithEachOther() {
+    TestPollers.insert(database, 1, 2);
+    Pollers one = recording(TestPollers.items());
+    Pollers other =
+        Pollers.builder(outbox, "mail")
+            .on(TestPollers.items(), (rows, context) -> handled.addAll(rows))
+            .build();
+    drain(one, "items");
+    drain(other, "items");
+    assertThat(ids(handled)).containsExactly(1, 2, 1, 2);
+    PollerControl.of(outbox, "mail").pause("items", ANN);
+    assertThat(control.status("items").orElseThrow().pause()).isEmpty();
+    assertThat(control.pollers()).hasSize(1);
+  }
+
+  @Test
+  void aDryTickHandlesNothingAndWritesNothing() {
+    TestPollers.insert(database, 1, 3);
+    Pollers pollers = recording(TestPollers.items().batchSize(2));
+    TickResult dry = pollers.dryTick("items");
+    assertThat(dry.outcome()).isEqualTo(Outcome.PROCESSED);
+    assertThat(dry.totalProcessed()).isEqualTo(2);
+    assertThat(ids(dry.rows())).containsExactly(1, 2);
+    assertThat(handled).isEmpty();
+    assertThat(control.pollers()).isEmpty();
+    drain(pollers, "items");
+    assertThat(pollers.dryTick("items").outcome()).isEqualTo(Outcome.EMPTY);
+  }
+
+  @Test
+  void startedPollersFollowTheTableAndStop() {
+    Pollers pollers = recording(TestPollers.items().lease(Duration.ofSeconds(1)));
+    started.add(pollers);
+    pollers.start();
+    for (int i = 1; i <= 20; i++) {
+      TestPollers.insert(database, i, i);
+    }
+    await().until(() -> handled.size() == 20);
+    assertThat(ids(handled))
+        .containsExactlyElementsOf(IntStream.rangeClosed(1, 20).boxed().toList());
+    await().until(() -> pollers.health().healthy());
+    assertThat(pollers.health().pollers().get(0).lag().orElseThrow())
+        .isLessThan(Duration.ofSeconds(5));
+    assertThatThrownBy(() -> pollers.tick("items")).isInstanceOf(IllegalStateException.class);
+    pollers.stop();
+    pollers.stop();
+    assertThat(pollers.health().started()).isFalse();
+    assertThat(pollers.health().pollers().get(0).state()).isEqualTo(PollerHealth.State.STOPPED);
+    assertThat(control.status("items").orElseThrow().holder()).isEmpty();
+    assertThatThrownBy(pollers::start).isInstanceOf(IllegalStateException.class);
+  }
+
+  @Test
+  void aStopWaitsForTheHandlerAndCountsItsBatch() throws Exception {
+    TestPollers.insert(database, 1, 1);
+    Set<String> seen = Collections.synchronizedSet(new HashSet<>());
+    Pollers pollers =
+        builder()
+            .on(
+                TestPollers.items(),
+                (rows, context) -> {
+                  seen.add("begun");
+                  await().until(context::isStopping);
+                  seen.add("told");
+                })
+            .build();
+    pollers.start();
+    await().until(() -> seen.contains("begun"));
+    pollers.stop();
+    assertThat(seen).contains("told");
+    assertThat(control.status("items").orElseThrow().rows()).isEqualTo(1);
+    assertThat(control.status("items").orElseThrow().holder()).isEmpty();
+  }
+
+  @Test
+  void aHandlerThatDoesNotEndIsInterruptedAndItsBatchComesAgain() {
+    TestPollers.insert(database, 1, 1);
+    Set<String> seen = Collections.synchronizedSet(new HashSet<>());
+    Pollers pollers =
+        builder()
+            .gracefulTimeout(Duration.ofMillis(50))
+            .on(
+                TestPollers.items(),
+                (rows, context) -> {
+                  seen.add("begun");
+                  Thread.sleep(60_000);
+                })
+            .build();
+    pollers.start();
+    await().until(() -> seen.contains("begun"));
+    pollers.stop();
+    PollerStatus status = control.status("items").orElseThrow();
+    assertThat(status.rows()).isZero();
+    assertThat(status.holder()).isEmpty();
+    assertThat(status.failingSince()).isEmpty();
+  }
+
+  @Test
+  void nodesShareTheWorkOneAtATime() {
+    List<Pollers> nodes = new ArrayList<>();
+    for (int i = 0; i < 8; i++) {
+      nodes.add(recording(TestPollers.items().batchSize(7)));
+    }
+    started.addAll(nodes);
+    nodes.forEach(Pollers::start);
+    for (int i = 0; i < 50; i++) {
+      TestPollers.insert(database, i * 10 + 1, i * 10 + 10);
+    }
+    await().atMost(Duration.ofSeconds(30)).until(() -> handled.size() >= 500);
+    nodes.forEach(Pollers::stop);
+    assertThat(ids(handled))
+        .containsExactlyElementsOf(IntStream.rangeClosed(1, 500).boxed().toList());
+  }
+}
