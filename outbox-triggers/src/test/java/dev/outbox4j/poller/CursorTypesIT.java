@@ -68,7 +68,7 @@ class CursorTypesIT {
 
     /** Ticks are too short here to wait for long. */
     private static Cursor ascending() {
-      return Cursor.ascending("c").margin(Duration.ofMillis(1));
+      return Cursor.ascending("c").margin(Duration.ofMillis(20));
     }
 
     private final String sql;

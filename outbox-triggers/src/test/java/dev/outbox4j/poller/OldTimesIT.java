@@ -118,13 +118,8 @@ class OldTimesIT {
                   return null;
                 }));
       }
-      await()
-          .atMost(Duration.ofSeconds(60))
-          .until(
-              () -> {
-                pollers.tick("times");
-                return seen.size() > 10;
-              });
+      pollers.start();
+      await().atMost(Duration.ofSeconds(60)).until(() -> seen.size() > 10);
       assertThat(pollers.health().pollers().get(0).warnings())
           .anyMatch(warning -> warning.contains("grant pg_read_all_stats"));
     } finally {
@@ -135,12 +130,8 @@ class OldTimesIT {
     for (Future<?> each : all) {
       each.get();
     }
-    await()
-        .untilAsserted(
-            () -> {
-              pollers.tick("times");
-              assertThat(seen).hasSize(number.get());
-            });
+    await().atMost(Duration.ofSeconds(60)).until(() -> seen.size() == number.get());
+    pollers.stop();
   }
 
   private Pollers pollers(boolean seesTimes) {

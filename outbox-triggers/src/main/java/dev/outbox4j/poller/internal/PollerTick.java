@@ -357,8 +357,10 @@ final class PollerTick {
     }
 
     private TickResult follow() {
-      long waitUntil =
-          System.nanoTime() + Math.min(LONGEST_WAIT_IN_A_TICK, poller.pollInterval().toNanos());
+      // a look later than the margin tells more, also where ticks are few
+      long wanted =
+          Math.max(poller.pollInterval().toNanos(), 4 * poller.cursor().margin().toNanos());
+      long waitUntil = System.nanoTime() + Math.min(LONGEST_WAIT_IN_A_TICK, wanted);
       long recheck = FIRST_RECHECK;
       while (true) {
         if (pauses.isStopping()) {
