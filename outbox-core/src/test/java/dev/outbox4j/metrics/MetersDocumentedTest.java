@@ -121,7 +121,7 @@ class MetersDocumentedTest {
     while (names.find()) {
       if (!names
           .group()
-          .matches("outbox_(depth|timer|lock|monitor)_.*")) { // other modules have those
+          .matches("outbox_(depth|timer|lock|monitor|poller)_.*")) { // other modules have those
         used.add(names.group());
       }
     }
