@@ -378,6 +378,7 @@ public record Layout(
               Column.required("waits_for", "text[]").defaulting("'{}'::text[]").used(OFTEN_WRITTEN),
               Column.required("unseen", "text[]").defaulting("'{}'::text[]").used(OFTEN_WRITTEN),
               Column.required("woken", "boolean").defaulting("false").used(OFTEN_WRITTEN),
+              Column.required("overtime", "boolean").defaulting("false").used(OFTEN_WRITTEN),
               Column.optional("message_id", "bigint"),
               Column.required("created_at", TIMESTAMP).defaulting("clock_timestamp()"),
               Column.required("updated_at", TIMESTAMP)
@@ -393,6 +394,9 @@ public record Layout(
               Index.plain("application", "status", "created_at", "id"),
               Index.plain("application", "parent", "id").where("(parent IS NOT NULL)"),
               Index.plain("application", "id").where("(ended_at IS NULL)"),
+              Index.plain("application", "expires_at")
+                  .where("((ended_at IS NULL) AND (expires_at IS NOT NULL))"),
+              Index.plain("application", "ended_at").where("(status = 'failed'::text)"),
               Index.plain("message_id").where("(ended_at IS NULL)")),
           "every check writes it",
           true,

@@ -362,6 +362,8 @@ public final class Names {
         monitors(outbox) + "_status_idx",
         monitors(outbox) + "_parent_idx",
         monitors(outbox) + "_open_idx",
+        monitors(outbox) + "_expiry_idx",
+        monitors(outbox) + "_failed_idx",
         monitors(outbox) + "_message_idx",
         monitorEvents(outbox),
         monitorEvents(outbox) + "_pkey",

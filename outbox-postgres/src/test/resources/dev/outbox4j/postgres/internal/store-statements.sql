@@ -433,9 +433,8 @@ where (
 -- reschedule
 with done as (
   update "Sales"."out box" o
-  set available_at = now() + make_interval(secs => a.delay), lease_until = null,
-    leased_at = null, leased_by = null, deliveries_count = 0, attempts_count = 0,
-    first_attempt_at = null, last_attempt_at = null, last_error = null
+  set available_at = now() + make_interval(secs => a.delay), lease_until = null, leased_at = null, leased_by = null, deliveries_count = 0,
+    attempts_count = 0, first_attempt_at = null, last_attempt_at = null, last_error = null
   from unnest(?::bigint[], ?::bigint[], ?::float8[]) as a (id, token, delay)
   where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null
   returning o.id, o.available_at)
@@ -460,9 +459,8 @@ unlocked as materialized (
   for no key update of o skip locked),
 done as (
   update "Sales"."out box" o
-  set available_at = now() + make_interval(secs => a.delay), lease_until = null,
-    leased_at = null, leased_by = null, deliveries_count = 0, attempts_count = 0,
-    first_attempt_at = null, last_attempt_at = null, last_error = null
+  set available_at = now() + make_interval(secs => a.delay), lease_until = null, leased_at = null, leased_by = null, deliveries_count = 0,
+    attempts_count = 0, first_attempt_at = null, last_attempt_at = null, last_error = null
   from unlocked a
   where o.queue = ? and o.ctid = a.place and (o.id = a.id) is true
   returning o.id, o.available_at)
