@@ -246,7 +246,7 @@ class GroupedWritesIT {
             database.list(
                 String.class,
                 "select m.id || ' ' || case when o.available_at = m.expires_at then 'expiry'"
-                    + " else round(abs(extract(epoch from o.available_at - now()) / 60))::text end"
+                    + " else round(extract(epoch from o.available_at - now()) / 60)::int::text end"
                     + " from outbox_monitor m join outbox o on o.id = m.message_id order by m.id"))
         .containsExactly("delay 1", "event 0", "expires expiry", "other 1", "woken 0");
     assertThat(control.get("other").orElseThrow().waitsFor())
