@@ -106,9 +106,17 @@ public final class Chaos {
       for (int slot = 0; slot < fleet.size(); slot++) {
         Database.update(server.direct(), "create role " + Fleet.listener(slot) + " login");
       }
-      try (Pulse pulse = new Pulse(Database.at(server.ports()), ledger)) {
+      try (Pulse pulse = new Pulse(Database.at(server.ports()), ledger);
+          PoolerPulse poolerPulse =
+              pooler == null
+                  ? null
+                  : new PoolerPulse(
+                      pooler.port(), LEASE.dividedBy(2), fleet::pooledSubscriberNames, ledger)) {
         pulse.start();
         fleet.start();
+        if (poolerPulse != null) {
+          poolerPulse.start();
+        }
         Watch watch = new Watch(server.direct(), fleet, report, options.slack());
         Since begun = watch.since();
         watch.untilAllAreWell(begun);
@@ -141,7 +149,7 @@ public final class Chaos {
               scene,
               faults(directory, pooler, clockFaker));
         }
-        settle(fleet, ledger, server.direct(), pooler);
+        settle(fleet, ledger, server.direct(), pooler, poolerPulse);
         report.figure("stalls_of_the_machine", pulse.stalls());
         report.figure("longest_stall_s", Report.round(pulse.longest().toMillis() / 1e3));
         report.figure("clock_offsets_s", fleet.clockOffsets());
@@ -252,7 +260,12 @@ public final class Chaos {
   }
 
   /** Ends the publishing, lets the subscribers empty the outbox, and stops them gracefully. */
-  private void settle(Fleet fleet, Ledger ledger, DataSource direct, @Nullable Pooler pooler)
+  private void settle(
+      Fleet fleet,
+      Ledger ledger,
+      DataSource direct,
+      @Nullable Pooler pooler,
+      @Nullable PoolerPulse poolerPulse)
       throws IOException, InterruptedException, SQLException {
     fleet.stopPublishers();
     report.mustBeZero("stuck_rows", unsettled(ledger));
@@ -263,6 +276,13 @@ public final class Chaos {
     fleet.problems().forEach(report::breach);
     judgeLateWrites(fleet.tally().getOrDefault(Count.LATE_WRITES_REFUSED, 0L));
     report.mustBeZero("stopped_with_threads_left", fleet.threadsLeft());
+    if (poolerPulse != null) {
+      poolerPulse.close();
+      report.figure("silences_of_the_pooler", poolerPulse.silences());
+      report.figure(
+          "longest_silence_of_the_pooler_s",
+          Report.round(poolerPulse.longest().toMillis() / 1e3));
+    }
     if (pooler != null) {
       pooler.close(); // it keeps server connections of its own
     }

@@ -132,11 +132,14 @@ enum Fault {
     return BRIEF.contains(this);
   }
 
-  /** All that leases may run out by, a machine that stands still included, as an array of SQL. */
+  /**
+   * All that leases may run out by, a machine that stands still and a pooler that is silent
+   * included, as an array of SQL.
+   */
   static String thatLeasesMayEndBy() {
     return Stream.concat(
             Arrays.stream(values()).filter(fault -> !fault.brief()).map(Fault::label),
-            Stream.of(Pulse.FAULT))
+            Stream.of(Pulse.FAULT, PoolerPulse.FAULT))
         .collect(Collectors.joining(",", "{", "}"));
   }
 

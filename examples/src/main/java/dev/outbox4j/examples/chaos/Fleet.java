@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /** The processes of a run: four subscribers and two publishers, each replaced when it is killed. */
@@ -165,6 +166,14 @@ final class Fleet {
 
   List<String> subscriberNames() {
     return Arrays.stream(subscribers).map(Worker::name).toList();
+  }
+
+  /** Of those that go through the pooler. */
+  List<String> pooledSubscriberNames() {
+    return IntStream.range(0, SUBSCRIBERS)
+        .filter(this::pooled)
+        .mapToObj(slot -> subscribers[slot].name())
+        .toList();
   }
 
   Worker publisher(int slot) {

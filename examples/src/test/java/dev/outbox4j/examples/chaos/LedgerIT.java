@@ -256,7 +256,9 @@ class LedgerIT {
     "leases were dropped, drop-column, , 100, , 1, 900, LEASE",
     "leases were dropped after, drop-column, , -10, 5000, 1, 900, LEASE",
     "the clock ran past its lease, jump-clock, , -10, 5000, 1, 900, LEASE",
-    "the machine stood still, machine-stalled, , -10, 5000, 1, 5200, LEASE"
+    "the machine stood still, machine-stalled, , -10, 5000, 1, 5200, LEASE",
+    "its pooler was silent, pooler-silent, s0.1, -10, 5000, 1, 5200, LEASE",
+    "another's pooler was silent, pooler-silent, s9.9, -10, 5000, 1, 5200, UNEXPLAINED"
   })
   void explainsASecondEffectOnlyByAFaultThatHitTheFirstOnesProcess(
       String what,
@@ -734,6 +736,7 @@ class LedgerIT {
     "freeze-subscriber, s9.9, 2",
     "black-hole-network, , 1",
     "machine-stalled, , 1",
+    "pooler-silent, s0.1, 1",
     "cut-network, , 2", // no lease that is renewed in time runs out by it
   })
   void aFaultThatLeasesMayRunOutByExplainsMoreAtOnce(String fault, String victim, long expected)
