@@ -438,8 +438,8 @@ public final class Fetcher implements RowSource {
             log,
             "sweep " + lane.queue(),
             "looking through queue '{}' as a whole takes too long; it is looked through in parts,"
-                + " and new messages go on: look for large payloads, or what keeps vacuum from the table (an old"
-                + " transaction, a replication slot, a prepared transaction), for a lock, or for large payloads",
+                + " and new messages go on: look for large payloads, for a lock, or for what keeps vacuum"
+                + " from the table (an old transaction, a replication slot, a prepared transaction)",
             OneLine.of(lane.queue()));
   }
 
