@@ -124,7 +124,7 @@ final class Grants {
     for (Place place : Place.values()) {
       List<Grant> wanted = grants.stream().filter(each -> each.place() == place).toList();
       if (!wanted.isEmpty()) {
-        String of = place == Place.DEAD_LETTERS ? deadLetters.schema() : schema;
+        String of = place.isOfDeadLetters() ? deadLetters.schema() : schema;
         if (!schemas.contains(of)) {
           schemas.add(of);
           grant("usage", "schema " + Names.quoted(of), to);
@@ -135,8 +135,8 @@ final class Grants {
   }
 
   private String name(Place place) {
-    return place == Place.DEAD_LETTERS
-        ? qualified(deadLetters.schema(), deadLetters.table())
+    return place.isOfDeadLetters()
+        ? qualified(deadLetters.schema(), Names.ofDeadLetters(place, deadLetters.table()))
         : qualified(schema, Names.of(place, table));
   }
 

@@ -38,9 +38,33 @@ final class JdbcDeadLetterWriter implements DeadLetterWriter {
       where c.oid = cast('{outbox}' as regclass)\
       """;
 
+  /**
+   * A letter that was redriven is the same letter when its message fails again. Its message is told
+   * by its age: the statement that put it back has resolved the letter at the same instant. Another
+   * one that has its id, since ids began anew, is a letter of its own. Who resolved the letter, and
+   * how, is left as it was: nobody's words are a subscriber's to write. Only the index that begins
+   * with the message's id finds it; the sum keeps the planner from a walk of the primary key.
+   */
   private static final String INSERT =
       """
       ,
+      again as (
+        update {dead_letters} d
+          set lease_token = done.lease_token, type = done.type, payload = done.payload,
+            headers = done.headers, deliveries_count = done.deliveries_count,
+            attempts_count = done.attempts, first_attempt_at = done.first_attempt_at,
+            last_attempt_at = done.last_attempt_at, failed_at = now(),
+            failure_reason = done.reason, last_exception = done.exception, resolved_at = null
+          from done
+          where (d.outbox = ({outbox_name})) is true and d.original_id = any (array[done.id])
+            and (d.resolved_at = done.created_at) is true
+            and d.id = (
+              select max(e.id + 0) from {dead_letters} e
+              where (e.outbox = ({outbox_name})) is true and e.original_id = any (array[done.id])
+                and e.redrives_count > 0 and (e.resolved_at = done.created_at) is true
+                and (e.queue = done.queue) is true
+                and e.ordering_key is not distinct from done.ordering_key)
+          returning d.original_id),
       inserted as (
         insert into {dead_letters} (outbox, original_id, lease_token, queue, type, ordering_key,
           payload, headers, deliveries_count, attempts_count, created_at, available_at,
@@ -49,6 +73,7 @@ final class JdbcDeadLetterWriter implements DeadLetterWriter {
           id, lease_token, queue, type, ordering_key, payload, headers, deliveries_count, attempts,
           created_at, available_at, first_attempt_at, last_attempt_at, timer_id, reason, exception
         from done
+        where not exists (select from again where again.original_id = done.id)
         returning 1)\
       """
           .replace("{outbox_name}", OUTBOX_NAME);
@@ -58,7 +83,9 @@ final class JdbcDeadLetterWriter implements DeadLetterWriter {
         and (
           select cast(case when done.count <> inserted.count
             then '{swallowed}' || inserted.count || ' instead of ' || done.count end as int)
-          from (select count(*) from done) done, (select count(*) from inserted) inserted) is null
+          from (select count(*) from done) done,
+            (select (select count(*) from inserted) + (select count(*) from again) as count)
+              inserted) is null
       """
           .replace("{swallowed}", Refusal.SWALLOWED.words());
 

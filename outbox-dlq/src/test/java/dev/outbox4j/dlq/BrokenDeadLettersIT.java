@@ -243,7 +243,7 @@ class BrokenDeadLettersIT {
           .hasMessageContaining("a right is missing");
       assertThat(rows.untouched(id)).isTrue();
 
-      database.update("grant insert on broken to mover_without_grants");
+      database.update("grant insert, select, update on broken to mover_without_grants");
       assertThat(limited.write(entries).done()).containsExactly(id);
     } finally {
       database.update("drop owned by mover_without_grants");

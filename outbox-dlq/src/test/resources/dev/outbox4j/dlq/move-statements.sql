@@ -21,6 +21,27 @@ with done as (
     case when a.attempts > o.attempts_count then now()
       else o.last_attempt_at end as last_attempt_at,
     a.reason, a.attempts, a.exception),
+again as (
+  update "Archive"."dead letters" d
+    set lease_token = done.lease_token, type = done.type, payload = done.payload,
+      headers = done.headers, deliveries_count = done.deliveries_count,
+      attempts_count = done.attempts, first_attempt_at = done.first_attempt_at,
+      last_attempt_at = done.last_attempt_at, failed_at = now(),
+      failure_reason = done.reason, last_exception = done.exception, resolved_at = null
+    from done
+    where (d.outbox = (select n.nspname || '.' || c.relname
+from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.oid = cast('"Sales"."out box"' as regclass))) is true and d.original_id = any (array[done.id])
+      and (d.resolved_at = done.created_at) is true
+      and d.id = (
+        select max(e.id + 0) from "Archive"."dead letters" e
+        where (e.outbox = (select n.nspname || '.' || c.relname
+from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.oid = cast('"Sales"."out box"' as regclass))) is true and e.original_id = any (array[done.id])
+          and e.redrives_count > 0 and (e.resolved_at = done.created_at) is true
+          and (e.queue = done.queue) is true
+          and e.ordering_key is not distinct from done.ordering_key)
+    returning d.original_id),
 inserted as (
   insert into "Archive"."dead letters" (outbox, original_id, lease_token, queue, type, ordering_key,
     payload, headers, deliveries_count, attempts_count, created_at, available_at,
@@ -31,6 +52,7 @@ where c.oid = cast('"Sales"."out box"' as regclass)),
     id, lease_token, queue, type, ordering_key, payload, headers, deliveries_count, attempts,
     created_at, available_at, first_attempt_at, last_attempt_at, timer_id, reason, exception
   from done
+  where not exists (select from again where again.original_id = done.id)
   returning 1)
 select done.id, false from done
 where (
@@ -39,7 +61,9 @@ where (
   and (
     select cast(case when done.count <> inserted.count
       then 'outbox4j: dead letters that arrived, ' || inserted.count || ' instead of ' || done.count end as int)
-    from (select count(*) from done) done, (select count(*) from inserted) inserted) is null;
+    from (select count(*) from done) done,
+      (select (select count(*) from inserted) + (select count(*) from again) as count)
+        inserted) is null;
 
 -- move, passing locked rows by
 select now(),
@@ -71,6 +95,27 @@ done as (
     case when a.attempts > o.attempts_count then now()
       else o.last_attempt_at end as last_attempt_at,
     a.reason, a.attempts, a.exception),
+again as (
+  update "Archive"."dead letters" d
+    set lease_token = done.lease_token, type = done.type, payload = done.payload,
+      headers = done.headers, deliveries_count = done.deliveries_count,
+      attempts_count = done.attempts, first_attempt_at = done.first_attempt_at,
+      last_attempt_at = done.last_attempt_at, failed_at = now(),
+      failure_reason = done.reason, last_exception = done.exception, resolved_at = null
+    from done
+    where (d.outbox = (select n.nspname || '.' || c.relname
+from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.oid = cast('"Sales"."out box"' as regclass))) is true and d.original_id = any (array[done.id])
+      and (d.resolved_at = done.created_at) is true
+      and d.id = (
+        select max(e.id + 0) from "Archive"."dead letters" e
+        where (e.outbox = (select n.nspname || '.' || c.relname
+from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.oid = cast('"Sales"."out box"' as regclass))) is true and e.original_id = any (array[done.id])
+          and e.redrives_count > 0 and (e.resolved_at = done.created_at) is true
+          and (e.queue = done.queue) is true
+          and e.ordering_key is not distinct from done.ordering_key)
+    returning d.original_id),
 inserted as (
   insert into "Archive"."dead letters" (outbox, original_id, lease_token, queue, type, ordering_key,
     payload, headers, deliveries_count, attempts_count, created_at, available_at,
@@ -81,6 +126,7 @@ where c.oid = cast('"Sales"."out box"' as regclass)),
     id, lease_token, queue, type, ordering_key, payload, headers, deliveries_count, attempts,
     created_at, available_at, first_attempt_at, last_attempt_at, timer_id, reason, exception
   from done
+  where not exists (select from again where again.original_id = done.id)
   returning 1)
 select done.id, false from done
 where (
@@ -89,7 +135,9 @@ where (
   and (
     select cast(case when done.count <> inserted.count
       then 'outbox4j: dead letters that arrived, ' || inserted.count || ' instead of ' || done.count end as int)
-    from (select count(*) from done) done, (select count(*) from inserted) inserted) is null
+    from (select count(*) from done) done,
+      (select (select count(*) from inserted) + (select count(*) from again) as count)
+        inserted) is null
 union all
 select o.id, true
 from asked a cross join "Sales"."out box" o

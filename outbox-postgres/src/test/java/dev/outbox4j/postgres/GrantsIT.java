@@ -90,6 +90,10 @@ class GrantsIT {
   private static final String MARK =
       "update dead.letters set resolved_at = now(), resolved_by = 'me', resolution = 'redriven'";
   private static final String REWRITE = "update dead.letters set payload = 'x'";
+  private static final String REROUTE_LETTER =
+      "update dead.letters set queue = 'other', ordering_key = 'other'";
+  private static final String TAKE_BACK_A_COUNT = "update dead.letters set redrives_count = 0";
+  private static final String BROWSE_WHOLE = "select payload from dead.letters";
   private static final String PURGE = "delete from dead.letters where id = -1";
   private static final String FUNCTION = "select box.outbox_publish('orders', 'x'::bytea)";
 
@@ -340,8 +344,16 @@ class GrantsIT {
   void theSubscriberDoesNothingElse() {
     mayNot("sub", OWNERS);
     mayNot("sub", PUBLISH, FUNCTION, FORGE, REROUTE);
-    mayNot("sub", BROWSE, BURY_RESOLVED, MARK, REWRITE, PURGE);
+    mayNot("sub", BROWSE_WHOLE, BURY_RESOLVED, MARK, REROUTE_LETTER, PURGE, TAKE_BACK_A_COUNT);
     refused(() -> publish("sub", NotifyMode.NEVER, message("orders")));
+  }
+
+  @Test
+  void theSubscriberWritesAnewWhatALetterHoldsAndNotWhoDidWhat() throws SQLException {
+    may("sub", REWRITE, "update dead.letters set resolved_at = null, failure_reason = 'rejected'");
+    mayNot("sub", MARK, "update dead.letters set resolved_by = null");
+    mayNot("sub", "update dead.letters set resolution = null");
+    mayNot("sub", "select from dead.letters_trips", "select from dead.letters_audit");
   }
 
   @Test

@@ -94,6 +94,8 @@ class MigrationsIT {
             case OUTBOX -> "outbox";
             case SLEEPERS -> "outbox_sleepers";
             case DEAD_LETTERS -> "outbox_dlq";
+            case DEAD_LETTER_TRIPS -> "outbox_dlq_trips";
+            case DEAD_LETTER_AUDIT -> "outbox_dlq_audit";
             case BUCKETS -> "outbox_buckets";
             case BUCKET_OWNERS -> "outbox_bucket_owners";
             case PAUSES -> "outbox_pauses";
@@ -133,6 +135,11 @@ class MigrationsIT {
             "outbox_sleepers_pkey",
             "outbox_dlq_pkey",
             "outbox_dlq_queue_failed_idx",
+            "outbox_dlq_failed_idx",
+            "outbox_dlq_message_idx",
+            "outbox_dlq_open_idx",
+            "outbox_dlq_trips_pkey",
+            "outbox_dlq_audit_pkey",
             "outbox_dlq_key_idx"); // of the few dead letters that have a key
   }
 

@@ -188,7 +188,7 @@ class SchemaValidatorIT {
             "index t.mine of t.outbox_sleepers: expected no index to mention wake_at, since a subscriber writes it whenever it falls asleep, found wake_at as a key column; to fix it: drop index concurrently \"t\".\"mine\""),
         arguments(
             "drop index dead.letters_queue_failed_idx",
-            "index (queue, failed_at) of dead.letters: expected index (queue, failed_at) where (resolved_at IS NULL), found no such index; to fix it: create index concurrently on \"dead\".\"letters\" (queue, failed_at) where (resolved_at IS NULL)"));
+            "index (outbox, queue, failed_at, id) of dead.letters: expected index (outbox, queue, failed_at, id) where (resolved_at IS NULL), found no such index; to fix it: create index concurrently on \"dead\".\"letters\" (outbox, queue, failed_at, id) where (resolved_at IS NULL)"));
   }
 
   private static Stream<Arguments> tables() {

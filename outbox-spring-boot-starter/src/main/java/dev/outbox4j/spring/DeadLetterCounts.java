@@ -21,9 +21,8 @@ final class DeadLetterCounts {
   private static final String QUERY_CANCELED = "57014";
 
   /**
-   * From queue to queue along the index of unresolved letters. Dead letters name their outbox as
-   * the server resolves it; the index does not, so a bounded number of a queue's letters is looked
-   * at, from either end, whosesoever they are.
+   * From queue to queue along the index of the outbox's unresolved letters, which name it as the
+   * server resolves it. A bounded number of a queue's letters is looked at, from either end.
    */
   private static final String COUNT =
       """
@@ -32,28 +31,29 @@ final class DeadLetterCounts {
         from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
         where c.oid = cast(? as regclass)),
       queues as (
-        (select d.queue from {dead_letters} d where d.resolved_at is null order by d.queue limit 1)
+        (select d.queue from {dead_letters} d
+        where d.outbox = (select o.outbox from origin o) and d.resolved_at is null
+        order by d.queue limit 1)
         union all
         select (
           select d.queue from {dead_letters} d
-          where d.resolved_at is null and d.queue > q.queue
+          where d.outbox = (select o.outbox from origin o) and d.resolved_at is null
+            and d.queue > q.queue
           order by d.queue limit 1)
         from queues q where q.queue is not null)
       select q.queue, counted.letters, counted.seen, counted.oldest, (
           select l.failed_at from (
-            select d.failed_at, d.outbox from {dead_letters} d
-            where d.resolved_at is null and d.queue = q.queue
-            order by d.failed_at desc limit {most}) l
-          where l.outbox = (select o.outbox from origin o)
-          order by l.failed_at desc limit 1) as newest
+            select d.failed_at from {dead_letters} d
+            where d.outbox = (select o.outbox from origin o) and d.resolved_at is null
+              and d.queue = q.queue
+            order by d.failed_at desc limit 1) l) as newest
       from queues q
       cross join lateral (
-        select count(*) filter (where l.own) as letters, count(*) as seen,
-          min(l.failed_at) filter (where l.own) as oldest
+        select count(*) as letters, count(*) as seen, min(l.failed_at) as oldest
         from (
-          select d.failed_at, d.outbox = (select o.outbox from origin o) as own
-          from {dead_letters} d
-          where d.resolved_at is null and d.queue = q.queue
+          select d.failed_at from {dead_letters} d
+          where d.outbox = (select o.outbox from origin o) and d.resolved_at is null
+            and d.queue = q.queue
           order by d.failed_at limit {most}) l) counted
       where counted.letters > 0 or counted.seen = {most}
       order by q.queue

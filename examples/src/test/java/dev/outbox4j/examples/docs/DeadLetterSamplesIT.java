@@ -1,26 +1,48 @@
 package dev.outbox4j.examples.docs;
 
+import static dev.outbox4j.dlq.DeadLetterFilter.ids;
+import static dev.outbox4j.dlq.DeadLetterFilter.queue;
+import static dev.outbox4j.dlq.DeadLetterFilter.reason;
+import static dev.outbox4j.dlq.DeadLetterFilter.resolvedBefore;
+import static dev.outbox4j.dlq.DeadLetterFilter.type;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.Delivery;
 import dev.outbox4j.ExceptionRenderer;
+import dev.outbox4j.FailureReason;
 import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.Payload;
 import dev.outbox4j.RetryPolicy;
+import dev.outbox4j.codec.jackson3.Jackson3Codec;
+import dev.outbox4j.dlq.DeadLetter;
+import dev.outbox4j.dlq.DeadLetterAction;
+import dev.outbox4j.dlq.DeadLetterEdit;
+import dev.outbox4j.dlq.DeadLetterPage;
 import dev.outbox4j.dlq.DeadLetterQueue;
+import dev.outbox4j.dlq.DeadLetterReport;
+import dev.outbox4j.dlq.DeadLetterSelection;
+import dev.outbox4j.dlq.DeadLetterTrip;
+import dev.outbox4j.dlq.DeadLetterWorklist;
+import dev.outbox4j.dlq.Redrive;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.PayloadCodec;
 import java.io.IOException;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.List;
+import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.CountDownLatch;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -36,7 +58,8 @@ class DeadLetterSamplesIT {
 
   @BeforeEach
   void empty() {
-    database.update("truncate outbox, outbox_dlq restart identity");
+    database.update(
+        "truncate outbox, outbox_dlq, outbox_dlq_trips, outbox_dlq_audit restart identity");
   }
 
   @Test
@@ -92,6 +115,140 @@ class DeadLetterSamplesIT {
         .isEqualTo("java.lang.IllegalStateException");
   }
 
+  /** What a service has beside its dead letters. */
+  private record Bank(boolean up) {
+    boolean ping() {
+      if (!up) {
+        throw new IllegalStateException("the bank does not answer");
+      }
+      return true;
+    }
+  }
+
+  private record Customers(String only) {
+    boolean exists(@Nullable String customer) {
+      return only.equals(customer);
+    }
+  }
+
+  private void failed(long id, String type, String payload, FailureReason reason) {
+    database.update(
+        """
+        insert into outbox_dlq (id, outbox, original_id, lease_token, queue, type, payload, headers,
+          deliveries_count, attempts_count, created_at, available_at, failed_at, failure_reason,
+          last_exception)
+        values (?, 'public.outbox', 100 + ?, 5, 'orders', ?, convert_to(?, 'UTF8'),
+          '{"customer": "c-1"}', 3, 2, now(), now(), now() - interval '2 months', ?, 'no')
+        """,
+        id,
+        id,
+        type,
+        payload,
+        reason.code());
+  }
+
+  @Test
+  void isAWorklist() {
+    var dataSource = database.pool(2);
+    PayloadCodec codec = Jackson3Codec.standard();
+    Bank bank = new Bank(true);
+    Customers customers = new Customers("c-1");
+    Instant aMonthAgo = Instant.now().minus(30, ChronoUnit.DAYS);
+    String body = "{\"id\": \"o-1\", \"cents\": 5}";
+    failed(7, "order.placed", body, FailureReason.REJECTED);
+    failed(8, "order.placed", body, FailureReason.RETRY_TERMINAL);
+    failed(9, "order.plcaed", "not JSON", FailureReason.UNDECODABLE);
+    failed(10, "order.placed", "not JSON", FailureReason.RETRY_TERMINAL);
+    failed(11, "test", "", FailureReason.EXPIRED);
+    // tag::look
+    DeadLetterWorklist deadLetters =
+        DeadLetterWorklist.of(
+            PostgresOutbox.on(dataSource, table), DeadLetterQueue.in("outbox_dlq"));
+    DeadLetterSelection rejected =
+        deadLetters.where(queue("orders").and(reason(FailureReason.REJECTED)));
+    long howMany = rejected.count(10_000);
+    DeadLetterPage page = rejected.page(50); // the latest first; page.next() leads on
+    DeadLetter letter = deadLetters.find(page.letters().get(0).id()).orElseThrow();
+    // end::look
+    assertThat(howMany).isEqualTo(1);
+    assertThat(letter.summary().id()).isEqualTo(7);
+
+    redrivesOne(deadLetters);
+    redrivesMany(deadLetters, codec, bank, customers);
+    edits(deadLetters, codec);
+    database.update(
+        "update outbox_dlq set resolved_at = resolved_at - interval '31 days' where id in (7, 8)");
+    database.update("delete from outbox where id = 107"); // it was handled
+    // tag::discard
+    DeadLetterReport discarded =
+        deadLetters.where(queue("orders").and(type("test"))).discard("ann", "test data");
+    DeadLetterReport deleted = deadLetters.where(resolvedBefore(aMonthAgo)).purge("ann");
+    // end::discard
+    assertThat(discarded.done()).isEqualTo(1);
+    assertThat(deleted.done()).isEqualTo(1);
+    assertThat(deleted.refusals())
+        .extracting(DeadLetterReport.Refusal::id)
+        .containsExactly(8L); // its message waits
+    // tag::audit
+    List<DeadLetterAction> latest = deadLetters.audit(20);
+    // end::audit
+    assertThat(latest)
+        .extracting(DeadLetterAction::action)
+        .containsExactly("purge", "discard", "edit", "redrive", "redrive");
+  }
+
+  private void redrivesOne(DeadLetterWorklist deadLetters) {
+    // tag::redrive-one
+    DeadLetterReport report =
+        deadLetters.where(ids(7)).redrive(Redrive.by("ann").note("the bank answers again"));
+    List<DeadLetterTrip> history = deadLetters.history(7);
+    // end::redrive-one
+    assertThat(report.done()).isEqualTo(1);
+    assertThat(history).hasSize(1);
+  }
+
+  private void redrivesMany(
+      DeadLetterWorklist deadLetters, PayloadCodec codec, Bank bank, Customers customers) {
+    // tag::redrive
+    DeadLetterSelection failed =
+        deadLetters.where(queue("orders").and(reason(FailureReason.RETRY_TERMINAL)));
+    Redrive redrive =
+        Redrive.by("ann")
+            .note("the bank answers again")
+            .perSecond(50)
+            .probing(() -> bank.ping()) // if it throws, nothing is put back
+            .decoding(codec, Order.class)
+            .checking(
+                letter ->
+                    customers.exists(letter.headers().get("customer"))
+                        ? Optional.empty()
+                        : Optional.of("no such customer"));
+    DeadLetterReport expected = failed.dryRun(redrive); // changes nothing
+    DeadLetterReport report = failed.redrive(redrive);
+    // end::redrive
+    assertThat(report).isEqualTo(expected);
+    assertThat(report.done()).isEqualTo(1);
+    assertThat(report.refusals()).extracting(DeadLetterReport.Refusal::id).containsExactly(10L);
+    assertThatThrownBy(() -> failed.redrive(redrive.probing(() -> new Bank(false).ping())))
+        .hasMessageContaining("nothing was redriven");
+  }
+
+  private void edits(DeadLetterWorklist deadLetters, PayloadCodec codec) {
+    // tag::edit
+    DeadLetterReport report =
+        deadLetters.redrive(
+            9,
+            DeadLetterEdit.type("order.placed")
+                .andPayload(Payload.ofText("{\"id\": \"o-9\", \"cents\": 1250}")),
+            Redrive.by("ann").decoding(codec, Order.class));
+    // end::edit
+    assertThat(report.done()).isEqualTo(1);
+    assertThat(database.one(String.class, "select type from outbox where id = 109"))
+        .isEqualTo("order.placed");
+  }
+
+  record Order(String id, int cents) {}
+
   @Test
   void isLookedAtAndPutBackBySql() throws IOException {
     for (int i = 1; i <= 8; i++) {
@@ -134,7 +291,15 @@ class DeadLetterSamplesIT {
     assertThat(database.one(String.class, "select resolution from outbox_dlq where id = 8"))
         .isEqualTo("discarded: test data");
     database.update("update outbox_dlq set resolved_at = now() - interval '31 days' where id < 4");
-    assertThat(database.update(sql("purge"))).isEqualTo(3);
+    database.update(
+        """
+        insert into outbox_dlq_trips (dead_letter, number, redriven_by, failed_at, failure_reason,
+          deliveries_count, attempts_count, created_at)
+        select id, 1, 'ann', failed_at, 'rejected', 1, 1, created_at from outbox_dlq
+        """);
+    database.update(sql("purge"));
+    assertThat(database.count("outbox_dlq")).isEqualTo(5);
+    assertThat(database.count("outbox_dlq_trips")).isEqualTo(5);
   }
 
   @Test

@@ -107,7 +107,9 @@ class UpgradingIT {
                 .checkPublishFunction()
                 .validateSchema())
         .hasToString("valid");
-    for (String table : List.of("outbox", "outbox_sleepers", "outbox_dlq")) {
+    for (String table :
+        List.of(
+            "outbox", "outbox_sleepers", "outbox_dlq", "outbox_dlq_trips", "outbox_dlq_audit")) {
       assertThat(database.list(String.class, COLUMNS, table))
           .isEqualTo(database.list(String.class, COLUMNS, "fresh." + table));
     }
@@ -214,6 +216,17 @@ class UpgradingIT {
 
     assertThat(database.one(Long.class, "select outbox_publish('orders', 'new')"))
         .isEqualTo(1_005_001);
+    database.update(
+        """
+        insert into outbox_dlq (outbox, original_id, lease_token, queue, payload,
+          deliveries_count, attempts_count, created_at, available_at, failure_reason)
+        values ('public.outbox', 7000000, 1, 'orders', '', 1, 1, now(), now(), 'rejected')
+        """);
+
+    database.one(Long.class, DocumentedSql.of("upgrading.md", "setval"));
+
+    assertThat(database.one(Long.class, "select outbox_publish('orders', 'new')"))
+        .isEqualTo(8_000_001);
   }
 
   @Test

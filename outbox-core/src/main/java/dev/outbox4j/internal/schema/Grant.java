@@ -56,7 +56,9 @@ public record Grant(Place place, String privilege, List<String> columns) {
               whole(Place.SLEEPERS, "delete"),
               on(Place.DEAD_LETTERS, "insert", Use.SUBSCRIBER_INSERTS),
               // which ordering keys are on hold
-              on(Place.DEAD_LETTERS, "select", Use.SUBSCRIBER_READS));
+              on(Place.DEAD_LETTERS, "select", Use.SUBSCRIBER_READS),
+              // one that was redriven, and has failed again
+              on(Place.DEAD_LETTERS, "update", Use.SUBSCRIBER_UPDATES));
       case OPERATOR ->
           List.of(
               whole(Place.OUTBOX, "select"),
@@ -67,7 +69,13 @@ public record Grant(Place place, String privilege, List<String> columns) {
               on(Place.SLEEPERS, "update", Use.OPERATOR_UPDATES),
               whole(Place.DEAD_LETTERS, "select"),
               on(Place.DEAD_LETTERS, "update", Use.OPERATOR_UPDATES),
-              whole(Place.DEAD_LETTERS, "delete"));
+              whole(Place.DEAD_LETTERS, "delete"),
+              whole(Place.DEAD_LETTER_TRIPS, "select"),
+              whole(Place.DEAD_LETTER_TRIPS, "insert"),
+              whole(Place.DEAD_LETTER_TRIPS, "delete"),
+              whole(Place.DEAD_LETTER_AUDIT, "select"),
+              whole(Place.DEAD_LETTER_AUDIT, "insert"),
+              whole(Place.DEAD_LETTER_AUDIT, "update"));
     };
   }
 

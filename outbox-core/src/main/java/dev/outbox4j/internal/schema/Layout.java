@@ -132,33 +132,88 @@ public record Layout(
           "dead-letter table",
           1,
           List.of(
-              Column.required("id", "bigint").defaulting(Column.IDENTITY),
+              heldBy(Column.required("id", "bigint").defaulting(Column.IDENTITY)),
               heldBy(moved(Column.required("outbox", "text").inByteOrder())),
               heldBy(moved(Column.required("original_id", "bigint"))),
-              moved(Column.required("lease_token", "bigint")),
+              movedAgain(Column.required("lease_token", "bigint")),
               heldBy(moved(Column.required("queue", "text").inByteOrder())),
-              moved(Column.optional("type", "text").inByteOrder()),
+              movedAgain(Column.optional("type", "text").inByteOrder()),
               heldBy(moved(Column.optional("ordering_key", "text").inByteOrder())),
-              moved(Column.required("payload", "bytea")),
-              moved(Column.required("headers", "jsonb").defaulting("'{}'::jsonb")),
-              moved(Column.required("deliveries_count", "integer")),
-              moved(Column.required("attempts_count", "integer")),
+              movedAgain(Column.required("payload", "bytea")),
+              movedAgain(Column.required("headers", "jsonb").defaulting("'{}'::jsonb")),
+              movedAgain(Column.required("deliveries_count", "integer")),
+              movedAgain(Column.required("attempts_count", "integer")),
               moved(Column.required("created_at", TIMESTAMP)),
               moved(Column.required("available_at", TIMESTAMP)),
-              moved(Column.optional("first_attempt_at", TIMESTAMP)),
-              moved(Column.optional("last_attempt_at", TIMESTAMP)),
-              Column.required("failed_at", TIMESTAMP).defaulting(NOW),
-              moved(Column.required("failure_reason", "text")),
-              moved(Column.optional("last_exception", "text")),
+              movedAgain(Column.optional("first_attempt_at", TIMESTAMP)),
+              movedAgain(Column.optional("last_attempt_at", TIMESTAMP)),
+              Column.required("failed_at", TIMESTAMP).defaulting(NOW).used(SUBSCRIBER_UPDATES),
+              movedAgain(Column.required("failure_reason", "text")),
+              movedAgain(Column.optional("last_exception", "text")),
               moved(Column.optional("timer_id", "text").inByteOrder()),
-              heldBy(Column.optional("resolved_at", TIMESTAMP).used(OPERATOR_UPDATES)),
+              heldBy(Column.optional("resolved_at", TIMESTAMP).used(OPERATOR_UPDATES))
+                  .used(SUBSCRIBER_UPDATES),
               Column.optional("resolved_by", "text").used(OPERATOR_UPDATES),
-              Column.optional("resolution", "text").used(OPERATOR_UPDATES)),
+              Column.optional("resolution", "text").used(OPERATOR_UPDATES),
+              heldBy(Column.required("redrives_count", "integer").defaulting("0"))
+                  .used(OPERATOR_UPDATES)),
           List.of(
               Index.primaryKey("id", "failed_at"),
-              Index.plain("queue", "failed_at").where("(resolved_at IS NULL)"),
+              Index.plain("outbox", "queue", "failed_at", "id").where("(resolved_at IS NULL)"),
+              Index.plain("outbox", "failed_at", "id"),
+              Index.plain("original_id", "outbox", "id"),
+              Index.plain("outbox", "queue", "original_id", "id").where("(resolved_at IS NULL)"),
               Index.plain("queue", "ordering_key")
                   .where("((resolved_at IS NULL) AND (ordering_key IS NOT NULL))")),
+          "",
+          true,
+          List.of());
+
+  private static final Layout DEAD_LETTER_TRIPS =
+      new Layout(
+          "table of the redrives of dead letters",
+          1,
+          List.of(
+              Column.required("dead_letter", "bigint"),
+              Column.required("number", "integer"),
+              Column.required("redriven_at", TIMESTAMP).defaulting("clock_timestamp()"),
+              Column.required("redriven_by", "text"),
+              Column.optional("note", "text"),
+              Column.required("failed_at", TIMESTAMP),
+              Column.required("failure_reason", "text"),
+              Column.optional("last_exception", "text"),
+              Column.required("deliveries_count", "integer"),
+              Column.required("attempts_count", "integer"),
+              Column.required("edited", "boolean").defaulting("false"),
+              Column.optional("type", "text").inByteOrder(),
+              Column.optional("payload", "bytea"),
+              Column.optional("headers", "jsonb"),
+              Column.required("created_at", TIMESTAMP)),
+          List.of(Index.primaryKey("dead_letter", "redriven_at")),
+          "",
+          true,
+          List.of());
+
+  private static final Layout DEAD_LETTER_AUDIT =
+      new Layout(
+          "audit table of dead letters",
+          1,
+          List.of(
+              Column.required("id", "bigint").defaulting(Column.IDENTITY),
+              Column.required("outbox", "text").inByteOrder(),
+              Column.required("action", "text"),
+              Column.required("acted_by", "text"),
+              Column.optional("note", "text"),
+              Column.required("filter", "text"),
+              Column.required("began_at", TIMESTAMP).defaulting("clock_timestamp()"),
+              Column.required("seen_at", TIMESTAMP).defaulting("clock_timestamp()"),
+              Column.optional("ended_at", TIMESTAMP),
+              Column.required("status", "text").defaulting("'running'::text"),
+              Column.required("done_count", "bigint").defaulting("0"),
+              Column.required("refused_count", "bigint").defaulting("0"),
+              Column.required("passed_by_count", "bigint").defaulting("0"),
+              Column.optional("error", "text")),
+          List.of(Index.primaryKey("id")),
           "",
           true,
           List.of());
@@ -561,6 +616,8 @@ public record Layout(
       case OUTBOX -> OUTBOX;
       case SLEEPERS -> SLEEPERS;
       case DEAD_LETTERS -> DEAD_LETTERS;
+      case DEAD_LETTER_TRIPS -> DEAD_LETTER_TRIPS;
+      case DEAD_LETTER_AUDIT -> DEAD_LETTER_AUDIT;
       case BUCKETS -> BUCKETS;
       case BUCKET_OWNERS -> BUCKET_OWNERS;
       case PAUSES -> PAUSES;
@@ -609,6 +666,11 @@ public record Layout(
 
   private static Column moved(Column column) {
     return column.used(SUBSCRIBER_INSERTS);
+  }
+
+  /** Of a letter that was redriven, and failed again. */
+  private static Column movedAgain(Column column) {
+    return moved(column).used(SUBSCRIBER_UPDATES);
   }
 
   private static Column heldBy(Column column) {

@@ -244,7 +244,8 @@ public final class Names {
       case POLLERS -> pollers(outbox);
       case POLLER_HISTORY -> pollerHistory(outbox);
       case POLLER_QUARANTINE -> pollerQuarantine(outbox);
-      case DEAD_LETTERS, INBOX -> throw new IllegalArgumentException(place + " has its own name");
+      case DEAD_LETTERS, DEAD_LETTER_TRIPS, DEAD_LETTER_AUDIT, INBOX ->
+          throw new IllegalArgumentException(place + " has its own name");
     };
   }
 
@@ -292,6 +293,41 @@ public final class Names {
   /** The index on the open dead letters of ordering keys. */
   public static String deadLetterKeyIndex(String deadLetters) {
     return deadLetters + "_key_idx";
+  }
+
+  /** The index on dead letters by time. */
+  public static String deadLetterTimeIndex(String deadLetters) {
+    return deadLetters + "_failed_idx";
+  }
+
+  /** The index on dead letters by the message that they were. */
+  public static String deadLetterMessageIndex(String deadLetters) {
+    return deadLetters + "_message_idx";
+  }
+
+  /** The index on dead letters that nobody has resolved, in the order of their messages. */
+  public static String deadLetterOpenIndex(String deadLetters) {
+    return deadLetters + "_open_idx";
+  }
+
+  /** The table of the redrives of dead letters. */
+  public static String deadLetterTrips(String deadLetters) {
+    return deadLetters + "_trips";
+  }
+
+  /** The table of what was done to dead letters. */
+  public static String deadLetterAudit(String deadLetters) {
+    return deadLetters + "_audit";
+  }
+
+  /** The table of dead letters at one of their places. */
+  public static String ofDeadLetters(Place place, String deadLetters) {
+    return switch (place) {
+      case DEAD_LETTERS -> deadLetters;
+      case DEAD_LETTER_TRIPS -> deadLetterTrips(deadLetters);
+      case DEAD_LETTER_AUDIT -> deadLetterAudit(deadLetters);
+      default -> throw new IllegalArgumentException(place + " is not one of dead letters");
+    };
   }
 
   /** The table in which Flyway keeps what was applied, for an outbox or a dead-letter table. */
@@ -400,6 +436,14 @@ public final class Names {
         deadLetters + "_id_seq",
         deadLetterIndex(deadLetters),
         deadLetterKeyIndex(deadLetters),
+        deadLetterTimeIndex(deadLetters),
+        deadLetterMessageIndex(deadLetters),
+        deadLetterOpenIndex(deadLetters),
+        deadLetterTrips(deadLetters),
+        deadLetterTrips(deadLetters) + "_pkey",
+        deadLetterAudit(deadLetters),
+        deadLetterAudit(deadLetters) + "_pkey",
+        deadLetterAudit(deadLetters) + "_id_seq",
         history(deadLetters),
         history(deadLetters) + "_pk",
         history(deadLetters) + "_s_idx");

@@ -8,6 +8,10 @@ public enum Place {
   SLEEPERS,
   /** The dead letters. */
   DEAD_LETTERS,
+  /** How often dead letters were redriven, and what they were before. */
+  DEAD_LETTER_TRIPS,
+  /** What was done to dead letters, and by whom. */
+  DEAD_LETTER_AUDIT,
   /** The buckets of ordered queues. */
   BUCKETS,
   /** The owners of buckets. */
@@ -35,5 +39,10 @@ public enum Place {
   /** The rows that table pollers have put into quarantine. */
   POLLER_QUARANTINE,
   /** What was handled, of handlers that write to this database. */
-  INBOX
+  INBOX;
+
+  /** Tells whether it is named by the table of dead letters, and not by the outbox. */
+  public boolean isOfDeadLetters() {
+    return this == DEAD_LETTERS || this == DEAD_LETTER_TRIPS || this == DEAD_LETTER_AUDIT;
+  }
 }

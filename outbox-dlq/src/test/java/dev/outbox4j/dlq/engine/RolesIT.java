@@ -1,17 +1,27 @@
 package dev.outbox4j.dlq.engine;
 
+import static dev.outbox4j.dlq.DeadLetterFilter.any;
+import static dev.outbox4j.dlq.DeadLetterFilter.ids;
+import static dev.outbox4j.dlq.DeadLetterFilter.queue;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.Delivery;
+import dev.outbox4j.FailureReason;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
 import dev.outbox4j.RetryPolicy;
+import dev.outbox4j.dlq.DeadLetterAction;
+import dev.outbox4j.dlq.DeadLetterEdit;
 import dev.outbox4j.dlq.DeadLetterQueue;
+import dev.outbox4j.dlq.DeadLetterSelection;
+import dev.outbox4j.dlq.DeadLetterSummary;
+import dev.outbox4j.dlq.DeadLetterWorklist;
+import dev.outbox4j.dlq.Redrive;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.OutboxRole;
 import dev.outbox4j.postgres.OutboxTable;
@@ -20,10 +30,13 @@ import dev.outbox4j.postgres.SchemaValidator;
 import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.DeadLetterEntry;
+import dev.outbox4j.spi.LeaseRef;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
+import java.util.Optional;
 import java.util.Queue;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -139,6 +152,56 @@ class RolesIT {
     assertThat(events.acked).hasValue(0);
     assertThat(database.count("box.outbox where lease_until is null")).isEqualTo(3);
     database.update("delete from box.outbox");
+  }
+
+  @Test
+  void theOperatorHasTheWorklistAndTheSubscriberOpensALetterAgain() {
+    for (long id = 900_001; id <= 900_004; id++) {
+      database.update(
+          """
+          insert into dead.letters (outbox, original_id, lease_token, queue, ordering_key, payload,
+            deliveries_count, attempts_count, created_at, available_at, failure_reason)
+          values ('box.outbox', ?, 1, 'worklist', 'k', '', 1, 1, now(), now(), 'rejected')
+          """,
+          id);
+    }
+    DeadLetterQueue letters = DeadLetterQueue.in("dead", "letters");
+    DeadLetterWorklist worklist =
+        DeadLetterWorklist.of(PostgresOutbox.on(as("ops"), TABLE), letters);
+    DeadLetterSelection all = worklist.where(queue("worklist"));
+    List<Long> each = all.page(10).letters().stream().map(DeadLetterSummary::id).sorted().toList();
+    Redrive ann = Redrive.by("ann");
+
+    assertThat(all.count(10)).isEqualTo(4);
+    assertThat(all.dryRun(ann).done()).isEqualTo(4);
+    assertThat(worklist.where(ids(each.get(0))).redrive(ann).done()).isEqualTo(1);
+    assertThat(worklist.redrive(each.get(1), DeadLetterEdit.type("x"), ann).done()).isEqualTo(1);
+    worklist.where(ids(each.get(2))).redrive(ann.checking(letter -> Optional.of("no")));
+    assertThat(worklist.find(each.get(2)).orElseThrow().summary().note())
+        .contains("not redriven: no");
+    assertThat(worklist.where(ids(each.get(3))).discard("ann", "x").done()).isEqualTo(1);
+    assertThat(worklist.history(each.get(0))).hasSize(1);
+
+    database.update(
+        "update box.outbox set lease_until = now() + interval '1 minute', leased_by = 's',"
+            + " lease_token = 2 where id = 900001");
+    assertThat(
+            letters
+                .bind(PostgresOutbox.on(as("sub"), TABLE).store())
+                .write(
+                    List.of(
+                        new DeadLetterEntry(
+                            new LeaseRef("worklist", 900_001, 2), FailureReason.REJECTED, 1, "x")))
+                .done())
+        .containsExactly(900_001L);
+    assertThat(all.count(10)).isEqualTo(2); // it, and the one that was refused
+
+    assertThat(worklist.where(any().and(queue("worklist"))).purgeUnresolvedToo("ann").done())
+        .isEqualTo(4);
+    assertThat(worklist.audit(10))
+        .extracting(DeadLetterAction::action)
+        .containsExactly("purge", "discard", "redrive", "edit", "redrive");
+    database.update("delete from box.outbox where queue = 'worklist'");
   }
 
   @Test

@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
  * Values that are not strings become their JSON text; a document that is not an object has no
  * headers. Immutable and thread-safe.
  */
-final class JsonHeaders extends AbstractMap<String, String> {
+public final class JsonHeaders extends AbstractMap<String, String> {
   private final String json;
   private volatile @Nullable Map<String, String> decoded;
 
@@ -19,7 +19,13 @@ final class JsonHeaders extends AbstractMap<String, String> {
     this.json = json;
   }
 
-  static Map<String, String> of(@Nullable String json) {
+  /**
+   * Returns the headers.
+   *
+   * @param json as the server renders it; null for none
+   * @return the headers, unmodifiable
+   */
+  public static Map<String, String> of(@Nullable String json) {
     return json == null || json.length() < 3 ? Map.of() : new JsonHeaders(json);
   }
 

@@ -25,6 +25,13 @@ public enum Refusal {
       "not every dead letter arrived: look for a trigger or a rule on the dead-letter table that"
           + " drops rows"),
 
+  /** A dead letter was not put back, although that did not fail. */
+  NOT_PUT_BACK(
+      "outbox4j: messages that were put back, ",
+      Fault.ROW,
+      "not every message came back to the outbox: look for a trigger or a rule on the outbox or on"
+          + " the dead-letter table that drops rows"),
+
   /** The preamble's settings are not in force. */
   SPLIT(
       "outbox4j: enable_seqscan is ",
@@ -37,7 +44,7 @@ public enum Refusal {
   private static final String BAD_NUMBER = "22P02";
 
   /** A condition that is true if the preamble's settings are in force. */
-  static final String ONE_TRANSACTION =
+  public static final String ONE_TRANSACTION =
       "cast(case when current_setting('enable_seqscan') <> 'off' then '"
           + SPLIT.words
           + "' || current_setting('enable_seqscan') end as int) is null";

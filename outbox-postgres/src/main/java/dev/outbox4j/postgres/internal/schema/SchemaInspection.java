@@ -90,7 +90,13 @@ public final class SchemaInspection {
     names.put(Place.SLEEPERS, question.sleepers());
     TableName deadLetters = question.deadLetters();
     if (deadLetters != null) {
-      names.put(Place.DEAD_LETTERS, deadLetters);
+      for (Place place : Place.values()) {
+        if (place.isOfDeadLetters()) {
+          names.put(
+              place,
+              new TableName(deadLetters.schema(), Names.ofDeadLetters(place, deadLetters.name())));
+        }
+      }
     }
     if (!question.orderedQueues().isEmpty()) {
       names.put(Place.BUCKETS, question.beside(Place.BUCKETS));
@@ -142,6 +148,9 @@ public final class SchemaInspection {
     Map<Place, Relation> tables = new EnumMap<>(Place.class);
     names.forEach(
         (place, name) -> {
+          if (isBesideNoLetters(place, tables)) {
+            return;
+          }
           Relation found = find(place, name, relations);
           if (found != null) {
             tables.put(place, found);
@@ -153,6 +162,13 @@ public final class SchemaInspection {
           .compare(tables.values(), relations.session().user());
     }
     return tables;
+  }
+
+  /** What is missing with the dead letters is not said three times. */
+  private static boolean isBesideNoLetters(Place place, Map<Place, Relation> found) {
+    return place.isOfDeadLetters()
+        && place != Place.DEAD_LETTERS
+        && !found.containsKey(Place.DEAD_LETTERS);
   }
 
   private List<Grant> grants() {

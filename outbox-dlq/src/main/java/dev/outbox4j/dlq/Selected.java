@@ -1,0 +1,172 @@
+package dev.outbox4j.dlq;
+
+import dev.outbox4j.dlq.Term.Kind;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.Collectors;
+
+/**
+ * A filter as parts of a statement. A queue is a range of one value where an index is walked, and
+ * the order begins with it: so only the index has the order that begins with the queue. Immutable.
+ */
+final class Selected {
+  private final List<Term> terms;
+  private final Map<String, Object> values = new HashMap<>();
+  private final Map<Term, String> rendered = new HashMap<>();
+  private final boolean keysAreRare;
+
+  /** Renders the conditions; what a user gave is in parameters only. */
+  Selected(List<Term> terms) {
+    this(terms, true);
+  }
+
+  private Selected(List<Term> terms, boolean keysAreRare) {
+    this.terms = List.copyOf(terms);
+    this.keysAreRare = keysAreRare;
+    char term = 'a';
+    for (Term each : this.terms) {
+      String sql = each.sql();
+      char value = 'a';
+      for (Object one : each.values()) {
+        String name = "f_" + term + value++;
+        values.put(name, one);
+        sql = sql.replaceFirst("\\{v}", ":" + name);
+      }
+      rendered.put(each, sql);
+      term++;
+    }
+    queue().ifPresent(queue -> values.put("of_queue", queue));
+  }
+
+  /** {@return the parameters, by their names} */
+  Map<String, Object> values() {
+    return values;
+  }
+
+  /** {@return the queue that it names, if it does} */
+  Optional<String> queue() {
+    return of(Kind.QUEUE).stream().findFirst().map(term -> (String) term.values().get(0));
+  }
+
+  /** {@return the ids that it names, of all its conditions} */
+  List<long[]> ids() {
+    return of(Kind.IDS).stream().map(term -> (long[]) term.values().get(0)).toList();
+  }
+
+  private boolean has(Kind kind) {
+    return terms.stream().anyMatch(term -> term.kind() == kind);
+  }
+
+  private String all(List<Term> some) {
+    return some.isEmpty()
+        ? "true"
+        : some.stream().map(rendered::get).collect(Collectors.joining(" and "));
+  }
+
+  private List<Term> of(Kind... kinds) {
+    List<Kind> wanted = List.of(kinds);
+    return terms.stream().filter(term -> wanted.contains(term.kind())).toList();
+  }
+
+  /** Which terms name few letters by an index of their own. */
+  private List<Term> few() {
+    if (has(Kind.IDS)) {
+      return of(Kind.IDS);
+    }
+    if (has(Kind.MESSAGE)) {
+      return of(Kind.MESSAGE);
+    }
+    return isByKey() ? of(Kind.KEY, Kind.QUEUE, Kind.UNRESOLVED) : List.of();
+  }
+
+  /** {@return whether the index on ordering keys finds the letters, few or many} */
+  boolean isByKey() {
+    return keysAreRare
+        && !has(Kind.IDS)
+        && !has(Kind.MESSAGE)
+        && has(Kind.KEY)
+        && has(Kind.QUEUE)
+        && has(Kind.UNRESOLVED);
+  }
+
+  /** {@return the same, for a key with many letters: it is asked of the letters of the queue} */
+  Selected notByKey() {
+    return new Selected(terms, false);
+  }
+
+  /** Puts what an index names into a statement, and nothing else of the filter. */
+  String named(String template) {
+    return template.replace("{letters}", letters());
+  }
+
+  private String letters() {
+    List<Term> few = few();
+    if (few.isEmpty()) {
+      return "{dead_letters} d";
+    }
+    String more = "";
+    if (isByKey()) {
+      more = " and d.ordering_key is not null";
+    } else if (!has(Kind.IDS)) {
+      more = " and (d.outbox = ({outbox_name})) is true";
+    }
+    return "(select * from {dead_letters} d where " + all(few) + more + " offset 0) d";
+  }
+
+  private String asked(List<Term> walked) {
+    List<Term> few = few();
+    return all(
+        terms.stream().filter(term -> !walked.contains(term) && !few.contains(term)).toList());
+  }
+
+  /** Puts the filter into a statement that goes by time, by a queue's index or that of all. */
+  String byTime(String template) {
+    boolean few = !few().isEmpty();
+    boolean ofQueue = !few && has(Kind.QUEUE) && has(Kind.UNRESOLVED);
+    List<Term> walked = few ? List.of() : new ArrayList<>(of(Kind.TIME));
+    if (ofQueue) {
+      walked.addAll(of(Kind.UNRESOLVED));
+    }
+    return template
+        .replace("{letters}", letters())
+        .replace(
+            "{walked}",
+            all(walked) + (ofQueue ? " and d.queue >= :of_queue and d.queue <= :of_queue" : ""))
+        .replace(
+            "{after}",
+            ofQueue
+                ? "(d.queue, d.failed_at, d.id) < (:of_queue, :at::timestamptz, :id::bigint)"
+                : "(d.failed_at, d.id) < (:at::timestamptz, :id::bigint)")
+        .replace(
+            "{latest_first}", (ofQueue ? "d.queue desc, " : "") + "d.failed_at desc, d.id desc")
+        .replace("{matches}", asked(walked));
+  }
+
+  /** Puts the filter into a statement that goes by the messages of unresolved letters. */
+  String openOnes(String template) {
+    String walked =
+        "d.resolved_at is null"
+            + " and (d.queue, d.original_id, d.id) > (:queue, :message::bigint, :id::bigint)"
+            + (queue().isPresent() ? " and d.queue <= :of_queue" : "");
+    return ordered(template, walked, "queue", "original_id", "id");
+  }
+
+  /** Puts the filter into a statement that goes by the messages of letters, resolved or not. */
+  String allOnes(String template) {
+    String walked = "(d.original_id, d.id) > (:message::bigint, :id::bigint)";
+    return ordered(template, walked, "original_id", "id");
+  }
+
+  private String ordered(String template, String walked, String... columns) {
+    return template
+        .replace("{letters}", letters())
+        .replace("{walked}", walked)
+        .replace("{oldest_first}", "d." + String.join(", d.", columns))
+        .replace("{last_first}", String.join(" desc, ", columns) + " desc")
+        .replace("{in_order}", String.join(", ", columns))
+        .replace("{matches}", asked(List.of()));
+  }
+}

@@ -1,0 +1,217 @@
+package dev.outbox4j.dlq;
+
+import static dev.outbox4j.dlq.DeadLetterFilter.exceptionContains;
+import static dev.outbox4j.dlq.DeadLetterFilter.failedBefore;
+import static dev.outbox4j.dlq.DeadLetterFilter.ids;
+import static dev.outbox4j.dlq.DeadLetterFilter.messageId;
+import static dev.outbox4j.dlq.DeadLetterFilter.orderingKey;
+import static dev.outbox4j.dlq.DeadLetterFilter.queue;
+import static dev.outbox4j.dlq.DeadLetterFilter.resolved;
+import static dev.outbox4j.dlq.DeadLetterFilter.resolvedBefore;
+import static dev.outbox4j.dlq.DeadLetterFilter.type;
+import static dev.outbox4j.dlq.DeadLetterFilter.unresolved;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.ServerCounters;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import java.sql.SQLException;
+import java.time.Instant;
+import java.util.List;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** What is read for a page and for a redrive, counted by the server. */
+@ExtendWith(PostgresExtension.class)
+@Tag("plans")
+class WorklistPlanIT {
+  private static final int LETTERS = 100_000;
+
+  private final TestDatabase database;
+
+  WorklistPlanIT(TestDatabase database) {
+    this.database = database;
+  }
+
+  @Test
+  void aPageReadsFewPagesOfAHundredThousandLetters() throws SQLException {
+    try (ServerCounters counters = new ServerCounters(database, "outbox_dlq")) {
+      counters.run("truncate outbox_dlq restart identity");
+      counters.run(
+          """
+          insert into outbox_dlq (outbox, original_id, lease_token, queue, type, ordering_key,
+            payload, deliveries_count, attempts_count, created_at, available_at, failed_at,
+            failure_reason, last_exception, resolved_at)
+          select 'public.outbox', n, 1, 'queue-' || n %% 4, 'type-' || n %% 10, 'key-' || n %% 1000,
+            'x', 1, 1, now(), now(), timestamptz '2026-01-01Z' + n * interval '1 second', 'rejected',
+            'an exception', case when n %% 8 = 0 then now() end
+          from generate_series(1, %d) n"""
+              .formatted(LETTERS));
+      counters.run("vacuum analyze outbox_dlq");
+      DeadLetterWorklist worklist =
+          DeadLetterWorklist.of(
+              PostgresOutbox.on(counters.session(), database.table()),
+              DeadLetterQueue.in("outbox_dlq"));
+      Instant middle = Instant.parse("2026-01-01T14:00:00Z");
+
+      // of an index that has the order: a window of letters is looked at, never all
+      reads(counters, worklist, queue("queue-1"), 50, 1_200);
+      reads(counters, worklist, unresolved(), 50, 300);
+      reads(counters, worklist, resolved(), 50, 300);
+      reads(counters, worklist, queue("queue-1").and(failedBefore(middle)), 50, 1_200);
+      reads(counters, worklist, queue("queue-1").and(type("type-1")), 50, 1_200);
+      // a few letters by an index of their own
+      reads(counters, worklist, queue("queue-1").and(orderingKey("key-1")), 50, 300);
+      reads(counters, worklist, messageId(77_777), 1, 20);
+      reads(counters, worklist, ids(1, 2, 3), 3, 40);
+      // what no index leaves out: five windows at most
+      reads(counters, worklist, exceptionContains("no such text"), 0, 1_500);
+
+      long before = counters.reads().pages();
+      assertThat(
+              worklist
+                  .where(queue("queue-1").and(orderingKey("key-1")))
+                  .redrive(Redrive.by("ann").perSecond(100_000))
+                  .done())
+          .isEqualTo(100);
+      assertThat(counters.reads().pages() - before).isLessThan(6_000);
+    }
+  }
+
+  private static final String INSERT =
+      """
+      insert into outbox_dlq (outbox, original_id, lease_token, queue, type, ordering_key,
+        payload, deliveries_count, attempts_count, created_at, available_at, failed_at,
+        failure_reason, last_exception, resolved_at)
+      select '%s', %d + n, 1, '%s', 'type', 'key-' || mod(n, 1000), 'x', 1, 1, now(), now(),
+        timestamptz '2026-01-01Z' + n * interval '1 second', 'rejected', 'an exception', %s
+      from generate_series(1, %d) n""";
+
+  private static String insert(String outbox, int after, String queue, String resolved, int count) {
+    return INSERT.formatted(outbox, after, queue, resolved, count);
+  }
+
+  /** Whatever the statistics say: here they are of a table of one letter. */
+  @Test
+  void aPageAndACountOfAQueueReadFewPagesWithOldStatistics() throws SQLException {
+    try (ServerCounters counters = new ServerCounters(database, "outbox_dlq")) {
+      counters.run("truncate outbox_dlq restart identity");
+      counters.run(insert("public.outbox", 0, "orders", "null", 1));
+      counters.run("vacuum analyze outbox_dlq");
+      counters.run(insert("public.outbox", 10, "orders", "null", LETTERS));
+      counters.run(insert("public.outbox", 500_000, "rare", "null", 3));
+      DeadLetterWorklist worklist = worklist(counters);
+
+      reads(counters, worklist, queue("rare"), 3, 60);
+      reads(counters, worklist, queue("none"), 0, 20);
+      reads(counters, worklist, messageId(5_000), 1, 20);
+      reads(counters, worklist, ids(7), 1, 20);
+      long before = counters.reads().pages();
+      assertThat(worklist.where(queue("none")).count(10)).isZero();
+      assertThat(worklist.where(queue("rare")).count(10)).isEqualTo(3);
+      assertThat(counters.reads().pages() - before).isLessThan(60);
+    }
+  }
+
+  @Test
+  void aKeyWithVeryManyLettersIsLookedAtWindowByWindow() throws SQLException {
+    try (ServerCounters counters = new ServerCounters(database, "outbox_dlq")) {
+      counters.run("truncate outbox_dlq, outbox restart identity");
+      counters.run(
+          insert("public.outbox", 0, "orders", "null", LETTERS)
+              .replace("'key-' || mod(n, 1000)", "'hot'"));
+      counters.run("vacuum analyze outbox_dlq");
+      DeadLetterWorklist worklist = worklist(counters);
+      DeadLetterFilter hot = queue("orders").and(orderingKey("hot"));
+
+      reads(counters, worklist, hot, 50, 1_000);
+      long before = counters.reads().pages();
+      assertThat(worklist.where(hot).count(50)).isEqualTo(50);
+      assertThat(worklist.where(hot).dryRun(Redrive.by("ann").atMost(10)).done()).isEqualTo(10);
+      assertThat(counters.reads().pages() - before).isLessThan(2_000);
+    }
+  }
+
+  @Test
+  void aMessageThatFailsAgainFindsItsLetterWithOldStatistics() throws SQLException {
+    try (ServerCounters counters = new ServerCounters(database, "outbox_dlq")) {
+      counters.run("truncate outbox_dlq, outbox restart identity");
+      counters.run(insert("public.outbox", 0, "orders", "null", 1));
+      counters.run("vacuum analyze outbox_dlq");
+      counters.run(insert("public.outbox", 10, "orders", "null", LETTERS));
+      DeadLetterWorklist worklist = worklist(counters);
+      assertThat(worklist.where(messageId(50_000)).redrive(Redrive.by("ann")).done()).isEqualTo(1);
+      counters.run(
+          "update outbox set lease_until = now() + interval '1 minute', leased_by = 's',"
+              + " lease_token = 5");
+
+      long before = counters.reads().pages();
+      assertThat(
+              DeadLetterQueue.in("outbox_dlq")
+                  .bind(PostgresOutbox.on(counters.session(), database.table()).store())
+                  .write(List.of(Rows.entry("orders", 50_000, 5)))
+                  .done())
+          .containsExactly(50_000L);
+      assertThat(counters.reads().pages() - before).isLessThan(100);
+      assertThat(database.count("outbox_dlq")).isEqualTo(LETTERS + 1);
+    }
+  }
+
+  @Test
+  void toActOnFewLettersBesideManyResolvedOnesReadsFewPages() throws SQLException {
+    try (ServerCounters counters = new ServerCounters(database, "outbox_dlq")) {
+      counters.run("truncate outbox_dlq, outbox restart identity");
+      counters.run(insert("public.outbox", 0, "orders", "null", 10));
+      counters.run("vacuum analyze outbox_dlq");
+      counters.run(insert("public.outbox", 100, "orders", "now()", LETTERS));
+      counters.run(insert("public.outbox", 500_000, "rare", "null", 6));
+      DeadLetterWorklist worklist = worklist(counters);
+      Redrive redrive = Redrive.by("ann").perSecond(100_000);
+
+      long before = counters.reads().pages();
+      assertThat(worklist.where(queue("rare")).dryRun(redrive).done()).isEqualTo(6);
+      assertThat(worklist.where(queue("rare")).redrive(redrive.atMost(2)).done()).isEqualTo(2);
+      assertThat(worklist.where(queue("rare")).redrive(redrive).done()).isEqualTo(4);
+      assertThat(worklist.where(unresolved()).discard("ann", "x").done()).isEqualTo(10);
+      assertThat(worklist.where(unresolved()).redrive(redrive).done()).isZero();
+      long after = counters.reads().pages();
+      assertThat(after - before).isLessThan(2_000);
+      // each letter once, and not all of them for each window
+      assertThat(worklist.where(resolvedBefore(Instant.EPOCH)).purge("ann").done()).isZero();
+      assertThat(counters.reads().pages() - after).isLessThan(4 * LETTERS);
+    }
+  }
+
+  @Test
+  void lettersOfOtherOutboxesAreNotWalked() throws SQLException {
+    try (ServerCounters counters = new ServerCounters(database, "outbox_dlq")) {
+      counters.run("truncate outbox_dlq restart identity");
+      counters.run(insert("public.outbox", 0, "orders", "null", 5));
+      counters.run(insert("public.other", 10, "orders", "null", 30_000));
+      counters.run("vacuum analyze outbox_dlq");
+
+      reads(counters, worklist(counters), queue("orders"), 5, 60);
+      reads(counters, worklist(counters), unresolved(), 5, 60);
+      assertThat(worklist(counters).where(queue("orders")).page(50).next()).isEmpty();
+    }
+  }
+
+  private DeadLetterWorklist worklist(ServerCounters counters) {
+    return DeadLetterWorklist.of(
+        PostgresOutbox.on(counters.session(), database.table()), DeadLetterQueue.in("outbox_dlq"));
+  }
+
+  private static void reads(
+      ServerCounters counters,
+      DeadLetterWorklist worklist,
+      DeadLetterFilter filter,
+      int letters,
+      long pages)
+      throws SQLException {
+    long before = counters.reads().pages();
+    assertThat(worklist.where(filter).page(50).letters()).as("%s", filter).hasSize(letters);
+    assertThat(counters.reads().pages() - before).as("%s", filter).isBetween(1L, pages);
+  }
+}
