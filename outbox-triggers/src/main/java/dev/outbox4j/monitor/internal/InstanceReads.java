@@ -92,6 +92,33 @@ final class InstanceReads {
         asked.message());
   }
 
+  /** {@return whether nobody has locked its row} */
+  boolean isFree(Instance instance) {
+    return !jdbc.run(
+            "look at a monitor that was locked",
+            connection ->
+                statements.queryAlone(
+                    jdbc, connection, MonitorSql.FREE, Map.of("id", instance.id()), row -> true))
+        .isEmpty();
+  }
+
+  /** {@return how many checks of an instance were committed; 0 if there is none} */
+  long iteration(String id) {
+    return jdbc
+        .run(
+            "look at a monitor of another node",
+            connection ->
+                statements.queryAlone(
+                    jdbc,
+                    connection,
+                    MonitorSql.ITERATION,
+                    Map.of("id", id),
+                    row -> row.getLong(1)))
+        .stream()
+        .findFirst()
+        .orElse(0L);
+  }
+
   static MonitorStatus status(String stored) {
     return MonitorStatus.valueOf(stored.toUpperCase(Locale.ROOT));
   }

@@ -46,6 +46,23 @@ final class MonitorSql {
         and (m.message_id = a.message) is true and (m.ended_at is null) is true
       """;
 
+  /** A row, unless somebody has it locked. */
+  static final String FREE =
+      """
+      select 1
+      from {monitors} m
+      where m.application = :application and m.id = :id
+      for no key update skip locked
+      """;
+
+  /** How far an instance has come, for a node that does not know its type. */
+  static final String ITERATION =
+      """
+      select m.iteration
+      from {monitors} m
+      where m.application = :application and m.id = :id
+      """;
+
   /** The first check of an instance is to be seen while it runs. */
   static final String START_RUNNING =
       """
