@@ -340,6 +340,56 @@ class MonitorsIT {
   }
 
   @Test
+  void aCheckWhoseExceptionHasNoWordsHasFailedLikeAnyOther() {
+    MonitorType<Json> fragile = WATCH.retry(RetryPolicy.constant(Duration.ofMillis(1)).attempts(2));
+    kit.start(
+        fragile,
+        call -> {
+          throw new Wordless();
+        });
+    control.start(fragile, "x", Json.NULL);
+
+    MonitorFailure failure = kit.awaitStatus("x", MonitorStatus.FAILED).failure().orElseThrow();
+
+    assertThat(failure.type()).contains(Wordless.class.getName());
+    assertThat(failure.message()).isEqualTo(Wordless.class.getName());
+    assertThat(failure.attempts()).isEqualTo(2);
+    assertThat(kit.history("x")).containsExactly(STARTED, ATTEMPT_FAILED, FAILED);
+    assertThat(database.count("outbox_dlq")).isZero();
+  }
+
+  /** An exception of a user's that cannot be asked what it is. */
+  private static final class Wordless extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    public String getMessage() {
+      throw new IllegalStateException("it has none");
+    }
+  }
+
+  @Test
+  void attemptsEndWhenTheirTotalTimeIsOver() {
+    MonitorType<Json> patient =
+        WATCH.retry(
+            RetryPolicy.constant(Duration.ofMillis(20))
+                .attempts(100_000)
+                .maxTotalTime(Duration.ofSeconds(2)));
+    kit.start(
+        patient,
+        call -> {
+          throw new IllegalStateException("no answer");
+        });
+    control.start(patient, "x", Json.NULL);
+
+    MonitorInstance failed = kit.awaitStatus("x", MonitorStatus.FAILED);
+
+    assertThat(failed.attempts()).isGreaterThan(1);
+    assertThat(Duration.between(failed.createdAt(), failed.endedAt().orElseThrow()))
+        .isGreaterThanOrEqualTo(Duration.ofSeconds(2));
+  }
+
+  @Test
   void whatIsGivenUpAtOnceIsNotRetried() {
     MonitorType<Json> strict =
         WATCH.retry(RetryPolicy.standard().giveUpOn(ArithmeticException.class));

@@ -336,28 +336,28 @@ public final class CheckHandlers {
     }
   }
 
-  /** Of a renderer of the user's nothing but its text is kept. */
+  /**
+   * Of a renderer of the user's nothing but its text is kept. What was thrown is the user's, too,
+   * and may throw when it is asked for its words.
+   */
   private CheckWrites.Failed words(int attempts, Throwable thrown) {
     String type = Utf8.bounded(thrown.getClass().getName(), MESSAGE_BYTES);
-    if (renderer instanceof StackTraceRenderer ours) {
-      String message = thrown.getMessage() == null ? type : thrown.getMessage();
-      return new CheckWrites.Failed(
-          attempts,
-          Utf8.bounded(message.isBlank() ? type : message, MESSAGE_BYTES),
-          type,
-          Utf8.bounded(ours.render(thrown, STACK_BYTES + 1), STACK_BYTES));
-    }
-    String text;
+    String text = null;
+    String stack = "";
     try {
-      text = renderer.render(thrown);
+      if (renderer instanceof StackTraceRenderer ours) {
+        text = thrown.getMessage();
+        stack = ours.render(thrown, STACK_BYTES + 1);
+      } else {
+        text = renderer.render(thrown);
+      }
     } catch (RuntimeException | Error broken) {
-      log.warn("monitors: the exception renderer failed", RedactedThrowable.of(broken));
-      text = type;
+      log.warn("monitors: a {} could not be rendered", type, RedactedThrowable.of(broken));
     }
     return new CheckWrites.Failed(
         attempts,
         Utf8.bounded(text == null || text.isBlank() ? type : text, MESSAGE_BYTES),
         type,
-        "");
+        Utf8.bounded(stack, STACK_BYTES));
   }
 }
