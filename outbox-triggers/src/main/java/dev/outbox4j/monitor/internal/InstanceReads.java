@@ -25,10 +25,13 @@ import org.jspecify.annotations.Nullable;
  * when a read has returned. Thread-safe.
  */
 final class InstanceReads {
+  /** An input and a state may have 256 KiB each. */
+  private static final int MOST = 32;
+
   private final Jdbc jdbc;
   private final Statements statements;
   private final GroupedCalls<Asked, Instance> groups =
-      new GroupedCalls<>(this::read, InstanceReads::isOutage);
+      new GroupedCalls<>(this::read, InstanceReads::isOutage, MOST);
 
   InstanceReads(PostgresOutbox outbox, String application) {
     this.jdbc =
