@@ -429,9 +429,9 @@ public final class MonitorControl {
     } catch (OutboxException e) { // or a class that refuses what it is given
       throw new IllegalArgumentException(
           "the input is not of the type of " + type + ": " + e.getMessage(), e);
-    } catch (RuntimeException e) {
+    } catch (IllegalArgumentException e) {
       throw e;
-    } catch (Exception e) {
+    } catch (Exception e) { // of the codec
       throw new OutboxException("the input could not be read back: the cause says why", e);
     }
   }

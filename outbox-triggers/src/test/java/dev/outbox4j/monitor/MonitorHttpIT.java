@@ -16,6 +16,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.OutboxStoreException.Fault;
+import dev.outbox4j.Payload;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.monitor.http.MonitorHttp;
 import dev.outbox4j.monitor.http.MonitorRequest;
@@ -24,8 +25,10 @@ import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.PayloadCodec;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.reflect.Type;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
@@ -740,6 +743,42 @@ class MonitorHttpIT {
       stranger.rollback();
     }
     assertThat(send("POST", "/instances/x/terminate").status()).isEqualTo(202);
+  }
+
+  /** Such as of a registry of schemas that cannot be reached. */
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void whatTheCodecDoesNotDoIsNoFaultOfTheCallerEither(boolean checked) {
+    MonitorType<Long> count = MonitorType.of("count", Long.class);
+    PayloadCodec broken =
+        new PayloadCodec() {
+          @Override
+          public String contentType() {
+            return "application/json";
+          }
+
+          @Override
+          public Payload encode(Object body) {
+            return Payload.ofText("1");
+          }
+
+          @Override
+          public Object decode(Payload payload, Map<String, String> headers, Type type)
+              throws IOException {
+            if (checked) {
+              throw new IOException("no route to registry");
+            }
+            throw new UncheckedIOException(new IOException("no route to registry"));
+          }
+        };
+    MonitorHttp typed = MonitorHttp.builder(control.codec(broken)).type(count).build();
+    byte[] body = "7".getBytes(StandardCharsets.UTF_8);
+
+    MonitorResponse response = send(typed, "POST", "/monitors/count/y", body);
+
+    assertThat(response.status()).isEqualTo(503);
+    assertThat(response.body()).doesNotContain("registry");
+    assertThat(control.get("y")).isEmpty();
   }
 
   @Test
