@@ -26,8 +26,19 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>An id that no instance can have is an {@link IllegalArgumentException}, and so is a text that
  * is too long or no JSON. All methods throw {@link OutboxStoreException} if a statement fails, also
- * if the instance's row is locked by somebody else for longer than two seconds; whether a call
- * whose answer was lost has done anything, {@link #get} tells.
+ * if the instance's row is locked by somebody else for longer than two seconds.
+ *
+ * <p>Where {@link OutboxStoreException#outcomeUnknown()} says that the answer was lost, the call
+ * may have been done. {@link #get} tells it of {@code suspend}, {@code resume}, {@code terminate}
+ * and {@code purge} by the status, and of {@code restart} and a start with an id of the caller's by
+ * the execution. It does not tell it of these:
+ *
+ * <ul>
+ *   <li>a start with a random id, which nobody knows: try again, and there may be two instances;
+ *   <li>{@code raiseEvent}: {@link #history} has the event, as long as it keeps it. Raised again,
+ *       it is there twice, so let it bring something by which a check knows it;
+ *   <li>{@code wake}: to ask for it again costs a check at most.
+ * </ul>
  */
 public final class MonitorControl {
   /** How many events of an instance may wait to be seen: {@value}. */
@@ -95,7 +106,8 @@ public final class MonitorControl {
   }
 
   /**
-   * Starts an instance with a random id.
+   * Starts an instance with a random id. If the answer is lost, whether there is one, and by which
+   * id, nobody knows; where that matters, give one that you have made.
    *
    * @param type its type
    * @param input its input
