@@ -20,6 +20,7 @@ import static org.awaitility.Awaitility.await;
 import static org.junit.jupiter.params.provider.Arguments.arguments;
 
 import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.Connection;
@@ -30,6 +31,9 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BiFunction;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -376,6 +380,67 @@ class MonitorVerbsIT {
     StartedMonitor second = control.start(WATCH, Json.NULL);
     assertThat(first.id()).isNotEqualTo(second.id()).hasSize(36);
     assertThat(second.execution()).isGreaterThan(first.execution());
+  }
+
+  /** A node that does something before it sends a text for the first time. */
+  private MonitorKit before(String text, Runnable action) {
+    AtomicBoolean done = new AtomicBoolean();
+    CountingDataSource source = new CountingDataSource(database.pool(8));
+    source.beforeEach(
+        sql -> {
+          if (sql.contains(text) && done.compareAndSet(false, true)) {
+            action.run();
+          }
+        });
+    return new MonitorKit(database, source);
+  }
+
+  @Test
+  void aResumeBetweenTheReadAndTheEndOfAWakeIsNotLost() {
+    AtomicInteger repaired = new AtomicInteger();
+    AtomicReference<@Nullable MonitorAnswer> resumed = new AtomicReference<>();
+    try (MonitorKit node =
+        before("set message_id = null", () -> resumed.set(control.resume("x", "go on")))) {
+      control.start(WATCH, "x", Json.NULL);
+      control.suspend("x", "wait");
+      node.start(
+          node.builder()
+              .events(
+                  new MonitorEvents() {
+                    @Override
+                    public void repaired(String application, int instances) {
+                      repaired.addAndGet(instances);
+                    }
+                  })
+              .on(WATCH, call -> MonitorResult.done()));
+
+      kit.awaitStatus("x", COMPLETED);
+
+      assertThat(resumed).hasValue(DONE);
+      assertThat(repaired).as("no look had to find it").hasValue(0);
+    }
+  }
+
+  @Test
+  void aSuspendBetweenTheReadAndTheFirstCheckHolds() {
+    AtomicInteger calls = new AtomicInteger();
+    AtomicReference<@Nullable MonitorAnswer> suspended = new AtomicReference<>();
+    try (MonitorKit node =
+        before("set status = 'running'", () -> suspended.set(control.suspend("x", "wait")))) {
+      control.start(WATCH, "x", Json.NULL);
+      node.start(
+          WATCH,
+          call -> {
+            calls.incrementAndGet();
+            return MonitorResult.done();
+          });
+
+      await().atMost(SOON).until(() -> suspended.get() != null && kit.wakes() == 0);
+
+      assertThat(suspended).hasValue(DONE);
+      assertThat(calls).hasValue(0);
+      assertThat(kit.get("x").status()).isEqualTo(SUSPENDED);
+    }
   }
 
   @Test
