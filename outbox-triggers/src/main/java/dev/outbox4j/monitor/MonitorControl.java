@@ -26,8 +26,19 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>An id that no instance can have is an {@link IllegalArgumentException}, and so is a text that
  * is too long or no JSON. All methods throw {@link OutboxStoreException} if a statement fails, also
- * if the instance's row is locked by somebody else for longer than two seconds; whether a call
- * whose answer was lost has done anything, {@link #get} tells.
+ * if the instance's row is locked by somebody else for longer than two seconds.
+ *
+ * <p>Where {@link OutboxStoreException#outcomeUnknown()} says that the answer was lost, the call
+ * may have been done. {@link #get} tells it of {@code suspend}, {@code resume}, {@code terminate}
+ * and {@code purge} by the status, and of {@code restart} and a start with an id of the caller's by
+ * the execution. It does not tell it of these:
+ *
+ * <ul>
+ *   <li>a start with a random id, which nobody knows: try again, and there may be two instances;
+ *   <li>{@code raiseEvent}: {@link #history} has the event, as long as it keeps it. Raised again,
+ *       it is there twice, so let it bring something by which a check knows it;
+ *   <li>{@code wake}: to ask for it again costs a check at most.
+ * </ul>
  */
 public final class MonitorControl {
   /** How many events of an instance may wait to be seen: {@value}. */
@@ -95,7 +106,8 @@ public final class MonitorControl {
   }
 
   /**
-   * Starts an instance with a random id.
+   * Starts an instance with a random id. If the answer is lost, whether there is one, and by which
+   * id, nobody knows; where that matters, give one that you have made.
    *
    * @param type its type
    * @param input its input
@@ -262,7 +274,9 @@ public final class MonitorControl {
    *
    * @param query which ones; it needs {@link MonitorQuery#createdFrom}, so that nobody deletes all
    *     by accident, and its limit is how many are deleted at most
-   * @return how many were deleted; call again if it is as many as the limit
+   * @return how many were deleted; call again if it is as many as the limit. Where so many at once
+   *     take the server too long, it deletes them in several transactions
+   * @throws OutboxStoreException if a statement fails; what was deleted before stays deleted
    * @throws IllegalArgumentException if the query has no lower bound, a continuation, or a status
    *     of instances that have not ended
    */
@@ -297,8 +311,8 @@ public final class MonitorControl {
   }
 
   /**
-   * Looks at instances, a page at a time. What it has of each is all of it: inputs, states and
-   * outputs have up to 256 KiB each, so ask for small pages where they are large.
+   * Looks at instances, a page at a time. Inputs, states and outputs are there if the query asks
+   * for them by {@link MonitorQuery#with}. A page ends before its limit where it has about 8 MB.
    *
    * @param query which ones
    * @return the page
@@ -306,27 +320,43 @@ public final class MonitorControl {
    */
   public MonitorPage query(MonitorQuery query) {
     InstanceQuery asked = new InstanceQuery(query);
-    List<MonitorInstance> found = store.query(asked);
-    if (found.size() <= query.limit()) {
-      return new MonitorPage(found, Optional.empty());
-    }
-    List<MonitorInstance> page = found.subList(0, query.limit());
-    return new MonitorPage(page, Optional.of(asked.continuation(page.get(page.size() - 1))));
+    InstanceStore.Found found = store.query(asked);
+    List<MonitorInstance> page = found.instances();
+    return new MonitorPage(
+        page,
+        found.more()
+            ? Optional.of(asked.continuation(page.get(page.size() - 1)))
+            : Optional.empty());
   }
 
   /**
-   * Returns what has happened to an instance.
+   * Returns what has happened to an instance, the latest.
    *
    * @param id its id
    * @param most how many at most, 1 to 10,000
-   * @return the latest entries, the latest first; none if there is no such instance
+   * @return the latest entries, the latest first; fewer, but at least one, if they have more than
+   *     about 8 MB together; none if there is no such instance
    * @throws IllegalArgumentException if the number is out of range
    */
   public List<HistoryEntry> history(String id, int most) {
+    return history(id, most, Long.MAX_VALUE);
+  }
+
+  /**
+   * Returns what has happened to an instance before an entry, to go on from there.
+   *
+   * @param id its id
+   * @param most how many at most, 1 to 10,000
+   * @param before the {@linkplain HistoryEntry#id id} of the entry, which is not returned
+   * @return the latest entries of those before, as {@link #history(String, int)} returns them; none
+   *     if there are no others
+   * @throws IllegalArgumentException if the number is out of range
+   */
+  public List<HistoryEntry> history(String id, int most, long before) {
     if (most < 1 || most > MOST_ENTRIES) {
       throw new IllegalArgumentException("most is " + most + "; it must be 1 to 10,000");
     }
-    return store.history(requireId(id), most);
+    return store.history(requireId(id), most, before);
   }
 
   /**
@@ -411,9 +441,9 @@ public final class MonitorControl {
     } catch (OutboxException e) { // or a class that refuses what it is given
       throw new IllegalArgumentException(
           "the input is not of the type of " + type + ": " + e.getMessage(), e);
-    } catch (RuntimeException e) {
+    } catch (IllegalArgumentException e) {
       throw e;
-    } catch (Exception e) {
+    } catch (Exception e) { // of the codec
       throw new OutboxException("the input could not be read back: the cause says why", e);
     }
   }

@@ -5,7 +5,8 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * An instance as it is on record. Instants are the server's.
+ * An instance as it is on record. Instants are the server's. Its input, state and output are there
+ * on a page of a {@link MonitorQuery} only if that {@linkplain MonitorQuery#with asks} for them.
  *
  * @param id its id, unique in its application
  * @param type the name of its type
@@ -38,7 +39,7 @@ public record MonitorInstance(
     Optional<MonitorOutcome> outcome,
     long iterations,
     int attempts,
-    Json input,
+    Optional<Json> input,
     Optional<Json> state,
     Optional<Json> customStatus,
     Optional<Json> output,

@@ -17,6 +17,17 @@ final class MonitorNames {
   private MonitorNames() {}
 
   static String requireId(String what, String id) {
+    requirePrefix(what, id);
+    if (id.equals(".") || id.equals("..")) {
+      throw new IllegalArgumentException(
+          "%s is '%s', which has another meaning in the path of a URI; add something to it"
+              .formatted(what, id));
+    }
+    return id;
+  }
+
+  /** What an id may begin with. */
+  static String requirePrefix(String what, String id) {
     requireStorable(what, id);
     if (id.length() > MAX_ID_CHARS) {
       throw new IllegalArgumentException(

@@ -15,11 +15,22 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>The pages are in the order in which the instances were created, or in that of their ids if a
  * prefix of ids or a parent is given. An instance that is there all the while is on exactly one of
- * them, unless it is restarted or its status changes between.
+ * them, unless it is restarted or its status changes between. A page ends before its limit where it
+ * has about 8 MB; it has one instance at least if there is one.
  */
 public final class MonitorQuery {
   private static final int MAX_LIMIT = 1_000;
   private static final MonitorQuery ALL = new MonitorQuery(new Said());
+
+  /** What instances have that may be large, and is read if it is asked for. */
+  public enum Value {
+    /** What they were started with. */
+    INPUT,
+    /** What their latest checks have left. */
+    STATE,
+    /** What they have found. */
+    OUTPUT
+  }
 
   private final Said said;
 
@@ -35,6 +46,7 @@ public final class MonitorQuery {
     private @Nullable Instant to;
     private @Nullable String idPrefix;
     private @Nullable String parent;
+    private Set<Value> values = Set.of();
     private int limit = 100;
     private @Nullable String after;
 
@@ -46,13 +58,14 @@ public final class MonitorQuery {
       copy.to = to;
       copy.idPrefix = idPrefix;
       copy.parent = parent;
+      copy.values = values;
       copy.limit = limit;
       copy.after = after;
       return copy;
     }
   }
 
-  private MonitorQuery with(Consumer<Said> change) {
+  private MonitorQuery changed(Consumer<Said> change) {
     Said copy = said.copy();
     change.accept(copy);
     return new MonitorQuery(copy);
@@ -72,7 +85,7 @@ public final class MonitorQuery {
   public MonitorQuery status(MonitorStatus... statuses) {
     Set<MonitorStatus> wanted = EnumSet.noneOf(MonitorStatus.class);
     wanted.addAll(List.of(statuses));
-    return with(to -> to.statuses = Set.copyOf(wanted));
+    return changed(to -> to.statuses = Set.copyOf(wanted));
   }
 
   /**
@@ -84,7 +97,7 @@ public final class MonitorQuery {
    */
   public MonitorQuery type(String type) {
     MonitorNames.requireType(type);
-    return with(to -> to.type = type);
+    return changed(to -> to.type = type);
   }
 
   /**
@@ -96,7 +109,7 @@ public final class MonitorQuery {
    */
   public MonitorQuery createdFrom(Instant from) {
     requireWithin("createdFrom", from);
-    return with(to -> to.from = from);
+    return changed(to -> to.from = from);
   }
 
   /**
@@ -108,7 +121,7 @@ public final class MonitorQuery {
    */
   public MonitorQuery createdBefore(Instant before) {
     requireWithin("createdBefore", before);
-    return with(to -> to.to = before);
+    return changed(to -> to.to = before);
   }
 
   private static void requireWithin(String what, Instant instant) {
@@ -126,8 +139,8 @@ public final class MonitorQuery {
    * @throws IllegalArgumentException if no id begins so
    */
   public MonitorQuery idPrefix(String prefix) {
-    MonitorNames.requireId("prefix", prefix);
-    return with(to -> to.idPrefix = prefix);
+    MonitorNames.requirePrefix("prefix", prefix);
+    return changed(to -> to.idPrefix = prefix);
   }
 
   /**
@@ -139,11 +152,23 @@ public final class MonitorQuery {
    */
   public MonitorQuery parent(String parent) {
     MonitorNames.requireId("parent", parent);
-    return with(to -> to.parent = parent);
+    return changed(to -> to.parent = parent);
   }
 
   /**
-   * Sets how many are on a page.
+   * Asks for values, too, of up to 256 KiB each. A purge reads none.
+   *
+   * @param values which ones; none if this is not said
+   * @return the changed query
+   */
+  public MonitorQuery with(Value... values) {
+    Set<Value> wanted = EnumSet.noneOf(Value.class);
+    wanted.addAll(List.of(values));
+    return changed(to -> to.values = Set.copyOf(wanted));
+  }
+
+  /**
+   * Sets how many are on a page at most.
    *
    * @param most 1 to 1,000; default 100
    * @return the changed query
@@ -153,7 +178,7 @@ public final class MonitorQuery {
     if (most < 1 || most > MAX_LIMIT) {
       throw new IllegalArgumentException("limit is " + most + "; it must be 1 to 1,000");
     }
-    return with(to -> to.limit = most);
+    return changed(to -> to.limit = most);
   }
 
   /**
@@ -164,7 +189,7 @@ public final class MonitorQuery {
    */
   public MonitorQuery after(String continuation) {
     Objects.requireNonNull(continuation, "continuation");
-    return with(to -> to.after = continuation);
+    return changed(to -> to.after = continuation);
   }
 
   /** {@return the statuses that are asked for; empty for any} */
@@ -197,7 +222,12 @@ public final class MonitorQuery {
     return Optional.ofNullable(said.parent);
   }
 
-  /** {@return how many are on a page} */
+  /** {@return the values that are asked for} */
+  public Set<Value> values() {
+    return said.values;
+  }
+
+  /** {@return how many are on a page at most} */
   public int limit() {
     return said.limit;
   }

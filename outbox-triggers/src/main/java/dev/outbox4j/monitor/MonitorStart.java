@@ -78,7 +78,7 @@ public final class MonitorStart {
    * Names the instance.
    *
    * @param id not blank, at most 256 characters, without control characters and {@code / \ # ?},
-   *     and not beginning with {@code @}; default a random UUID
+   *     not beginning with {@code @}, and neither {@code .} nor {@code ..}; default a random UUID
    * @return with the id
    * @throws IllegalArgumentException if it is anything else
    */

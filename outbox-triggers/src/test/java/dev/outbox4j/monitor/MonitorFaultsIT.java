@@ -4,8 +4,10 @@ import static dev.outbox4j.monitor.MonitorKit.LONG;
 import static dev.outbox4j.monitor.MonitorKit.SOON;
 import static dev.outbox4j.monitor.MonitorKit.alert;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.awaitility.Awaitility.await;
 
+import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
@@ -13,6 +15,7 @@ import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
@@ -298,6 +301,38 @@ class MonitorFaultsIT {
       thaw.countDown();
     }
     assertThat(outside.published("alerts")).containsExactly("by the second");
+  }
+
+  @Test
+  void whoFreezesInAVerbDoesNotKeepTheInstance() throws Exception {
+    CountDownLatch frozen = new CountDownLatch(1);
+    CountDownLatch thaw = new CountDownLatch(1);
+    CountingDataSource freezing = new CountingDataSource(database.pool(2));
+    freezing.beforeEach(
+        sql -> {
+          if (sql.contains("set status = ?, updated_at")) { // it has the row by then
+            frozen.countDown();
+            awaitUninterruptibly(thaw);
+          }
+        });
+    MonitorControl there = new MonitorKit(database, freezing).control();
+    outside.control().start(WATCH, "x", Json.NULL);
+    AtomicReference<@Nullable Throwable> thrown = new AtomicReference<>();
+    Thread suspending =
+        new Thread(() -> thrown.set(catchThrowable(() -> there.suspend("x", "reason"))));
+    suspending.start();
+    try {
+      awaitUninterruptibly(frozen);
+      await()
+          .atMost(Duration.ofSeconds(50)) // the server ends it after five
+          .ignoreExceptions() // each waits for two
+          .until(() -> outside.control().terminate("x", "reason") == MonitorAnswer.DONE);
+    } finally {
+      thaw.countDown();
+      suspending.join();
+    }
+    assertThat(thrown.get()).isInstanceOf(OutboxStoreException.class);
+    assertThat(outside.get("x").status()).isEqualTo(MonitorStatus.TERMINATED);
   }
 
   private static void awaitUninterruptibly(CountDownLatch latch) {

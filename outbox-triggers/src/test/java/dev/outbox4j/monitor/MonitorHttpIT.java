@@ -16,6 +16,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.OutboxStoreException.Fault;
+import dev.outbox4j.Payload;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.monitor.http.MonitorHttp;
 import dev.outbox4j.monitor.http.MonitorRequest;
@@ -24,8 +25,10 @@ import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.PayloadCodec;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.reflect.Type;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
@@ -310,7 +313,7 @@ class MonitorHttpIT {
     String second = json(send("POST", "/monitors/watch")).path("id").asText();
 
     assertThat(first).isNotEqualTo(second);
-    assertThat(kit.get(first).input()).isEqualTo(Json.NULL);
+    assertThat(kit.get(first).input()).contains(Json.NULL);
     assertThat(kit.get(second).status()).isEqualTo(PENDING);
   }
 
@@ -464,7 +467,7 @@ class MonitorHttpIT {
 
     assertThat(send("POST", "/monitors/watch/y", largest).status()).isEqualTo(202);
     assertThat(send("POST", "/instances/x/raiseEvent/e", largest).status()).isEqualTo(202);
-    assertThat(kit.get("y").input().text()).isEqualTo(largest);
+    assertThat(kit.get("y").input().orElseThrow().text()).isEqualTo(largest);
   }
 
   @Test
@@ -583,6 +586,34 @@ class MonitorHttpIT {
     assertThat(pages("/instances?parent=p")).containsExactly("");
     assertThat(send("GET", "/instances").body()).doesNotContain("\"input\"");
     assertThat(send("GET", "/instances?showInput=true").body()).contains("\"input\":{\"n\": 1.50}");
+  }
+
+  @Test
+  void aListShowsOutputsAndNoStates() {
+    given("done", COMPLETED);
+
+    JsonNode shown = json(send("GET", "/instances?showInput=true")).path("instances").path(0);
+
+    assertThat(shown.path("output").path("found").asDouble()).isEqualTo(3.0);
+    assertThat(shown.path("input").path("n").asDouble()).isEqualTo(1.5);
+    assertThat(shown.path("customStatus").asText()).isEqualTo("so far");
+    assertThat(shown.has("state")).isFalse();
+  }
+
+  /** As many as there is room for, and the others on the next ones. */
+  @Test
+  void pagesOfLargeInputsAreShort() {
+    database.update(
+        "insert into outbox_monitor (application, id, type, status, input, created_at)"
+            + " select 'shop', 'm' || n, 'watch', 'running', to_json(repeat('x', 250000)),"
+            + " '2026-01-01T00:00:00Z'::timestamptz + make_interval(secs => n)"
+            + " from generate_series(100, 179) n");
+
+    List<String> pages = pages("/instances?top=1000&showInput=true");
+
+    assertThat(pages).hasSize(3);
+    assertThat(String.join(" ", pages).split(" ", -1)).hasSize(80).doesNotHaveDuplicates();
+    assertThat(pages("/instances?top=1000")).hasSize(1);
   }
 
   private List<String> pages(String target) {
@@ -712,6 +743,42 @@ class MonitorHttpIT {
       stranger.rollback();
     }
     assertThat(send("POST", "/instances/x/terminate").status()).isEqualTo(202);
+  }
+
+  /** Such as of a registry of schemas that cannot be reached. */
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void whatTheCodecDoesNotDoIsNoFaultOfTheCallerEither(boolean checked) {
+    MonitorType<Long> count = MonitorType.of("count", Long.class);
+    PayloadCodec broken =
+        new PayloadCodec() {
+          @Override
+          public String contentType() {
+            return "application/json";
+          }
+
+          @Override
+          public Payload encode(Object body) {
+            return Payload.ofText("1");
+          }
+
+          @Override
+          public Object decode(Payload payload, Map<String, String> headers, Type type)
+              throws IOException {
+            if (checked) {
+              throw new IOException("no route to registry");
+            }
+            throw new UncheckedIOException(new IOException("no route to registry"));
+          }
+        };
+    MonitorHttp typed = MonitorHttp.builder(control.codec(broken)).type(count).build();
+    byte[] body = "7".getBytes(StandardCharsets.UTF_8);
+
+    MonitorResponse response = send(typed, "POST", "/monitors/count/y", body);
+
+    assertThat(response.status()).isEqualTo(503);
+    assertThat(response.body()).doesNotContain("registry");
+    assertThat(control.get("y")).isEmpty();
   }
 
   @Test

@@ -20,6 +20,7 @@ import static org.awaitility.Awaitility.await;
 import static org.junit.jupiter.params.provider.Arguments.arguments;
 
 import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.Connection;
@@ -30,6 +31,9 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BiFunction;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -180,7 +184,7 @@ class MonitorVerbsIT {
       assertThat(found.get().iterations()).isZero();
       assertThat(found.get().state()).isEmpty();
       assertThat(found.get().endedAt()).isEmpty();
-      assertThat(found.get().input()).isEqualTo(verb == Verb.START ? Json.NULL : Json.of("7"));
+      assertThat(found.get().input()).contains(verb == Verb.START ? Json.NULL : Json.of("7"));
     }
   }
 
@@ -279,7 +283,20 @@ class MonitorVerbsIT {
 
   @ParameterizedTest
   @ValueSource(
-      strings = {"", " ", "@x", "a/b", "a\\b", "a#b", "a?b", "a\nb", "a\u0000b", "a\uD800b"})
+      strings = {
+        "",
+        " ",
+        ".",
+        "..",
+        "@x",
+        "a/b",
+        "a\\b",
+        "a#b",
+        "a?b",
+        "a\nb",
+        "a\u0000b",
+        "a\uD800b"
+      })
   void anIdThatNoInstanceCanHaveIsRefusedByEachVerb(String id) {
     given("x", RUNNING);
     List<String> before = whole();
@@ -291,6 +308,24 @@ class MonitorVerbsIT {
     assertThatThrownBy(() -> control.get(id)).isInstanceOf(IllegalArgumentException.class);
     assertThatThrownBy(() -> control.history(id, 1)).isInstanceOf(IllegalArgumentException.class);
     assertThat(whole()).isEqualTo(before);
+  }
+
+  /** A DELETE of it would go elsewhere. */
+  @Test
+  void anIdThatIsAStepOfAPathIsRefusedWithReason() {
+    for (String id : List.of(".", "..")) {
+      String refusal =
+          " is '%s', which has another meaning in the path of a URI; add something to it"
+              .formatted(id);
+      assertThatThrownBy(() -> control.start(WATCH, id, Json.NULL))
+          .isInstanceOf(IllegalArgumentException.class)
+          .hasMessage("instance id" + refusal);
+      assertThatThrownBy(() -> MonitorStart.of(WATCH, Json.NULL).parent(id))
+          .isInstanceOf(IllegalArgumentException.class)
+          .hasMessage("parent" + refusal);
+    }
+    assertThat(control.start(WATCH, "...", Json.NULL).started()).isTrue();
+    assertThat(control.query(MonitorQuery.all().idPrefix("..")).instances()).hasSize(1);
   }
 
   @Test
@@ -336,7 +371,7 @@ class MonitorVerbsIT {
   void jsonIsKeptToTheByte() {
     String odd = "{ \"b\" : 1.0, \"a\":[1e400 ],\"b\": \"\\u0000\" }";
     control.start(WATCH, "x", Json.of(odd));
-    assertThat(kit.get("x").input().text()).isEqualTo(odd);
+    assertThat(kit.get("x").input().orElseThrow().text()).isEqualTo(odd);
   }
 
   @Test
@@ -345,6 +380,67 @@ class MonitorVerbsIT {
     StartedMonitor second = control.start(WATCH, Json.NULL);
     assertThat(first.id()).isNotEqualTo(second.id()).hasSize(36);
     assertThat(second.execution()).isGreaterThan(first.execution());
+  }
+
+  /** A node that does something before it sends a text for the first time. */
+  private MonitorKit before(String text, Runnable action) {
+    AtomicBoolean done = new AtomicBoolean();
+    CountingDataSource source = new CountingDataSource(database.pool(8));
+    source.beforeEach(
+        sql -> {
+          if (sql.contains(text) && done.compareAndSet(false, true)) {
+            action.run();
+          }
+        });
+    return new MonitorKit(database, source);
+  }
+
+  @Test
+  void aResumeBetweenTheReadAndTheEndOfAWakeIsNotLost() {
+    AtomicInteger repaired = new AtomicInteger();
+    AtomicReference<@Nullable MonitorAnswer> resumed = new AtomicReference<>();
+    try (MonitorKit node =
+        before("set message_id = null", () -> resumed.set(control.resume("x", "go on")))) {
+      control.start(WATCH, "x", Json.NULL);
+      control.suspend("x", "wait");
+      node.start(
+          node.builder()
+              .events(
+                  new MonitorEvents() {
+                    @Override
+                    public void repaired(String application, int instances) {
+                      repaired.addAndGet(instances);
+                    }
+                  })
+              .on(WATCH, call -> MonitorResult.done()));
+
+      kit.awaitStatus("x", COMPLETED);
+
+      assertThat(resumed).hasValue(DONE);
+      assertThat(repaired).as("no look had to find it").hasValue(0);
+    }
+  }
+
+  @Test
+  void aSuspendBetweenTheReadAndTheFirstCheckHolds() {
+    AtomicInteger calls = new AtomicInteger();
+    AtomicReference<@Nullable MonitorAnswer> suspended = new AtomicReference<>();
+    try (MonitorKit node =
+        before("set status = 'running'", () -> suspended.set(control.suspend("x", "wait")))) {
+      control.start(WATCH, "x", Json.NULL);
+      node.start(
+          WATCH,
+          call -> {
+            calls.incrementAndGet();
+            return MonitorResult.done();
+          });
+
+      await().atMost(SOON).until(() -> suspended.get() != null && kit.wakes() == 0);
+
+      assertThat(suspended).hasValue(DONE);
+      assertThat(calls).hasValue(0);
+      assertThat(kit.get("x").status()).isEqualTo(SUSPENDED);
+    }
   }
 
   @Test

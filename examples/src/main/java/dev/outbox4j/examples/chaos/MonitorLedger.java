@@ -4,10 +4,12 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
 import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
 
 /**
- * What has become of instances of monitors, by the server: triggers write down each commit of a
- * check and each end, so it does not rest on what the library says of itself.
+ * What has become of instances of monitors, by the server: a trigger writes down each start, each
+ * commit of a check and each end, so it does not rest on what the library says of itself. Beside it
+ * is what {@link MonitorPeople} did, and what they were answered.
  */
 final class MonitorLedger {
   private static final List<String> TABLES =
@@ -23,11 +25,25 @@ final class MonitorLedger {
             id bigint not null, execution bigint not null, iteration bigint not null,
             status text not null, outcome text, expires timestamptz,
             at timestamptz not null default clock_timestamp())""",
+          // executions
+          """
+          create table starts (
+            id bigint not null, execution bigint not null,
+            at timestamptz not null default clock_timestamp())""",
+          // what people did, by the clock of their process, which is the server's
+          """
+          create table deeds (
+            id bigint not null, verb text not null, said text not null, event bigint,
+            began timestamptz not null, ended timestamptz not null)""",
           // instances whose message a process had under its lease when it was hit
           "create table hits (id bigint not null, at timestamptz not null default clock_timestamp())",
           """
           create function note_monitor() returns trigger language plpgsql as $$
           begin
+            if tg_op = 'INSERT' or new.execution <> old.execution then
+              insert into starts (id, execution) values (new.id::bigint, new.execution);
+              return null;
+            end if;
             if new.iteration <> old.iteration then
               insert into commits (id, execution, iteration, said, wait_ms, due)
               values (new.id::bigint, new.execution, new.iteration,
@@ -42,8 +58,28 @@ final class MonitorLedger {
             return null;
           end $$""",
           """
-          create trigger note_monitor after update on outbox_monitor
+          create trigger note_monitor after insert or update on outbox_monitor
             for each row execute function note_monitor()""");
+
+  /** Of instances that people do nothing to. */
+  private static final String LEFT_ALONE = ".id % " + MonitorPeople.ONE_OF_SO_MANY + " <> 0";
+
+  /** The execution to which a deed was done, with its end. */
+  private static final String TO_EXECUTION =
+      """
+      cross join lateral (
+        select s.execution
+        from starts s
+        where s.id = d.id and s.at < d.began
+        order by s.at desc
+        limit 1) s
+      left join lateral (
+        select e.at, e.status
+        from ends e
+        where e.id = d.id and e.execution = s.execution
+        order by e.at
+        limit 1) e on true
+      """;
 
   private final DataSource direct;
 
@@ -61,7 +97,10 @@ final class MonitorLedger {
         direct,
         List.of(
             "create index on commits (id, execution, iteration)",
+            "create index on commits (id, at)",
             "create index on ends (id)",
+            "create index on starts (id, at)",
+            "create index on deeds (id, began)",
             "create index on hits (id)",
             "analyze"));
   }
@@ -74,6 +113,54 @@ final class MonitorLedger {
             + " where split_part(o.leased_by, '/', 1) = ? and o.lease_until > clock_timestamp()"
             + " and o.queue = 'monitors.proof'",
         process);
+  }
+
+  /** Notes instances whose messages were locked. */
+  void hit(List<Long> ids) throws SQLException {
+    Database.update(
+        direct,
+        "insert into hits (id) select unnest(?::bigint[])",
+        (Object) ids.toArray(Long[]::new));
+  }
+
+  /** Notes what people did; times are in microseconds of the epoch. */
+  void deed(
+      DataSource pool,
+      long id,
+      MonitorPeople.Verb verb,
+      String said,
+      @Nullable Long event,
+      long began,
+      long ended)
+      throws SQLException {
+    Database.update(
+        pool,
+        "insert into deeds values (?, ?, ?, ?::bigint, timestamptz 'epoch' + ? * interval '1"
+            + " microsecond', timestamptz 'epoch' + ? * interval '1 microsecond')",
+        id,
+        verb.label(),
+        said,
+        event,
+        began,
+        ended);
+  }
+
+  /** Instances that are suspended. */
+  List<Long> suspended() throws SQLException {
+    return Database.texts(direct, "select id from outbox_monitor where status = 'suspended'")
+        .stream()
+        .map(Long::valueOf)
+        .toList();
+  }
+
+  /** How often people did something and were answered so. */
+  long deeds(MonitorPeople.Verb verb, String said) throws SQLException {
+    return Database.number(
+        direct, "select count(*) from deeds where verb = ? and said = ?", verb.label(), said);
+  }
+
+  long deeds(String said) throws SQLException {
+    return Database.number(direct, "select count(*) from deeds where said = ?", said);
   }
 
   long started() throws SQLException {
@@ -102,17 +189,20 @@ final class MonitorLedger {
         direct, "select count(*) - count(distinct (id, execution, iteration)) from commits");
   }
 
-  /** Checks that were left out: of each instance they are counted from 1 without a gap. */
+  /** Checks that were left out: of each execution they are counted from 1 without a gap. */
   long leftOut() throws SQLException {
     return Database.number(
         direct,
         """
         select coalesce(sum(m.iteration - c.count), 0)
-        from outbox_monitor m
+        from (
+          select id::bigint, execution, iteration from outbox_monitor
+          union
+          select id, execution, iteration from ends) m
         cross join lateral (
           select count(distinct c.iteration)
           from commits c
-          where c.id = m.id::bigint and c.execution = m.execution
+          where c.id = m.id and c.execution = m.execution
             and c.iteration between 1 and m.iteration) c""");
   }
 
@@ -122,13 +212,25 @@ final class MonitorLedger {
         direct, "select count(*) from commits where said is distinct from iteration");
   }
 
-  /** Checks that were committed before the one before had said to look again. */
+  /**
+   * Checks that were committed before the one before had said to look again, and nobody had asked
+   * for it since the one before that.
+   */
   long checkedEarly() throws SQLException {
     return Database.number(
         direct,
-        "select count(*) from commits c join commits b"
-            + " on b.id = c.id and b.execution = c.execution and b.iteration = c.iteration - 1"
-            + " where c.at < b.at + (b.wait_ms - 50) * interval '1 ms'");
+        """
+        select count(*)
+        from commits c
+        join commits b
+          on b.id = c.id and b.execution = c.execution and b.iteration = c.iteration - 1
+        left join commits a
+          on a.id = b.id and a.execution = b.execution and a.iteration = b.iteration - 1
+        where c.at < b.at + (b.wait_ms - 50) * interval '1 ms' and not exists (
+          select
+          from deeds d
+          where d.id = c.id and d.verb in ('wake', 'raise') and d.began <= c.at
+            and d.ended >= coalesce(a.at, '-infinity'))""");
   }
 
   long expiredEarly() throws SQLException {
@@ -153,7 +255,8 @@ final class MonitorLedger {
     return Database.number(
         direct,
         "select count(*) from ends e where e.outcome = 'condition_met' and not exists ("
-            + "select from outbox o where o.queue = 'alerts' and o.headers ->> 'of' = e.id::text)");
+            + "select from outbox o where o.queue = 'alerts'"
+            + " and o.headers ->> 'of' = e.id || '/' || e.execution)");
   }
 
   /** Alerts beyond one for each condition that was met. */
@@ -161,15 +264,157 @@ final class MonitorLedger {
     return Database.number(
         direct,
         "select count(*) - (select count(distinct o.headers ->> 'of') from outbox o join ends e"
-            + " on e.id::text = o.headers ->> 'of' and e.outcome = 'condition_met'"
+            + " on e.id || '/' || e.execution = o.headers ->> 'of' and e.outcome = 'condition_met'"
             + " where o.queue = 'alerts') from outbox o where o.queue = 'alerts'");
+  }
+
+  /** Events that more than one committed check was given. */
+  long eventsSeenTwice() throws SQLException {
+    return Database.number(
+        direct,
+        "select count(*) - count(distinct headers ->> 'event') from outbox where queue = 'seen'");
+  }
+
+  /** Events that a check was given though nobody was told that they were raised. */
+  long eventsOfNobody() throws SQLException {
+    return Database.number(
+        direct,
+        "select count(*) from outbox o where o.queue = 'seen' and not exists (select from deeds d"
+            + " where d.event::text = o.headers ->> 'event' and d.said in ('DONE', 'LOST'))");
+  }
+
+  long eventsSeen() throws SQLException {
+    return Database.number(direct, "select count(*) from outbox where queue = 'seen'");
+  }
+
+  /**
+   * Events that no check was given, though two were committed since: the second of them began when
+   * the event was there.
+   */
+  long eventsUnseen() throws SQLException {
+    return Database.number(
+        direct,
+        "select count(*) from deeds d "
+            + TO_EXECUTION
+            + """
+            where d.verb = 'raise' and d.said = 'DONE'
+              and not exists (
+                select
+                from outbox o
+                where o.queue = 'seen' and o.headers ->> 'event' = d.event::text)
+              and (
+                select count(*)
+                from commits c
+                where c.id = d.id and c.execution = s.execution and c.at > d.ended) >= 2""");
+  }
+
+  /** Suspensions in which more checks were committed than the one that ran when it began. */
+  long checkedWhileSuspended() throws SQLException {
+    return Database.number(
+        direct,
+        """
+        select count(*)
+        from deeds d
+        cross join lateral (
+          select coalesce(min(n.began), 'infinity') as began
+          from deeds n
+          where n.id = d.id and n.began >= d.ended
+            and n.verb in ('resume', 'terminate', 'restart')) n
+        where d.verb = 'suspend' and d.said = 'DONE' and (
+          select count(*)
+          from commits c
+          where c.id = d.id and c.at > d.ended and c.at < n.began) >= 2""");
+  }
+
+  /** Wakes that were promised and followed by no check within a time, nor by an end. */
+  long wakesInVain(Duration within) throws SQLException {
+    return Database.number(
+        direct,
+        """
+        select count(*)
+        from deeds d
+        cross join (select ? * interval '1 ms' as within) w
+        where d.verb = 'wake' and d.said = 'DONE'
+          and not exists (
+            select
+            from commits c
+            where c.id = d.id and c.at >= d.began and c.at < d.ended + w.within)
+          and not exists (
+            select
+            from ends e
+            where e.id = d.id and e.at >= d.began and e.at < d.ended + w.within)
+          and not exists (
+            select
+            from deeds n
+            where n.id = d.id and n.verb = 'suspend' and n.began >= d.ended
+              and n.began < d.ended + w.within)""",
+        within.toMillis());
+  }
+
+  /**
+   * Answers that what became of the instance contradicts. Who is answered as of an instance that is
+   * alive, or that has ended, was so at some moment of the call.
+   */
+  long answersThatWereWrong() throws SQLException {
+    return Database.number(
+        direct,
+        "select count(*) from deeds d "
+            + TO_EXECUTION
+            + """
+            where case
+              when d.said = 'UNKNOWN' then true
+              when d.said = 'FINISHED' then e.at is null or e.at > d.ended
+              when d.said = 'DONE' and d.verb = 'terminate' then
+                e.at is null or e.status <> 'terminated' or e.at not between d.began and d.ended
+              when d.said = 'DONE' and d.verb = 'restart' then
+                e.at is null or e.at > d.ended or not exists (
+                  select
+                  from starts n
+                  where n.id = d.id and n.at between d.began and d.ended)
+              when d.said in ('DONE', 'UNCHANGED', 'ALIVE', 'FULL') then e.at < d.began
+              else false end""");
+  }
+
+  /** Answers of an instance that is suspended when it is not, and of one that is not when it is. */
+  long answersOfAnotherState() throws SQLException {
+    return Database.number(
+        direct,
+        """
+        select count(*)
+        from deeds d
+        left join lateral (
+          select b.verb = 'suspend' as suspended, b.said = 'LOST' as unknown
+          from deeds b
+          where b.id = d.id and b.ended <= d.began and b.verb in ('suspend', 'resume', 'restart')
+            and b.said in ('DONE', 'LOST')
+          order by b.ended desc
+          limit 1) b on true
+        where d.verb in ('suspend', 'resume', 'wake') and d.said in ('DONE', 'UNCHANGED')
+          and b.unknown is not true
+          and coalesce(b.suspended, false)
+            <> ((d.said = 'UNCHANGED') = (d.verb in ('suspend', 'wake')))""");
+  }
+
+  /**
+   * The longest time to the end of an instance to which people do something, from its expiry, or
+   * from when they have resumed it after that.
+   */
+  Duration longestOvershootOfThoseOfPeople() throws SQLException {
+    return millis(
+        "select coalesce(max(extract(epoch from e.at - greatest(e.expires, r.at)) * 1000), 0)"
+            + "::bigint from ends e cross join lateral (select max(d.ended) as at from deeds d"
+            + " where d.id = e.id and d.verb = 'resume' and d.began <= e.at) r"
+            + " where e.outcome = 'expired' and not e"
+            + LEFT_ALONE);
   }
 
   /** The longest time from the expiry to the end of an instance, of those that were hit, or not. */
   Duration longestOvershoot(boolean hit) throws SQLException {
     return millis(
         "select coalesce(max(extract(epoch from e.at - e.expires) * 1000), 0)::bigint from ends e"
-            + " where e.outcome = 'expired' and "
+            + " where e.outcome = 'expired' and e"
+            + LEFT_ALONE
+            + " and "
             + isHit(hit, "e.expires"));
   }
 
@@ -177,7 +422,9 @@ final class MonitorLedger {
   Duration longestDelay(boolean hit) throws SQLException {
     return millis(
         "select coalesce(max(extract(epoch from e.at - e.due) * 1000), 0)::bigint from commits e"
-            + " where "
+            + " where e"
+            + LEFT_ALONE
+            + " and "
             + isHit(hit, "e.due"));
   }
 
@@ -187,7 +434,8 @@ final class MonitorLedger {
         "select coalesce(percentile_cont("
             + share
             + ") within group (order by extract(epoch from c.at - c.due) * 1000), 0)::bigint"
-            + " from commits c");
+            + " from commits c where c"
+            + LEFT_ALONE);
   }
 
   /** One may wait for as long as a lease after its hit. */

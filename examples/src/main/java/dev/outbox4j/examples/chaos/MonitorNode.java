@@ -14,6 +14,7 @@ import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
@@ -30,8 +31,14 @@ final class MonitorNode {
   static final String APPLICATION = "proof";
   static final String ALERTS = "alerts";
 
-  /** The header of an alert that says whose it is. */
+  /** The queue in which each event is told by the check that was given it. */
+  static final String SEEN = "seen";
+
+  /** The header of a message that says of which execution of which instance it is. */
   static final String OF = "of";
+
+  /** The header that says which event it was. */
+  static final String EVENT = "event";
 
   private static final Logger log = LoggerFactory.getLogger(MonitorNode.class);
   private static final int POOL = 6;
@@ -89,11 +96,25 @@ final class MonitorNode {
     checks.done(run);
     int millis = random.nextInt(SHORTEST_WAIT_MILLIS, LONGEST_WAIT_MILLIS + 1);
     Json said = Json.of("{\"check\": %d, \"wait\": %d}".formatted(call.iteration(), millis));
+    String of = call.id() + "/" + call.execution();
+    List<OutboxMessage> seen =
+        call.events().stream()
+            .map(
+                event ->
+                    OutboxMessage.to(SEEN)
+                        .type("seen")
+                        .header(OF, of)
+                        .header(EVENT, event.payload().text())
+                        .build())
+            .toList();
     if (call.iteration() == met) {
-      return MonitorResult.done(
-          said, OutboxMessage.to(ALERTS).type("met").header(OF, call.id()).build());
+      return MonitorResult.done(said, OutboxMessage.to(ALERTS).type("met").header(OF, of).build())
+          .withMessages(seen);
     }
-    return MonitorResult.again(Duration.ofMillis(millis)).withState(said);
+    MonitorResult again = MonitorResult.again(Duration.ofMillis(millis)).withState(said);
+    return MonitorPeople.have(Long.parseLong(call.id()))
+        ? again.orOn(MonitorPeople.AWAITED).withMessages(seen)
+        : again;
   }
 
   private static boolean isOf(Optional<Json> state, long check) {

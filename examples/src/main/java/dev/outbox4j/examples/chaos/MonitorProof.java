@@ -4,6 +4,7 @@ import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.migrations.MonitorMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.monitor.Json;
+import dev.outbox4j.monitor.MonitorAnswer;
 import dev.outbox4j.monitor.MonitorControl;
 import dev.outbox4j.monitor.MonitorStart;
 import dev.outbox4j.postgres.OutboxTable;
@@ -17,16 +18,18 @@ import java.util.List;
 import java.util.Random;
 
 /**
- * Shows what is promised of monitors at size: many instances wait and are checked at once, the
- * processes that check them are killed and frozen, and the server's own record tells what was
- * committed, told and ended when. Exits non-zero for any breach. {@code
- * docs/operations/fault-harness.md} has its options.
+ * Shows what is promised of monitors at size: many instances wait and are checked at once, people
+ * do to some of them whatever people do, the processes that check them are killed and frozen, and
+ * the server's own record tells what was committed, told and ended when. Exits non-zero for any
+ * breach. {@code docs/operations/fault-harness.md} has its options.
  */
 public final class MonitorProof {
   private static final Duration LEASE = Duration.ofSeconds(5);
   private static final Duration LONGEST_OVERSHOOT = Duration.ofSeconds(1);
   private static final Duration AFTER_THE_LEASE = Duration.ofSeconds(2);
   private static final Duration FREEZE = Duration.ofSeconds(8);
+  private static final Duration LONG_FREEZE = Duration.ofSeconds(70);
+  private static final Duration LONGEST_WAKE = Duration.ofSeconds(30);
   private static final Duration LONGEST_ABSENCE = Duration.ofSeconds(3);
   private static final Duration LONGEST_WITHOUT_END = Duration.ofSeconds(60);
   private static final int SHORTEST_LIFE = 30;
@@ -45,7 +48,10 @@ public final class MonitorProof {
   private final long seconds;
   private final int instances;
   private final ProofProcesses processes;
-  private long number;
+  private final FrozenCommit frozenCommit;
+  private volatile long number; // committed
+  private int frozenSlot = -1;
+  private long frozenAt;
 
   private MonitorProof(Path directory, Server server, long seed) {
     this.directory = directory;
@@ -64,6 +70,7 @@ public final class MonitorProof {
                 List.of(
                     name, server.ports(), Long.toString(LEASE.toSeconds()), directory.toString()),
             report);
+    this.frozenCommit = new FrozenCommit(server.direct(), ledger, processes);
   }
 
   /** Takes no arguments. */
@@ -87,7 +94,14 @@ public final class MonitorProof {
       PostgresOutbox outbox = PostgresOutbox.on(pool, OutboxTable.named("outbox"));
       MonitorControl control = MonitorControl.of(outbox, MonitorNode.APPLICATION);
       processes.startAll();
-      strike(pool, control);
+      MonitorPeople people =
+          new MonitorPeople(server.ports(), ledger, seed, () -> number, instances);
+      people.begin();
+      try {
+        strike(pool, control);
+      } finally {
+        people.end().ifPresent(why -> report.breach("people had to stop: " + why));
+      }
       report.mustBeZero("stuck", awaitEnds());
     } finally {
       processes.killAll();
@@ -99,8 +113,9 @@ public final class MonitorProof {
   /** Kills and freezes, and starts as many instances as have ended. */
   private void strike(HikariDataSource pool, MonitorControl control)
       throws IOException, InterruptedException, SQLException {
-    long until = System.nanoTime() + Duration.ofSeconds(seconds).toNanos();
-    long next = System.nanoTime();
+    long begun = System.nanoTime();
+    long until = begun + Duration.ofSeconds(seconds).toNanos();
+    long next = begun;
     int killed = 0;
     int frozen = 0;
     long held = 0;
@@ -109,8 +124,10 @@ public final class MonitorProof {
     while (System.nanoTime() < until) {
       alive += topUp(pool, control);
       looks++;
-      if (System.nanoTime() - next >= 0 && ledger.alive() >= instances) {
-        int slot = random.nextInt(processes.size());
+      boolean well = ledger.alive() >= instances;
+      freezeOrThaw(well && System.nanoTime() - begun > (until - begun) / 3);
+      int slot = random.nextInt(processes.size());
+      if (System.nanoTime() - next >= 0 && well && mayBeHit(slot)) {
         Worker process = processes.get(slot);
         process.signal("STOP"); // so that it has what it has when it is written down
         held += ledger.hit(process.name());
@@ -130,34 +147,65 @@ public final class MonitorProof {
       }
       Watch.pause(Duration.ofMillis(500));
     }
+    thaw();
     report.requireSome("processes_killed", killed);
     report.requireSome("processes_frozen", frozen);
     report.requireSome("messages_of_the_killed_and_frozen", held);
     report.figure("instances_alive_on_average", alive / Math.max(1, looks));
   }
 
+  /** One goes on at least, whatever stands still. */
+  private boolean mayBeHit(int slot) {
+    return frozenSlot < 0 || (slot != frozenSlot && processes.size() > 2);
+  }
+
+  /** Once in a run a process stands still for long in the middle of a commit, beside the others. */
+  private void freezeOrThaw(boolean mayFreeze)
+      throws IOException, InterruptedException, SQLException {
+    if (frozenAt == 0 && mayFreeze) {
+      frozenSlot = frozenCommit.tryOnce().orElse(-1);
+      if (frozenSlot >= 0) {
+        frozenAt = System.nanoTime();
+        Report.say("freeze %s in its commit".formatted(processes.get(frozenSlot).name()));
+      }
+    } else if (frozenSlot >= 0 && System.nanoTime() - frozenAt > LONG_FREEZE.toNanos()) {
+      thaw();
+    }
+  }
+
+  private void thaw() throws IOException, InterruptedException {
+    if (frozenSlot >= 0) {
+      processes.get(frozenSlot).signal("CONT");
+      frozenSlot = -1;
+      Duration frozen = Duration.ofNanos(System.nanoTime() - frozenAt);
+      report.figure("frozen_in_a_commit_for_s", seconds(frozen));
+    }
+  }
+
   /** Returns how many were alive. */
   private long topUp(HikariDataSource pool, MonitorControl control) throws SQLException {
     long alive = ledger.alive();
     for (long missing = instances - alive; missing > 0; missing -= STARTED_AT_ONCE) {
+      long last = number + Math.min(STARTED_AT_ONCE, missing);
       try (Connection connection = pool.getConnection()) {
         connection.setAutoCommit(false);
-        for (int i = 0; i < Math.min(STARTED_AT_ONCE, missing); i++) {
-          control.start(connection, start());
+        for (long id = number + 1; id <= last; id++) {
+          control.start(connection, start(id));
         }
         connection.commit();
         connection.setAutoCommit(true);
       }
+      number = last;
     }
     return alive;
   }
 
-  private MonitorStart start() {
+  private MonitorStart start(long id) {
     boolean neverMet = random.nextInt(ONE_OF_SO_MANY_NEVER_MET) == 0;
     int met = neverMet ? 0 : random.nextInt(LEAST_CHECKS, MOST_CHECKS + 1);
     int life = neverMet ? random.nextInt(SHORTEST_LIFE, LONGEST_LIFE + 1) : 2 * 11 * MOST_CHECKS;
     return MonitorStart.of(MonitorNode.TYPE, Json.of(Integer.toString(met)))
-        .id(Long.toString(++number))
+        .id(Long.toString(id))
         .firstCheckIn(Duration.ofMillis(random.nextInt(10_000)))
         .expiresAfter(Duration.ofSeconds(life));
   }
@@ -196,13 +244,33 @@ public final class MonitorProof {
     report.mustBeZero("committed_after_the_end", ledger.committedAfterTheEnd());
     report.mustBeZero("conditions_untold", ledger.untold());
     report.mustBeZero("told_too_often", ledger.toldTooOften());
+    judgeAnswers();
     report.figure("delay_p50_s", seconds(ledger.delayOf(0.5)));
     report.figure("delay_p99_s", seconds(ledger.delayOf(0.99)));
     bound("longest_overshoot_s", ledger.longestOvershoot(false), LONGEST_OVERSHOOT);
     Duration ofHit = LEASE.plus(AFTER_THE_LEASE);
     bound("longest_overshoot_of_the_killed_and_frozen_s", ledger.longestOvershoot(true), ofHit);
+    bound("longest_overshoot_beside_people_s", ledger.longestOvershootOfThoseOfPeople(), ofHit);
     report.figure("longest_delay_s", seconds(ledger.longestDelay(false)));
     report.figure("longest_delay_of_the_killed_and_frozen_s", seconds(ledger.longestDelay(true)));
+  }
+
+  /** Of what people did. */
+  private void judgeAnswers() throws SQLException {
+    report.requireSome("frozen_in_a_commit", frozenAt == 0 ? 0 : 1);
+    for (MonitorPeople.Verb verb : MonitorPeople.Verb.values()) {
+      report.requireSome("done_" + verb.label(), ledger.deeds(verb, MonitorAnswer.DONE.name()));
+    }
+    report.figure("answers_of_the_ended", ledger.deeds(MonitorAnswer.FINISHED.name()));
+    report.figure("calls_refused_for_locks", ledger.deeds(MonitorPeople.REFUSED));
+    report.requireSome("events_seen", ledger.eventsSeen());
+    report.mustBeZero("answers_that_were_wrong", ledger.answersThatWereWrong());
+    report.mustBeZero("answers_of_another_state", ledger.answersOfAnotherState());
+    report.mustBeZero("events_seen_twice", ledger.eventsSeenTwice());
+    report.mustBeZero("events_unseen", ledger.eventsUnseen());
+    report.mustBeZero("events_of_nobody", ledger.eventsOfNobody());
+    report.mustBeZero("checked_while_suspended", ledger.checkedWhileSuspended());
+    report.mustBeZero("wakes_in_vain", ledger.wakesInVain(LONGEST_WAKE.plus(slack)));
   }
 
   private void bound(String figure, Duration value, Duration limit) {

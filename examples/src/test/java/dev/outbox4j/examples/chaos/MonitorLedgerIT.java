@@ -1,5 +1,11 @@
 package dev.outbox4j.examples.chaos;
 
+import static dev.outbox4j.examples.chaos.MonitorPeople.Verb.RAISE;
+import static dev.outbox4j.examples.chaos.MonitorPeople.Verb.RESTART;
+import static dev.outbox4j.examples.chaos.MonitorPeople.Verb.RESUME;
+import static dev.outbox4j.examples.chaos.MonitorPeople.Verb.SUSPEND;
+import static dev.outbox4j.examples.chaos.MonitorPeople.Verb.TERMINATE;
+import static dev.outbox4j.examples.chaos.MonitorPeople.Verb.WAKE;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.outbox4j.migrations.MonitorMigrations;
@@ -7,9 +13,13 @@ import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** What the proof of monitors is to find is planted; all times are seconds after an instant. */
 @ExtendWith(PostgresExtension.class)
@@ -30,7 +40,7 @@ class MonitorLedgerIT {
 
   @BeforeEach
   void empty() {
-    database.update("truncate commits, ends, hits, outbox_monitor, outbox");
+    database.update("truncate starts, commits, ends, deeds, hits, outbox_monitor, outbox");
   }
 
   private void started(long id) {
@@ -60,8 +70,39 @@ class MonitorLedgerIT {
   private void alert(long id) {
     database.update(
         "insert into outbox (queue, payload, headers)"
-            + " values ('alerts', '', jsonb_build_object('of', ?::text))",
+            + " values ('alerts', '', jsonb_build_object('of', ? || '/7'))",
         Long.toString(id));
+  }
+
+  private void seen(long event) {
+    database.update(
+        "insert into outbox (queue, payload, headers)"
+            + " values ('seen', '', jsonb_build_object('event', ?::text))",
+        Long.toString(event));
+  }
+
+  private void begun(long id, long execution, int at) {
+    database.update("insert into starts values (?, ?, to_timestamp(?))", id, execution, EPOCH + at);
+  }
+
+  private void over(long id, String status, int at) {
+    database.update(
+        "insert into ends values (?, 7, 0, ?, null, to_timestamp(?), to_timestamp(?))",
+        id,
+        status,
+        EPOCH + 100,
+        EPOCH + at);
+  }
+
+  /** One that took a second. */
+  private void deed(long id, MonitorPeople.Verb verb, String said, int began) throws SQLException {
+    deed(id, verb, said, null, began);
+  }
+
+  private void deed(long id, MonitorPeople.Verb verb, String said, @Nullable Long event, int began)
+      throws SQLException {
+    long micros = TimeUnit.SECONDS.toMicros(EPOCH + began);
+    ledger.deed(database.plain(), id, verb, said, event, micros, micros + 1_000_000);
   }
 
   private void committed(long id, long iteration, int due, int at) {
@@ -97,6 +138,13 @@ class MonitorLedgerIT {
     assertThat(ledger.committedAfterTheEnd()).isZero();
     assertThat(ledger.untold()).isZero();
     assertThat(ledger.toldTooOften()).isZero();
+    assertThat(ledger.eventsSeenTwice()).isZero();
+    assertThat(ledger.eventsUnseen()).isZero();
+    assertThat(ledger.eventsOfNobody()).isZero();
+    assertThat(ledger.checkedWhileSuspended()).isZero();
+    assertThat(ledger.wakesInVain(Duration.ofSeconds(30))).isZero();
+    assertThat(ledger.answersThatWereWrong()).isZero();
+    assertThat(ledger.answersOfAnotherState()).isZero();
   }
 
   @Test
@@ -115,6 +163,23 @@ class MonitorLedgerIT {
     assertThat(ledger.commits()).isEqualTo(3);
     assertThat(ledger.ended("completed", "condition_met")).isEqualTo(1);
     assertThat(ledger.ended("completed", "expired")).isZero();
+  }
+
+  @Test
+  void anotherExecutionIsCountedByItself() throws SQLException {
+    started(10);
+    checked(10);
+    ended(10, "condition_met");
+    alert(10);
+    database.update("update outbox_monitor set execution = 8, iteration = 0, ended_at = null");
+    checked(10);
+    ended(10, "max_iterations");
+
+    assertSound();
+    assertThat(database.list(Long.class, "select execution from starts order by at"))
+        .containsExactly(7L, 8L);
+    database.update("delete from commits where execution = 7");
+    assertThat(ledger.leftOut()).isEqualTo(1);
   }
 
   @Test
@@ -155,6 +220,148 @@ class MonitorLedgerIT {
     expired(2, 10, 9);
     expired(3, 10, 11);
     assertThat(ledger.expiredEarly()).isEqualTo(1);
+  }
+
+  @Test
+  void aCheckMayComeEarlyIfSomebodyHasAskedForIt() throws SQLException {
+    committed(10, 1, 10, 10);
+    committed(10, 2, 10, 20);
+    committed(10, 3, 10, 21);
+    database.update("update commits set wait_ms = 10000");
+    deed(10, WAKE, "DONE", 8); // of the first one
+    assertThat(ledger.checkedEarly()).isEqualTo(1);
+    deed(10, RAISE, "DONE", 19);
+    assertThat(ledger.checkedEarly()).isZero();
+  }
+
+  @Test
+  void answersThatAreTrueAreNoBreach() throws SQLException {
+    begun(10, 7, 0);
+    deed(10, RESUME, "UNCHANGED", 1);
+    deed(10, SUSPEND, "DONE", 3);
+    deed(10, SUSPEND, "UNCHANGED", 5);
+    deed(10, WAKE, "UNCHANGED", 7);
+    deed(10, RESUME, "DONE", 9);
+    deed(10, RAISE, "FULL", 11);
+    deed(10, RESTART, "ALIVE", 13);
+    deed(10, RAISE, "REFUSED", 15);
+    over(10, "failed", 17);
+    deed(10, TERMINATE, "FINISHED", 19);
+    deed(10, RESTART, "DONE", 21);
+    begun(10, 8, 21);
+    deed(10, SUSPEND, "LOST", 23);
+    deed(10, SUSPEND, "DONE", 25);
+    assertSound();
+    begun(20, 7, 0);
+    deed(20, TERMINATE, "DONE", 1);
+    over(20, "terminated", 2);
+    assertSound();
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "SUSPEND, UNKNOWN, 20",
+    "SUSPEND, FINISHED, 8", // it ended later
+    "RESTART, ALIVE, 12", // it had ended before
+    "RESTART, DONE, 8",
+    "RESTART, DONE, 12", // nothing began
+    "TERMINATE, DONE, 9", // that is not how it ended
+    "RAISE, DONE, 12",
+    "WAKE, UNCHANGED, 12",
+    "RAISE, FULL, 12"
+  })
+  void anAnswerThatCannotHaveBeenTrueIsFound(MonitorPeople.Verb verb, String said, int began)
+      throws SQLException {
+    begun(10, 7, 0);
+    over(10, "failed", 10);
+    assertThat(ledger.answersThatWereWrong()).isZero();
+    deed(10, verb, said, began);
+    assertThat(ledger.answersThatWereWrong()).isEqualTo(1);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"DONE, SUSPEND", "DONE, WAKE", "UNCHANGED, RESUME"})
+  void anAnswerAsOfOneThatIsNotSuspendedIsFoundIfItIs(String said, MonitorPeople.Verb verb)
+      throws SQLException {
+    deed(10, verb, said, 1);
+    assertThat(ledger.answersOfAnotherState()).isZero();
+    deed(10, SUSPEND, "LOST", 3);
+    deed(10, verb, said, 5);
+    assertThat(ledger.answersOfAnotherState()).as("nobody knows").isZero();
+    deed(20, SUSPEND, "DONE", 1);
+    deed(20, verb, said, 3);
+    assertThat(ledger.answersOfAnotherState()).isEqualTo(1);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"UNCHANGED, SUSPEND", "UNCHANGED, WAKE", "DONE, RESUME"})
+  void anAnswerAsOfOneThatIsSuspendedIsFoundIfItIsNot(String said, MonitorPeople.Verb verb)
+      throws SQLException {
+    deed(10, SUSPEND, "DONE", 1);
+    deed(10, verb, said, 3);
+    assertThat(ledger.answersOfAnotherState()).isZero();
+    deed(10, RESUME, "DONE", 5);
+    long before = ledger.answersOfAnotherState();
+    deed(10, verb, said, 7);
+    assertThat(ledger.answersOfAnotherState()).isEqualTo(before + 1);
+  }
+
+  @Test
+  void eventsThatAreLostSeenTwiceOrOfNobodyAreFound() throws SQLException {
+    begun(10, 7, 0);
+    deed(10, RAISE, "DONE", 1L, 1);
+    deed(10, RAISE, "REFUSED", 2L, 3);
+    committed(10, 1, 10, 10);
+    assertThat(ledger.eventsUnseen()).as("the check may have begun before").isZero();
+    committed(10, 2, 10, 20);
+    assertThat(ledger.eventsUnseen()).isEqualTo(1);
+    seen(1);
+    assertThat(ledger.eventsUnseen()).isZero();
+    assertThat(ledger.eventsSeen()).isEqualTo(1);
+    seen(1);
+    assertThat(ledger.eventsSeenTwice()).isEqualTo(1);
+    assertThat(ledger.eventsOfNobody()).isZero();
+    seen(2);
+    assertThat(ledger.eventsOfNobody()).isEqualTo(1);
+  }
+
+  @Test
+  void checksOfAnInstanceThatIsSuspendedAreFound() throws SQLException {
+    deed(10, SUSPEND, "DONE", 1);
+    committed(10, 1, 10, 10);
+    assertThat(ledger.checkedWhileSuspended()).as("it ran already").isZero();
+    deed(10, RESUME, "DONE", 20);
+    committed(10, 2, 21, 21);
+    assertThat(ledger.checkedWhileSuspended()).isZero();
+    committed(10, 3, 10, 11);
+    assertThat(ledger.checkedWhileSuspended()).isEqualTo(1);
+  }
+
+  @Test
+  void aWakeThatNoCheckFollowsIsFound() throws SQLException {
+    Duration within = Duration.ofSeconds(30);
+    deed(10, WAKE, "DONE", 1);
+    committed(10, 1, 10, 33);
+    assertThat(ledger.wakesInVain(within)).isEqualTo(1);
+    committed(10, 2, 10, 31);
+    assertThat(ledger.wakesInVain(within)).isZero();
+    deed(20, WAKE, "DONE", 1);
+    assertThat(ledger.wakesInVain(within)).isEqualTo(1);
+    over(20, "failed", 3);
+    deed(30, WAKE, "DONE", 1);
+    deed(30, SUSPEND, "DONE", 3);
+    assertThat(ledger.wakesInVain(within)).isZero();
+  }
+
+  @Test
+  void ofInstancesOfPeopleAnOvershootBeginsWhenTheyAreResumed() throws SQLException {
+    expired(10, 10, 40);
+    deed(10, RESUME, "DONE", 35);
+    expired(20, 10, 12);
+    deed(20, RESUME, "DONE", 3);
+    assertThat(ledger.longestOvershootOfThoseOfPeople()).isEqualTo(Duration.ofSeconds(4));
+    assertThat(ledger.longestOvershoot(false)).isZero();
+    assertThat(ledger.longestOvershoot(true)).isZero();
   }
 
   @Test

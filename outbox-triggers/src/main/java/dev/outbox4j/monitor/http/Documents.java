@@ -104,7 +104,7 @@ final class Documents {
     json.writeNumberField("iterations", instance.iterations());
     json.writeNumberField("attempts", instance.attempts());
     if (showsInput) {
-      writeValue(json, "input", Optional.of(instance.input()));
+      writeValue(json, "input", instance.input());
     }
     writeValue(json, "customStatus", instance.customStatus());
     writeValue(json, "output", instance.output());

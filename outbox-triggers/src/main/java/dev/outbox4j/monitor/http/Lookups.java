@@ -3,6 +3,7 @@ package dev.outbox4j.monitor.http;
 import dev.outbox4j.monitor.HistoryEntry;
 import dev.outbox4j.monitor.MonitorControl;
 import dev.outbox4j.monitor.MonitorQuery;
+import dev.outbox4j.monitor.MonitorQuery.Value;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -49,6 +50,7 @@ final class Lookups {
     query = asked.number(TOP).map(query::limit).orElse(query);
     query = asked.text(CONTINUATION).map(query::after).orElse(query);
     boolean showsInput = asked.flag(SHOW_INPUT, false);
+    query = showsInput ? query.with(Value.INPUT, Value.OUTPUT) : query.with(Value.OUTPUT);
     return Replies.ok(Documents.page(control.query(query), showsInput));
   }
 }

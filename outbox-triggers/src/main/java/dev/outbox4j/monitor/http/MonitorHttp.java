@@ -1,6 +1,6 @@
 package dev.outbox4j.monitor.http;
 
-import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxException;
 import dev.outbox4j.internal.OneLine;
 import dev.outbox4j.monitor.Json;
 import dev.outbox4j.monitor.MonitorAnswer;
@@ -68,7 +68,8 @@ public final class MonitorHttp {
    * or the time is over; else each request is one short transaction, or some for a purge of many.
    *
    * @param request the request
-   * @return the response; 503 if the database could not do it, which is logged
+   * @return the response; 503 if the database or the control's codec could not do it, which is
+   *     logged
    */
   public MonitorResponse handle(MonitorRequest request) {
     if (request.body().size() > MAX_BODY_BYTES) {
@@ -80,7 +81,7 @@ public final class MonitorHttp {
       return route(request);
     } catch (IllegalArgumentException e) {
       return Replies.refused(400, String.valueOf(e.getMessage()));
-    } catch (OutboxStoreException e) {
+    } catch (OutboxException e) { // of the database, or of the control's codec
       LOG.warn(
           "monitors of {}: {} {} failed",
           application,

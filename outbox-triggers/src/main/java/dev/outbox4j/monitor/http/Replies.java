@@ -42,7 +42,7 @@ record Replies(Links links) {
   /** What went wrong is in the log, and not for everybody. */
   static MonitorResponse unavailable() {
     return with(
-        refused(503, "the database did not do it; ask for the status, or try again"),
+        refused(503, "it could not be done; ask for the status, or try again"),
         Map.of("Retry-After", "5"));
   }
 

@@ -48,6 +48,7 @@ public final class CheckHandlers {
   private final NodeState state;
   private final RunningChecks running;
   private final ExceptionRenderer renderer;
+  private final LockWaits waits = new LockWaits();
   private final LeftToOthers left = new LeftToOthers();
 
   /**
@@ -80,7 +81,6 @@ public final class CheckHandlers {
             outbox.table(),
             PostgresOutbox.DEFAULT_NETWORK_TIMEOUT,
             MonitorEnds.OF_MESSAGES);
-    LockWaits waits = new LockWaits();
     this.transactions =
         new MonitorTransactions(
             new JdbcTransactions(
@@ -121,33 +121,57 @@ public final class CheckHandlers {
     builder.rateLimit(queue, left);
     builder.otherwise(
         (payload, delivery) -> {
-          delivery.decide(leave(delivery.type().orElse(""), delivery));
+          delivery.decide(leaveUnknown(delivery));
         });
   }
 
-  private Outcome leave(String type, Delivery delivery) {
+  /** Whether others check its instance shows in how far that has come. */
+  private Outcome leaveUnknown(Delivery delivery) {
+    String type = delivery.type().orElse("");
+    if (isOfOthers(delivery)) {
+      return leave(type, delivery, 0);
+    }
+    try {
+      return leave(type, delivery, reads.iteration(delivery.header(Wake.ID).orElse("")));
+    } catch (OutboxStoreException e) {
+      log.debug("monitor type {}: how far an instance has come is not known", type, e);
+      return Outcome.reschedule(AFTER_A_FAILURE);
+    }
+  }
+
+  private boolean isOfOthers(Delivery delivery) {
+    return !delivery.header(Wake.APPLICATION).orElse(application).equals(application);
+  }
+
+  private Outcome leave(String type, Delivery delivery, long iteration) {
     if (left.isNew(type)) {
       log.info("monitor type {} is not one of this node's: its checks are left to others", type);
     }
-    return Outcome.reschedule(left.leave(type, delivery.id()));
+    return Outcome.reschedule(left.leave(type, delivery.id(), iteration));
   }
 
   private Outcome handle(Check check, Delivery delivery, MonitorTransactions.Pending pending)
       throws Exception {
     String type = check.type().name();
-    String of = delivery.header(Wake.APPLICATION).orElse(application);
-    if (!of.equals(application)) { // they were given one queue
-      return leave(of + "/" + type, delivery);
+    if (isOfOthers(delivery)) { // they were given one queue
+      return leave(delivery.header(Wake.APPLICATION).orElse("") + "/" + type, delivery, 0);
     }
     String id = delivery.header(Wake.ID).orElse("");
     Instance instance;
-    List<RaisedEvent> events;
     try {
       instance = reads.read(id, delivery.id());
-      if (instance == null) {
-        log.info("monitor {}/{}: a wake comes twice or too late and is dropped", type, id);
-        observer.tell(told -> told.dropped(application, type, id, Dropped.STALE_WAKE));
-        return Outcome.ack();
+    } catch (OutboxStoreException e) { // the check has not been called: no attempt has failed
+      return unread(type, id, AFTER_A_FAILURE, e);
+    }
+    if (instance == null) {
+      log.info("monitor {}/{}: a wake comes twice or too late and is dropped", type, id);
+      observer.tell(told -> told.dropped(application, type, id, Dropped.STALE_WAKE));
+      return Outcome.ack();
+    }
+    List<RaisedEvent> events;
+    try {
+      if (waits.wasLocked(instance) && !reads.isFree(instance)) {
+        return stillLocked(instance);
       }
       if (instance.status() == MonitorStatus.SUSPENDED) {
         pending.set(writes.suspended(instance));
@@ -162,12 +186,8 @@ public final class CheckHandlers {
       }
       events = reads.events(instance);
       state.read();
-    } catch (OutboxStoreException e) { // the check has not been called: no attempt has failed
-      if (e.fault() != Fault.ROW && e.fault() != Fault.TIMEOUT) { // else it is this one's row
-        state.unread(e);
-      }
-      log.warn("monitor {}/{}: it could not be read, trying again", type, id, e);
-      return Outcome.reschedule(AFTER_A_FAILURE);
+    } catch (OutboxStoreException e) {
+      return unread(type, id, LockWaits.isLocked(e) ? waits.inVain(instance) : AFTER_A_FAILURE, e);
     }
     CheckResult result;
     running.begins(instance);
@@ -179,6 +199,21 @@ public final class CheckHandlers {
       running.ends(instance);
     }
     return returned(check, instance, events, result, pending, delivery.attempt());
+  }
+
+  private Outcome unread(String type, String id, Duration wait, OutboxStoreException failure) {
+    if (failure.fault() != Fault.ROW && failure.fault() != Fault.TIMEOUT) { // else it is its row
+      state.unread(failure);
+    }
+    log.warn("monitor {}/{}: it could not be read, trying again in {}", type, id, wait, failure);
+    return Outcome.reschedule(wait);
+  }
+
+  /** What the check would say could not be written, and it may cost others something to ask. */
+  private Outcome stillLocked(Instance instance) {
+    Duration wait = waits.inVain(instance);
+    log.info("monitor {}: another session has its row still, trying again in {}", instance, wait);
+    return Outcome.reschedule(wait);
   }
 
   private Outcome returned(
@@ -301,28 +336,28 @@ public final class CheckHandlers {
     }
   }
 
-  /** Of a renderer of the user's nothing but its text is kept. */
+  /**
+   * Of a renderer of the user's nothing but its text is kept. What was thrown is the user's, too,
+   * and may throw when it is asked for its words.
+   */
   private CheckWrites.Failed words(int attempts, Throwable thrown) {
     String type = Utf8.bounded(thrown.getClass().getName(), MESSAGE_BYTES);
-    if (renderer instanceof StackTraceRenderer ours) {
-      String message = thrown.getMessage() == null ? type : thrown.getMessage();
-      return new CheckWrites.Failed(
-          attempts,
-          Utf8.bounded(message.isBlank() ? type : message, MESSAGE_BYTES),
-          type,
-          Utf8.bounded(ours.render(thrown, STACK_BYTES + 1), STACK_BYTES));
-    }
-    String text;
+    String text = null;
+    String stack = "";
     try {
-      text = renderer.render(thrown);
+      if (renderer instanceof StackTraceRenderer ours) {
+        text = thrown.getMessage();
+        stack = ours.render(thrown, STACK_BYTES + 1);
+      } else {
+        text = renderer.render(thrown);
+      }
     } catch (RuntimeException | Error broken) {
-      log.warn("monitors: the exception renderer failed", RedactedThrowable.of(broken));
-      text = type;
+      log.warn("monitors: a {} could not be rendered", type, RedactedThrowable.of(broken));
     }
     return new CheckWrites.Failed(
         attempts,
         Utf8.bounded(text == null || text.isBlank() ? type : text, MESSAGE_BYTES),
         type,
-        "");
+        Utf8.bounded(stack, STACK_BYTES));
   }
 }

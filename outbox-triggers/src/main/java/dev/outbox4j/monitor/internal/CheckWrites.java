@@ -255,6 +255,11 @@ final class CheckWrites {
     }
 
     @Override
+    public Instance instance() {
+      return instance;
+    }
+
+    @Override
     public Decision on(Connection connection) throws SQLException {
       OptionalDouble delay = run(connection, template, values);
       late = delay.isEmpty();
@@ -339,6 +344,11 @@ final class CheckWrites {
     OfSuspended(Instance instance, Map<String, Object> values) {
       this.instance = instance;
       this.values = values;
+    }
+
+    @Override
+    public Instance instance() {
+      return instance;
     }
 
     @Override

@@ -47,6 +47,13 @@ public record Instance(
     return expiresAt != null && !readAt.isBefore(expiresAt);
   }
 
+  /** For how long it has not expired yet, by the server's clock; null if it does not expire. */
+  @Nullable Duration untilExpiry() {
+    return expiresAt == null
+        ? null
+        : Duration.between(readAt, expiresAt).minusNanos(System.nanoTime() - readNanos);
+  }
+
   /** For how long attempts at the next check have failed. */
   Duration sinceFirstAttempt() {
     Duration running = Duration.ofNanos(System.nanoTime() - readNanos);

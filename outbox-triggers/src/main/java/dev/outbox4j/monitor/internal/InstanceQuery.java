@@ -8,9 +8,11 @@ import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.time.DateTimeException;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.Base64;
 import java.util.EnumSet;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
@@ -20,6 +22,9 @@ import org.jspecify.annotations.Nullable;
  * Immutable.
  */
 public final class InstanceQuery {
+  /** A page, or a history, ends with what goes beyond it. */
+  static final long MOST_BYTES = 8L * 1024 * 1024;
+
   private static final String CREATED = "c";
   private static final String ID = "i";
   private static final Instant END = Instant.parse("9999-12-31T23:59:59Z");
@@ -94,15 +99,48 @@ public final class InstanceQuery {
     return new Place(byId(query) ? null : last.createdAt(), last.id()).token();
   }
 
-  /** {@return what reads a page, and one instance more} */
+  /**
+   * {@return what reads a page, and one instance more if there is room; each with how many there
+   * are up to that one, also without room}
+   */
   String select() {
-    return "select "
-        + MonitorSql.COLUMNS
-        + "\nfrom (\n"
-        + rows("m.*", "", query.statuses())
-        + ") m\n"
-        + order("m")
-        + "\nlimit :most\n";
+    return """
+        select {columns}, m.found
+        from (
+          select l.*, count(*) over () as found,
+            sum({bytes}) over ({order of l} rows between unbounded preceding and 1 preceding)
+              as bytes_before
+          from (
+            select w.*
+            from (
+        {rows}) w
+            {order of w}
+            limit :most) l) m
+        where (m.bytes_before < :bytes) is not false
+        {order of m}
+        """
+        .replace("{columns}", MonitorSql.columns(query.values()))
+        .replace("{bytes}", bytes())
+        .replace("{rows}", rows("m.*", "", query.statuses()))
+        .replace("{order of l}", order("l"))
+        .replace("{order of w}", order("w"))
+        .replace("{order of m}", order("m"));
+  }
+
+  /** What a row takes, as far as it may be much. */
+  private String bytes() {
+    StringBuilder bytes = new StringBuilder("octet_length(array_to_string(l.waits_for, ''))");
+    List<String> columns =
+        new ArrayList<>(List.of("custom_status::text", "last_error", "error_stack"));
+    query.values().forEach(value -> columns.add(CheckWrites.stored(value) + "::text"));
+    columns.forEach(
+        column -> bytes.append(" + coalesce(octet_length(l.").append(column).append("), 0)"));
+    return bytes.toString();
+  }
+
+  /** {@return how many are on a page, or deleted, at most} */
+  int limit() {
+    return query.limit();
   }
 
   /** {@return what deletes instances that have ended, and counts them} */
@@ -168,12 +206,14 @@ public final class InstanceQuery {
 
   /** {@return the values of the parameters} */
   Map<String, Object> values() {
-    return values(query.statuses(), query.limit() + 1);
+    Map<String, Object> values = values(query.statuses(), query.limit() + 1);
+    values.put("bytes", MOST_BYTES);
+    return values;
   }
 
-  /** {@return the values of the parameters of a purge} */
-  Map<String, Object> valuesOfPurge() {
-    return values(ended(), query.limit());
+  /** {@return the values of the parameters of a purge of at most so many} */
+  Map<String, Object> valuesOfPurge(int most) {
+    return values(ended(), most);
   }
 
   private Set<MonitorStatus> ended() {

@@ -25,10 +25,13 @@ import org.jspecify.annotations.Nullable;
  * when a read has returned. Thread-safe.
  */
 final class InstanceReads {
+  /** An input and a state may have 256 KiB each. */
+  private static final int MOST = 32;
+
   private final Jdbc jdbc;
   private final Statements statements;
   private final GroupedCalls<Asked, Instance> groups =
-      new GroupedCalls<>(this::read, InstanceReads::isOutage);
+      new GroupedCalls<>(this::read, InstanceReads::isOutage, MOST);
 
   InstanceReads(PostgresOutbox outbox, String application) {
     this.jdbc =
@@ -90,6 +93,33 @@ final class InstanceReads {
         ServerTime.read(row, 15),
         System.nanoTime(),
         asked.message());
+  }
+
+  /** {@return whether nobody has locked its row} */
+  boolean isFree(Instance instance) {
+    return !jdbc.run(
+            "look at a monitor that was locked",
+            connection ->
+                statements.queryAlone(
+                    jdbc, connection, MonitorSql.FREE, Map.of("id", instance.id()), row -> true))
+        .isEmpty();
+  }
+
+  /** {@return how many checks of an instance were committed; 0 if there is none} */
+  long iteration(String id) {
+    return jdbc
+        .run(
+            "look at a monitor of another node",
+            connection ->
+                statements.queryAlone(
+                    jdbc,
+                    connection,
+                    MonitorSql.ITERATION,
+                    Map.of("id", id),
+                    row -> row.getLong(1)))
+        .stream()
+        .findFirst()
+        .orElse(0L);
   }
 
   static MonitorStatus status(String stored) {

@@ -1,6 +1,7 @@
 package dev.outbox4j.monitor.internal;
 
 import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.monitor.HistoryEntry;
 import dev.outbox4j.monitor.Json;
 import dev.outbox4j.monitor.MonitorAlert;
@@ -33,12 +34,19 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The record of instances, for people and for the look at what is to be mended. Whoever changes an
  * instance locks its row first. Thread-safe.
  */
 public final class InstanceStore {
+  private static final Logger log = LoggerFactory.getLogger(InstanceStore.class);
+
+  /** What a page has beside an instance. */
+  private static final int AFTER_COLUMNS = 23;
+
   private static final Set<String> NO_JSON = Set.of("22P02", "22P05", "22021", "54001");
 
   private final Jdbc jdbc;
@@ -56,8 +64,11 @@ public final class InstanceStore {
    * @param queue where the messages are published that wake them
    */
   public InstanceStore(PostgresOutbox outbox, String application, String queue) {
-    this.jdbc =
-        new Jdbc(outbox.dataSource(), outbox.table(), PostgresOutbox.DEFAULT_NETWORK_TIMEOUT);
+    this(outbox, application, queue, PostgresOutbox.DEFAULT_NETWORK_TIMEOUT);
+  }
+
+  InstanceStore(PostgresOutbox outbox, String application, String queue, Duration networkTimeout) {
+    this.jdbc = new Jdbc(outbox.dataSource(), outbox.table(), networkTimeout);
     this.statements = new Statements(outbox.table(), application);
     this.publisher = PostgresOutbox.publisher(outbox.table()).build();
     this.application = application;
@@ -386,13 +397,37 @@ public final class InstanceStore {
         });
   }
 
-  /** {@return how many were deleted} */
+  /**
+   * Deletes in parts if all at once take the server too long: each may have a history of thousands.
+   *
+   * @param query which ones
+   * @return how many were deleted
+   */
   public int purge(InstanceQuery query) {
-    return jdbc.run(
-            "purge monitors",
-            connection ->
-                statements.queryAlone(
-                    jdbc, connection, query.purge(), query.valuesOfPurge(), row -> row.getInt(1)))
+    int deleted = 0;
+    int most = query.limit();
+    while (deleted < query.limit()) {
+      int asked = Math.min(most, query.limit() - deleted);
+      try {
+        int found = purge(query, asked);
+        deleted += found;
+        if (found < asked) {
+          break;
+        }
+      } catch (OutboxStoreException e) {
+        if (e.fault() != Fault.TIMEOUT || asked == 1) {
+          throw e;
+        }
+        most = asked / 2;
+        log.info(
+            "monitors of {}: a purge of {} takes too long, trying {}", application, asked, most);
+      }
+    }
+    return deleted;
+  }
+
+  private int purge(InstanceQuery query, int most) {
+    return query("purge monitors", query.purge(), query.valuesOfPurge(most), row -> row.getInt(1))
         .get(0);
   }
 
@@ -465,17 +500,36 @@ public final class InstanceStore {
         .findFirst();
   }
 
+  /**
+   * Instances of a query.
+   *
+   * @param instances those that there was room for
+   * @param more whether there are others
+   */
+  public record Found(List<MonitorInstance> instances, boolean more) {}
+
   /** {@return the instances of a page} */
-  public List<MonitorInstance> query(InstanceQuery query) {
-    return query("query monitors", query.select(), query.values(), InstanceStore::instance);
+  public Found query(InstanceQuery query) {
+    long[] found = new long[1];
+    List<MonitorInstance> instances =
+        query(
+            "query monitors",
+            query.select(),
+            query.values(),
+            row -> {
+              found[0] = row.getLong(AFTER_COLUMNS);
+              return instance(row);
+            });
+    int size = Math.min(instances.size(), query.limit());
+    return new Found(List.copyOf(instances.subList(0, size)), found[0] > size);
   }
 
-  /** {@return the latest entries, the latest first} */
-  public List<HistoryEntry> history(String id, int most) {
+  /** {@return the latest entries before one, the latest first, as far as there is room} */
+  public List<HistoryEntry> history(String id, int most, long before) {
     return query(
         "history of a monitor",
         MonitorSql.HISTORY,
-        Map.of("id", id, "most", (long) most),
+        Map.of("id", id, "most", (long) most, "before", before, "bytes", InstanceQuery.MOST_BYTES),
         row ->
             new HistoryEntry(
                 row.getLong(1),
@@ -630,7 +684,7 @@ public final class InstanceStore {
             .map(outcome -> MonitorOutcome.valueOf(outcome.toUpperCase(Locale.ROOT))),
         row.getLong(6),
         attempts,
-        Json.of(row.getString(8)),
+        json(row, 8),
         json(row, 9),
         json(row, 10),
         json(row, 11),

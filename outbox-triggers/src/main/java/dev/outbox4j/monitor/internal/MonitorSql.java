@@ -1,6 +1,8 @@
 package dev.outbox4j.monitor.internal;
 
+import dev.outbox4j.monitor.MonitorQuery;
 import dev.outbox4j.postgres.internal.FencedSql;
+import java.util.Set;
 
 /**
  * The texts of the statements on monitors. Whoever writes an instance has its row first and its
@@ -44,6 +46,23 @@ final class MonitorSql {
       cross join {monitors} m
       where m.application = :application and m.id = any (array[a.id])
         and (m.message_id = a.message) is true and (m.ended_at is null) is true
+      """;
+
+  /** A row, unless somebody has it locked. */
+  static final String FREE =
+      """
+      select 1
+      from {monitors} m
+      where m.application = :application and m.id = :id
+      for no key update skip locked
+      """;
+
+  /** How far an instance has come, for a node that does not know its type. */
+  static final String ITERATION =
+      """
+      select m.iteration
+      from {monitors} m
+      where m.application = :application and m.id = :id
       """;
 
   /** The first check of an instance is to be seen while it runs. */
@@ -466,14 +485,24 @@ final class MonitorSql {
       delete from {monitors} m where m.application = :application and m.id = :id
       """;
 
+  /** The latest entries before one, as far as there is room for what they say. */
   static final String HISTORY =
       """
       select e.id, e.execution, e.kind, e.iteration, e.name,
         coalesce(e.payload::text, e.detail), e.created_at
-      from {monitor_events} e
-      where e.application = :application and e.monitor_id = :id
+      from (
+        select l.*,
+          sum(coalesce(octet_length(l.payload::text), octet_length(l.detail), 0))
+            over (order by l.id desc rows between unbounded preceding and 1 preceding)
+            as bytes_before
+        from (
+          select h.*
+          from {monitor_events} h
+          where h.application = :application and h.monitor_id = :id and h.id < :before
+          order by h.id desc
+          limit :most) l) e
+      where (e.bytes_before < :bytes) is not false
       order by e.id desc
-      limit :most
       """;
 
   static final String COLUMNS =
@@ -483,6 +512,17 @@ final class MonitorSql {
         m.last_error, m.error_stack, m.parent, m.waits_for, m.created_at, m.updated_at,
         m.started_at, m.ended_at, m.expires_at, m.due_at\
       """;
+
+  /** The same, with null for large values that are not asked for. */
+  static String columns(Set<MonitorQuery.Value> values) {
+    String columns = COLUMNS;
+    for (MonitorQuery.Value value : MonitorQuery.Value.values()) {
+      if (!values.contains(value)) {
+        columns = columns.replace("m." + CheckWrites.stored(value) + "::text", "null::text");
+      }
+    }
+    return columns;
+  }
 
   static final String GET =
       "select "

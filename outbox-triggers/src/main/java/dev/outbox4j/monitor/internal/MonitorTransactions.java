@@ -23,11 +23,6 @@ import org.slf4j.LoggerFactory;
 final class MonitorTransactions implements HandlerTransactions<MonitorTransactions.Pending> {
   private static final Logger log = LoggerFactory.getLogger(MonitorTransactions.class);
 
-  private static final String LOCK_NOT_AVAILABLE = "55P03";
-
-  /** Somebody has the instance's row; the check is repeated then. */
-  private static final Duration AFTER_A_LOCK = Duration.ofSeconds(1);
-
   private final HandlerTransactions<Connection> transactions;
   private final OutboxTable table;
   private final GroupedWrites groups;
@@ -67,6 +62,7 @@ final class MonitorTransactions implements HandlerTransactions<MonitorTransactio
     }
     Again again = write.ofGroup();
     if (again != null && groups.write(new GroupedWrites.Asked(lease, owner, again))) {
+      waits.free(write.instance());
       return End.COMMITTED;
     }
     try {
@@ -75,13 +71,12 @@ final class MonitorTransactions implements HandlerTransactions<MonitorTransactio
       if (e.outcomeUnknown()) {
         throw e;
       }
-      boolean locked = LOCK_NOT_AVAILABLE.equals(e.sqlState().orElse(null));
       Write otherwise = isRefused(e) ? write.refused(e) : null;
-      if (locked || (e.fault() == Fault.TIMEOUT && otherwise == null)) {
-        waits.inVain();
-        log.warn("{}: another session has its row, trying again", write, e);
+      if (LockWaits.isLocked(e) || (e.fault() == Fault.TIMEOUT && otherwise == null)) {
+        Duration wait = waits.inVain(write.instance()); // the check is repeated then
+        log.warn("{}: another session has its row, trying again in {}", write, wait, e);
         return transactions.run(
-            lease, owner, (connection, flush) -> Decision.reschedule(AFTER_A_LOCK), abort);
+            lease, owner, (connection, flush) -> Decision.reschedule(wait), abort);
       }
       if (otherwise == null) {
         throw e;
@@ -98,8 +93,7 @@ final class MonitorTransactions implements HandlerTransactions<MonitorTransactio
 
   /** Also if the server has taken too long for it: it would do so again. */
   private static boolean isRefused(OutboxStoreException e) {
-    return e.fault() == Fault.ROW
-        || (e.fault() == Fault.TIMEOUT && !LOCK_NOT_AVAILABLE.equals(e.sqlState().orElse(null)));
+    return e.fault() == Fault.ROW || (e.fault() == Fault.TIMEOUT && !LockWaits.isLocked(e));
   }
 
   private End commit(LeaseRef lease, String owner, Write write, AbortRegistration abort)
@@ -107,6 +101,7 @@ final class MonitorTransactions implements HandlerTransactions<MonitorTransactio
     End end =
         transactions.run(lease, owner, (connection, flush) -> write(write, connection), abort);
     if (end == End.COMMITTED) {
+      waits.free(write.instance());
       write.committed();
     }
     return end;

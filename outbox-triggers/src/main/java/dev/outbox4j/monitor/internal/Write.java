@@ -7,6 +7,9 @@ import org.jspecify.annotations.Nullable;
 
 /** What is written in the transaction that ends a wake, or puts it off. */
 interface Write {
+  /** {@return the instance that it is of} */
+  Instance instance();
+
   /**
    * Writes.
    *

@@ -10,7 +10,8 @@ import java.util.Map;
  * Leaves messages to other nodes whose types this one does not know: newer nodes do, or older ones.
  * It lets go of the message at once, which wakes the others, and claims nothing itself for a
  * moment. If nobody takes it, or there are very many of its type, it is left for longer and longer,
- * and nothing else waits for it. Thread-safe.
+ * and nothing else waits for it. While others are seen to handle the type, it is not for long: they
+ * may only be busy. Thread-safe.
  */
 public final class LeftToOthers implements RateLimit {
   /** For another node to hear of the message and to claim it. */
@@ -26,6 +27,11 @@ public final class LeftToOthers implements RateLimit {
   private static final int MOST_DOUBLINGS = 10;
   private static final Duration LONGEST = Duration.ofSeconds(30);
 
+  /** While others handle the type. */
+  private static final Duration LONGEST_OF_HANDLED = Duration.ofSeconds(1);
+
+  private static final Duration HANDLED_LATELY = Duration.ofMinutes(1);
+
   /** How many are remembered; it is seldom more than a handful. */
   private static final int MOST_MESSAGES = 10_000;
 
@@ -37,6 +43,7 @@ public final class LeftToOthers implements RateLimit {
         }
       };
   private final Map<String, Times> ofTypes = new HashMap<>();
+  private final Map<String, Long> handledAt = new HashMap<>();
 
   private volatile long until = System.nanoTime();
 
@@ -45,34 +52,58 @@ public final class LeftToOthers implements RateLimit {
    *
    * @param count how often
    * @param last when last
+   * @param progress how far the message had come then
    */
-  private record Times(int count, long last) {}
+  private record Times(int count, long last, long progress) {}
 
   /**
-   * Leaves a message.
+   * Leaves a message of which it does not show whether others handle it.
    *
    * @param type its type
    * @param message its id
    * @return for how long it is not to be due
    */
-  public synchronized Duration leave(String type, long message) {
+  public Duration leave(String type, long message) {
+    return leave(type, message, 0);
+  }
+
+  /**
+   * Leaves a message that comes again and again.
+   *
+   * @param type its type
+   * @param message its id
+   * @param progress how far it has come: another number once others have handled it
+   * @return for how long it is not to be due
+   */
+  public synchronized Duration leave(String type, long message, long progress) {
     long now = System.nanoTime();
-    int ofMessage = countsOneMore(ofMessages, message, now) - TIMES_AT_ONCE;
-    int ofType = countsOneMore(ofTypes, type, now) / MOST_AT_ONCE;
+    Times before = ofMessages.get(message);
+    if (before != null && before.progress() != progress) {
+      ofMessages.remove(message);
+      handledAt.put(type, now);
+    }
+    int ofMessage = countsOneMore(ofMessages, message, progress, now) - TIMES_AT_ONCE;
+    int ofType = countsOneMore(ofTypes, type, 0, now) / MOST_AT_ONCE;
     if (ofMessage < 0 && ofType == 0) {
       until = now + MOMENT.toNanos();
       return Duration.ZERO;
     }
     int doublings = Math.max(ofMessage, ofType == 0 ? 0 : DOUBLINGS_OF_MANY + log2(ofType));
     Duration longer = MOMENT.multipliedBy(1L << Math.min(doublings, MOST_DOUBLINGS));
-    return longer.compareTo(LONGEST) > 0 ? LONGEST : longer;
+    Duration longest = isHandledLately(type, now) ? LONGEST_OF_HANDLED : LONGEST;
+    return longer.compareTo(longest) > 0 ? longest : longer;
+  }
+
+  private boolean isHandledLately(String type, long now) {
+    Long last = handledAt.get(type);
+    return last != null && now - last < HANDLED_LATELY.toNanos();
   }
 
   /** Returns how often it was left before. */
-  private static <K> int countsOneMore(Map<K, Times> all, K key, long now) {
+  private static <K> int countsOneMore(Map<K, Times> all, K key, long progress, long now) {
     Times times = all.remove(key); // so that it is the youngest
     int before = times == null || isForgotten(times.last(), now) ? 0 : times.count();
-    all.put(key, new Times(before + 1, now));
+    all.put(key, new Times(before + 1, now, progress));
     return before;
   }
 

@@ -4,7 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
+import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.migrations.MonitorMigrations;
+import dev.outbox4j.monitor.HistoryEntry;
 import dev.outbox4j.monitor.Json;
 import dev.outbox4j.monitor.MonitorAlert;
 import dev.outbox4j.monitor.MonitorControl;
@@ -40,6 +42,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Queries, purges, and the look at what nobody would wake. */
@@ -193,6 +196,157 @@ class InstanceStoreIT {
           .isEqualTo(2);
       stranger.rollback();
     }
+  }
+
+  /** Each takes the server 0.4 s of the 2.4 s that a statement has. */
+  @Test
+  void aPurgeOfMoreThanTheServerDoesInTimeIsDoneInParts() {
+    database.update(
+        "create or replace function slow_purge() returns trigger language plpgsql as"
+            + " $$ begin perform pg_sleep(case when old.id = 'slowest' then 3 else 0.4 end);"
+            + " return old; end $$");
+    database.update(
+        "create trigger slow_purge before delete on outbox_monitor for each row"
+            + " execute function slow_purge()");
+    try {
+      InstanceStore hasty =
+          new InstanceStore(
+              PostgresOutbox.on(database.pool(2), database.table()),
+              "shop",
+              "monitors.shop",
+              Duration.ofSeconds(3));
+      failed(9, "1 hour", "1 hour");
+      MonitorQuery old = MonitorQuery.all().createdFrom(Instant.EPOCH);
+
+      assertThat(hasty.purge(new InstanceQuery(old.limit(8)))).isEqualTo(8);
+      assertThat(database.count("outbox_monitor")).isEqualTo(1);
+      assertThat(hasty.purge(new InstanceQuery(old))).isEqualTo(1);
+
+      failed(1, "1 hour", "1 hour");
+      database.update("update outbox_monitor set id = 'slowest'");
+      assertThatThrownBy(() -> hasty.purge(new InstanceQuery(old.limit(2))))
+          .isInstanceOf(OutboxStoreException.class)
+          .hasMessageContaining("57014");
+    } finally {
+      database.update("drop trigger slow_purge on outbox_monitor");
+    }
+  }
+
+  /** Instances that have the same values, of so many bytes. */
+  private void large(int count, String column, int bytes) {
+    database.update(
+        "insert into outbox_monitor (application, id, type, status, input, created_at, "
+            + column
+            + ") select 'shop', 'l' || n, 'watch', 'running', '1',"
+            + " '2026-01-01T00:00:00Z'::timestamptz + make_interval(secs => n),"
+            + " to_json(repeat('x', ?)) from generate_series(100, 99 + ?) n",
+        bytes,
+        count);
+  }
+
+  @ParameterizedTest
+  @EnumSource(MonitorQuery.Value.class)
+  void aValueIsReadIfItIsAskedForAndThenPagesAreShortWhereItIsLarge(MonitorQuery.Value value) {
+    boolean ofInput = value == MonitorQuery.Value.INPUT;
+    large(70, ofInput ? "output" : CheckWrites.stored(value), 250_000);
+    if (ofInput) {
+      database.update("update outbox_monitor set input = output, output = null");
+    }
+    MonitorQuery all = MonitorQuery.all().limit(1_000);
+
+    assertThat(control.query(all).instances())
+        .hasSize(70)
+        .allSatisfy(
+            found -> {
+              assertThat(found.input()).isEmpty();
+              assertThat(found.state()).isEmpty();
+              assertThat(found.output()).isEmpty();
+            });
+    MonitorPage first = control.query(all.with(value));
+    assertThat(first.instances())
+        .as("8 MiB, and what goes beyond")
+        .hasSize(34)
+        .allSatisfy(
+            found -> assertThat(valueOf(found, value).orElseThrow().size()).isEqualTo(250_002));
+    assertThat(ids(all.with(value))).hasSize(70).doesNotHaveDuplicates().isSorted();
+    assertThat(ids(all.with(value).status(MonitorStatus.RUNNING, MonitorStatus.FAILED)))
+        .hasSize(70);
+    assertThat(ids(all.with(value).idPrefix("l1").limit(50))).hasSize(70).isSorted();
+  }
+
+  private static Optional<Json> valueOf(MonitorInstance instance, MonitorQuery.Value value) {
+    return switch (value) {
+      case INPUT -> instance.input();
+      case STATE -> instance.state();
+      case OUTPUT -> instance.output();
+    };
+  }
+
+  @Test
+  void aPageIsShortAlsoWhereCustomStatusesOrStackTracesAreLarge() {
+    large(300, "custom_status", 16_000);
+    assertThat(control.query(MonitorQuery.all().limit(1_000)).instances()).hasSize(300);
+    database.update("update outbox_monitor set error_stack = repeat('x', 16000)");
+    MonitorPage page = control.query(MonitorQuery.all().limit(1_000));
+    assertThat(page.instances()).hasSizeBetween(260, 270);
+    assertThat(page.continuation()).isPresent();
+  }
+
+  @Test
+  void aHistoryHasRoomForSoMuchAndGoesOnBehindItsLastEntry() {
+    start("x", Duration.ZERO);
+    for (int number = 0; number < 40; number++) {
+      database.update(
+          "insert into outbox_monitor_event (application, monitor_id, execution, kind, name,"
+              + " payload) values ('shop', 'x', 1, 'event', ?, to_json(repeat('x', 250000)))",
+          "e" + number);
+    }
+
+    List<HistoryEntry> latest = control.history("x", 10_000);
+
+    assertThat(latest).hasSize(34);
+    assertThat(latest.get(0).name()).contains("e39");
+    assertThat(latest.get(33).name()).contains("e6");
+    List<HistoryEntry> before = control.history("x", 10_000, latest.get(33).id());
+    assertThat(before).hasSize(7);
+    assertThat(before.get(6).kind()).isEqualTo(HistoryEntry.Kind.STARTED);
+    assertThat(control.history("x", 3, latest.get(33).id())).isEqualTo(before.subList(0, 3));
+    assertThat(control.history("x", 10, before.get(6).id())).isEmpty();
+  }
+
+  @Test
+  void aNodeThatDoesNotKnowATypeSeesHowFarItsInstancesAre() {
+    start("x", Duration.ZERO);
+    database.update("update outbox_monitor set iteration = 7");
+    InstanceReads reads =
+        new InstanceReads(PostgresOutbox.on(database.plain(), database.table()), "shop");
+    assertThat(reads.iteration("x")).isEqualTo(7);
+    assertThat(reads.iteration("nobody")).isZero();
+  }
+
+  @Test
+  void whetherARowIsFreeIsToldWithoutAWait() throws SQLException {
+    start("x", Duration.ZERO);
+    start("y", Duration.ZERO);
+    InstanceReads reads =
+        new InstanceReads(PostgresOutbox.on(database.plain(), database.table()), "shop");
+    List<Instance> found = new ArrayList<>();
+    for (String id : List.of("x", "y")) {
+      Instance each =
+          reads.read(
+              id,
+              database.one(Long.class, "select message_id from outbox_monitor where id = ?", id));
+      assertThat(each).isNotNull();
+      found.add(each);
+    }
+    try (Connection stranger = database.plain().getConnection()) {
+      stranger.setAutoCommit(false);
+      stranger.createStatement().execute("select 1 from outbox_monitor where id = 'x' for update");
+      assertThat(reads.isFree(found.get(0))).isFalse();
+      assertThat(reads.isFree(found.get(1))).isTrue();
+      stranger.rollback();
+    }
+    assertThat(reads.isFree(found.get(0))).isTrue();
   }
 
   @Test

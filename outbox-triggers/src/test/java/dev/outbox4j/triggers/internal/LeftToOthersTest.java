@@ -34,6 +34,20 @@ class LeftToOthersTest {
     assertThat(times.get(39)).isEqualTo(Duration.ofSeconds(30));
   }
 
+  @Test
+  void oneThatOthersAreSeenToHandleIsLeftForASecondAtMost() {
+    Stream.generate(() -> left.leave("a", 7, 0)).limit(40).forEach(time -> {});
+    assertThat(left.leave("a", 7, 1)).as("others had it meanwhile").isEqualTo(Duration.ZERO);
+    List<Duration> times = Stream.generate(() -> left.leave("a", 7, 1)).limit(40).toList();
+    assertThat(times).isSorted().endsWith(Duration.ofSeconds(1));
+    assertThat(LongStream.range(100, 10_000).mapToObj(id -> left.leave("a", id, 0)))
+        .as("also where there are very many of the type")
+        .endsWith(Duration.ofSeconds(1));
+    assertThat(Stream.generate(() -> left.leave("b", 1_000_000, 0)).limit(40))
+        .as("of another type nothing is known")
+        .endsWith(Duration.ofSeconds(30));
+  }
+
   /** However many they are, and however often each was left. */
   @Test
   void ofVeryManyMessagesOfATypeNoneKeepsThisNodeFromClaimingOthers() {
