@@ -8,8 +8,8 @@ public interface PollContext {
   Poller poller();
 
   /**
-   * {@return which attempt at these rows this is, from 1; more than 1 also if a node died, or has
-   * lost its lease, that may have handled them}
+   * {@return which attempt at these rows this is, from 1; more than 1 also if a node that may have
+   * handled them died, has lost its lease, or has interrupted its handler as it stopped}
    */
   int attempt();
 

@@ -268,6 +268,9 @@ public final class Poller {
    * again, and the handler called with each part; a single row that fails goes to quarantine, and
    * the poller goes on without it. Without this a batch comes again until its handler succeeds.
    *
+   * <p>After ten rows in a row no more goes to quarantine until the handler succeeds: then it is no
+   * row's fault.
+   *
    * <p>A part that has failed is handed over again in its halves, so what a handler did outside a
    * transaction before it threw is done again.
    *

@@ -265,6 +265,72 @@ class CommitOrderIT {
     }
   }
 
+  /** Or there would be an alarm for each report that runs while nobody writes. */
+  @ParameterizedTest
+  @EnumSource(Kind.class)
+  void whatIsOpenHoldsNothingBackWhereNothingWaits(Kind kind) throws Exception {
+    Pollers pollers = pollers(kind.cursor);
+    insert("first");
+    tickUntil(pollers, 1);
+    try (Connection writer = begin()) {
+      insert(writer, "slow");
+      long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(2);
+      do {
+        assertThat(pollers.tick("late").outcome()).isEqualTo(Outcome.EMPTY);
+      } while (System.nanoTime() < until);
+      PollerHealth health = pollers.health().pollers().get(0);
+      assertThat(health.heldBack()).isEmpty();
+      assertThat(health.lag().orElseThrow()).isLessThan(Duration.ofSeconds(1));
+
+      insert("fast");
+      TickResult held = pollers.tick("late");
+      assertThat(held.outcome()).isEqualTo(Outcome.HELD_BACK);
+      // it waits since it is there, and not since the other has begun
+      PollerHealth since = pollers.health().pollers().get(0);
+      assertThat(since.heldBack().orElseThrow().delay()).isLessThan(Duration.ofMillis(1_500));
+      assertThat(since.lag().orElseThrow()).isLessThan(Duration.ofMillis(1_500));
+      assertThat(PollerControl.of(outbox, "shop").status("late").orElseThrow().lag().orElseThrow())
+          .isLessThan(Duration.ofMillis(1_500));
+      writer.rollback();
+    }
+    tickUntil(pollers, 2);
+  }
+
+  @ParameterizedTest
+  @EnumSource(Kind.class)
+  void aTableThatWasEmptiedHasNoLag(Kind kind) {
+    Pollers pollers = pollers(kind.cursor);
+    insert("first");
+    tickUntil(pollers, 1);
+    database.update("delete from late");
+    long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(2);
+    do {
+      assertThat(pollers.tick("late").outcome()).isEqualTo(Outcome.EMPTY);
+    } while (System.nanoTime() < until);
+    assertThat(pollers.health().pollers().get(0).lag().orElseThrow())
+        .isLessThan(Duration.ofSeconds(1));
+  }
+
+  @Test
+  void theLagOfAnAscendingPollerGrowsWhileRowsOfTheGreatestCursorWait() {
+    Pollers pollers = pollers(Cursor.ascending("n").margin(Duration.ofMillis(1)));
+    database.update("insert into late (label, n) values ('a', 1)");
+    tickOften(pollers);
+    assertThat(pollers.health().pollers().get(0).lag()).isEmpty(); // when 'a' came is not known
+    database.update("insert into late (label, n) values ('b', 2)");
+    tickUntil(pollers, 1);
+    await()
+        .until(
+            () -> {
+              pollers.tick("late");
+              return pollers.health().pollers().get(0).lag().orElseThrow().toMillis() > 1_500;
+            });
+    database.update("insert into late (label, n) values ('c', 3)");
+    tickUntil(pollers, 2);
+    assertThat(pollers.health().pollers().get(0).lag().orElseThrow())
+        .isLessThan(Duration.ofSeconds(1));
+  }
+
   @Test
   void transactionsOfOtherDatabasesHoldNothingBack() throws Exception {
     PGSimpleDataSource other = database.server().dataSource("postgres");

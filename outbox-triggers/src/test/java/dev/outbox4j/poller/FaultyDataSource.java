@@ -26,7 +26,11 @@ final class FaultyDataSource implements DataSource {
     this.target = target;
   }
 
-  private record Fault(Predicate<String> at, boolean before) {}
+  private record Fault(Predicate<String> at, boolean before, @Nullable Runnable instead) {
+    Fault(Predicate<String> at, boolean before) {
+      this(at, before, null);
+    }
+  }
 
   /** The next such statement is not sent. */
   void cutBefore(Predicate<String> statement) {
@@ -40,15 +44,26 @@ final class FaultyDataSource implements DataSource {
 
   /** From the next such statement on, none is sent any more, and no connection can be had. */
   void dieAt(Predicate<String> statement) {
-    fault.set(
-        new Fault(
-            sql -> {
-              if (statement.test(sql)) {
-                away = true;
-              }
-              return away;
-            },
-            true));
+    fault.set(new Fault(dying(statement), true));
+  }
+
+  /** The same behind the next such statement, whose answer is lost. */
+  void dieAfter(Predicate<String> statement) {
+    fault.set(new Fault(dying(statement), false));
+  }
+
+  private Predicate<String> dying(Predicate<String> statement) {
+    return sql -> {
+      if (statement.test(sql)) {
+        away = true;
+      }
+      return away;
+    };
+  }
+
+  /** Does something before the next such statement, which is sent after that. */
+  void before(Predicate<String> statement, Runnable something) {
+    fault.set(new Fault(statement, true, something));
   }
 
   boolean isSpent() {
@@ -67,10 +82,17 @@ final class FaultyDataSource implements DataSource {
 
   private boolean hits(String sql, boolean before) {
     Fault now = fault.get();
-    return now != null
-        && now.before() == before
-        && now.at().test(sql)
-        && fault.compareAndSet(now, null);
+    if (now == null
+        || now.before() != before
+        || !now.at().test(sql)
+        || !fault.compareAndSet(now, null)) {
+      return false;
+    }
+    Runnable instead = now.instead();
+    if (instead != null) {
+      instead.run();
+    }
+    return instead == null;
   }
 
   @Override

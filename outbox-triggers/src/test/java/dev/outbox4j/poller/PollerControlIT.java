@@ -351,6 +351,25 @@ class PollerControlIT {
     assertThat(handled).hasSize(90);
   }
 
+  /** An outage of what the handler needs would bring row after row there. */
+  @Test
+  void nothingMoreGoesToQuarantineUntilSomethingSucceeds() {
+    TestPollers.insert(database, 1, 100);
+    for (int i = 1; i <= 100; i++) {
+      poison.add(i);
+    }
+    Pollers pollers = pollers(TestPollers.items().isolateAfter(1));
+    for (int i = 0; i < 5; i++) {
+      await().until(() -> pollers.tick("items").outcome() == Outcome.FAILED);
+    }
+    assertThat(control.quarantine("items", 1_000)).hasSize(10);
+    poison.clear();
+    poison.add(50);
+    await().until(() -> pollers.tick("items").outcome() == Outcome.PROCESSED);
+    assertThat(handled).hasSize(89);
+    assertThat(control.quarantine("items", 1_000)).hasSize(11);
+  }
+
   static Stream<Arguments> changes() {
     Poller items = TestPollers.items().where("id > ?", 0);
     Source table = Source.table("public", "items");

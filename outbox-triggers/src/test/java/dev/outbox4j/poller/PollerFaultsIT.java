@@ -11,11 +11,14 @@ import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
+import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Predicate;
@@ -98,18 +101,7 @@ class PollerFaultsIT {
   private Pollers transactional() {
     return Pollers.builder(outbox, "shop")
         .source(source)
-        .transactional(
-            items(),
-            (rows, context, connection) -> {
-              try (PreparedStatement insert =
-                  connection.prepareStatement("insert into ledger values (?, ?)")) {
-                for (RowChange row : rows) {
-                  insert.setObject(1, row.key().get("id"));
-                  insert.setString(2, row.eventId());
-                  insert.executeUpdate();
-                }
-              }
-            })
+        .transactional(items(), (rows, context, connection) -> note(rows, connection))
         .build();
   }
 
@@ -220,15 +212,49 @@ class PollerFaultsIT {
   void aNodeThatDiesIsReplacedWhenItsLeaseIsOverAndItsBatchComesAgain(Step step) {
     FaultyDataSource dying = new FaultyDataSource(database.plain());
     dying.dieAt(step.statement);
+    start(dying, (rows, context) -> handled.addAll(rows));
+    await().until(dying::isSpent);
+    requireReplacement();
+  }
+
+  @ParameterizedTest
+  @EnumSource(Step.class)
+  void aNodeThatDiesBeforeItHearsAnAnswerIsReplaced(Step step) {
+    FaultyDataSource dying = new FaultyDataSource(database.plain());
+    dying.dieAfter(step.statement);
+    start(dying, (rows, context) -> handled.addAll(rows));
+    await().until(dying::isSpent);
+    requireReplacement();
+  }
+
+  @Test
+  void aNodeThatDiesInItsHandlerIsReplaced() {
+    FaultyDataSource dying = new FaultyDataSource(database.plain());
+    CountDownLatch called = new CountDownLatch(1);
+    start(
+        dying,
+        (rows, context) -> {
+          dying.goAway();
+          handled.addAll(rows);
+          called.countDown();
+          Thread.sleep(60_000); // until it is interrupted at the end of the test
+        });
+    await().until(() -> called.getCount() == 0);
+    requireReplacement();
+  }
+
+  private void start(FaultyDataSource dying, PollerHandler handler) {
     Pollers first =
         Pollers.builder(PostgresOutbox.on(dying, database.table()), "shop")
             .source(dying)
             .gracefulTimeout(Duration.ZERO)
-            .on(items(), (rows, context) -> handled.addAll(rows))
+            .on(items(), handler)
             .build();
     started.add(first);
     first.start();
-    await().until(dying::isSpent);
+  }
+
+  private void requireReplacement() {
     Pollers second = plain();
     await()
         .atMost(Duration.ofSeconds(5))
@@ -274,6 +300,133 @@ class PollerFaultsIT {
     TickResult standby = pollers.tick("items");
     assertThat(standby.outcome()).isEqualTo(Outcome.STANDBY);
     assertThat(pollers.health().pollers().get(0).state()).isEqualTo(PollerHealth.State.STANDBY);
+  }
+
+  /** As of a process that stood still after it has read its rows. */
+  @Test
+  void rowsAreNotHandedOverOnceTheLeaseIsOverAndTaken() {
+    Pollers pollers = plain();
+    pollers.tick("items");
+    handled.clear();
+    TestPollers.insert(database, ROWS + 1, ROWS + 1);
+    source.before(
+        Step.FETCH.statement,
+        () -> {
+          state.goAway(); // so that no renewal tells it meanwhile
+          spin(Duration.ofMillis(1_200));
+          database.update(
+              "update outbox_poller set owner = 'thief', token = token + 1,"
+                  + " lease_until = now() + interval '1 hour'");
+          state.heal();
+        });
+    TickResult result = pollers.tick("items");
+    assertThat(source.isSpent()).isTrue();
+    assertThat(result.reason().orElse("")).contains("node thief took it");
+    assertThat(handled).isEmpty();
+  }
+
+  /** Without the test's own waits, as nothing can be waited for. */
+  private static void spin(Duration time) {
+    long until = System.nanoTime() + time.toNanos();
+    while (System.nanoTime() < until) {
+      Thread.onSpinWait();
+    }
+  }
+
+  /**
+   * A process that stands still in a transaction would keep what it has locked, and hold back all
+   * rows of its database.
+   */
+  @Test
+  void aNodeThatStandsStillInItsTransactionIsReplacedAndItsTransactionEnded() throws Exception {
+    FaultyDataSource frozen = new FaultyDataSource(database.plain());
+    CountDownLatch begun = new CountDownLatch(1);
+    CountDownLatch thawed = new CountDownLatch(1);
+    AtomicReference<TickResult> told = new AtomicReference<>();
+    Pollers first =
+        Pollers.builder(PostgresOutbox.on(frozen, database.table()), "shop")
+            .transactional(
+                items(),
+                (rows, context, connection) -> {
+                  note(rows, connection);
+                  frozen.goAway(); // nor can it renew its lease
+                  begun.countDown();
+                  assertThat(thawed.await(30, TimeUnit.SECONDS)).isTrue();
+                  frozen.heal();
+                })
+            .build();
+    Thread node = new Thread(() -> told.set(first.tick("items")), "first");
+    node.start();
+    try {
+      assertThat(begun.await(10, TimeUnit.SECONDS)).isTrue();
+      Pollers second = transactional();
+      await()
+          .atMost(Duration.ofSeconds(5))
+          .until(
+              () -> {
+                second.tick("items");
+                return status().position().key().equals(List.of(String.valueOf(ROWS)));
+              });
+    } finally {
+      thawed.countDown();
+      node.join(TimeUnit.SECONDS.toMillis(30));
+    }
+    assertThat(told.get().failure()).hasValue(PollerFailure.COMMIT);
+    assertThat(told.get().reason().orElse("")).contains("the lease was lost");
+    requireLedger();
+  }
+
+  private static void note(List<RowChange> rows, Connection connection) throws SQLException {
+    try (PreparedStatement insert =
+        connection.prepareStatement("insert into ledger values (?, ?)")) {
+      for (RowChange row : rows) {
+        insert.setObject(1, row.key().get("id"));
+        insert.setString(2, row.eventId());
+        insert.executeUpdate();
+      }
+    }
+  }
+
+  @Test
+  void whyAPollerFailsIsKnownToTheNodeThatTakesItOver() {
+    AtomicReference<PollerHealth> during = new AtomicReference<>();
+    Pollers failing =
+        Pollers.builder(outbox, "shop")
+            .on(
+                items(),
+                (rows, context) -> {
+                  throw new IllegalStateException("the index is full");
+                })
+            .build();
+    failing.tick("items");
+    AtomicReference<Pollers> other = new AtomicReference<>();
+    other.set(
+        Pollers.builder(outbox, "shop")
+            .on(
+                items(),
+                (rows, context) ->
+                    during.compareAndSet(null, other.get().health().pollers().get(0)))
+            .build());
+    await().until(() -> other.get().tick("items").outcome() == Outcome.PROCESSED);
+    assertThat(during.get().failingSince()).isPresent();
+    assertThat(during.get().failure()).hasValue(PollerFailure.HANDLER);
+    assertThat(during.get().reason().orElse("")).contains("the index is full");
+  }
+
+  @Test
+  void anErrorThatNobodyExpectsIsAFailureToo() {
+    Pollers pollers = plain();
+    source.before(
+        Step.FETCH.statement,
+        () -> {
+          throw new NoClassDefFoundError("a class is missing");
+        });
+    TickResult result = pollers.tick("items");
+    assertThat(result.failure()).hasValue(PollerFailure.FETCH);
+    assertThat(result.reason().orElse("")).contains("a class is missing");
+    assertThat(pollers.health().pollers().get(0).failingSince()).isPresent();
+    assertThat(status().holder()).isEmpty();
+    assertThat(pollers.tick("items").outcome()).isEqualTo(Outcome.PROCESSED);
   }
 
   @Test

@@ -26,6 +26,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What pollers hand to handlers, and what the settings of a definition do. */
 @ExtendWith(PostgresExtension.class)
@@ -333,6 +335,80 @@ class PollersIT {
     assertThat(pollers.health().pollers().get(0).healthy()).isTrue();
   }
 
+  /** As of a table whose rows are deleted once they are of no use. */
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void aBackfillEndsAlsoIfItsLastRowIsGone(boolean ascending) {
+    TestPollers.insert(database, 1, 10);
+    Cursor cursor =
+        ascending
+            ? Cursor.ascending("version").margin(Duration.ofMillis(1))
+            : Cursor.sequence("version");
+    Poller backfill =
+        Poller.of("backfill", Source.table("items"), cursor, Deletes.ignored())
+            .pollInterval(Duration.ofMillis(10))
+            .untilNow()
+            .batchSize(4);
+    Pollers pollers =
+        builder()
+            .on(
+                backfill,
+                (rows, context) -> {
+                  database.update("delete from items where id >= 9");
+                  handled.addAll(rows);
+                })
+            .build();
+    await().until(() -> pollers.tick("backfill").outcome() == Outcome.FINISHED);
+    assertThat(ids(handled)).containsExactly(1, 2, 3, 4, 5, 6, 7, 8);
+    assertThat(control.status("backfill").orElseThrow().lag()).isEmpty();
+  }
+
+  /** The lag is that of what is handled, and not the time since a batch was not full. */
+  @Test
+  void theLagIsKnownWhileOneFullBatchFollowsTheOther() {
+    TestPollers.insert(database, 1, 1);
+    long until = System.nanoTime() + Duration.ofSeconds(3).toNanos();
+    List<Duration> lags = new ArrayList<>();
+    Pollers pollers =
+        builder()
+            .on(
+                TestPollers.items().batchSize(1),
+                (rows, context) -> {
+                  handled.addAll(rows);
+                  if (System.nanoTime() < until) {
+                    TestPollers.insert(database, handled.size() + 1, handled.size() + 1);
+                  } else {
+                    control.status("items").orElseThrow().lag().ifPresent(lags::add);
+                  }
+                })
+            .build();
+    pollers.tick("items");
+    assertThat(lags).singleElement().satisfies(lag -> assertThat(lag.toMillis()).isLessThan(1_500));
+  }
+
+  @Test
+  void aStopBetweenBatchesDoesNotSayThatAllIsHandled() {
+    TestPollers.insert(database, 1, 3);
+    Set<String> seen = Collections.synchronizedSet(new HashSet<>());
+    Pollers pollers =
+        builder()
+            .on(
+                TestPollers.items().batchSize(1),
+                (rows, context) -> {
+                  seen.add("begun");
+                  await().until(context::isStopping);
+                })
+            .build();
+    started.add(pollers);
+    pollers.start();
+    await().until(() -> seen.contains("begun"));
+    pollers.stop();
+    PollerStatus status = control.status("items").orElseThrow();
+    assertThat(status.rows()).isEqualTo(1);
+    assertThat(status.holder()).isEmpty();
+    assertThat(status.lag()).isEmpty();
+  }
+
   @Test
   void aBackfillOfNothingIsFinishedAtOnce() {
     Pollers pollers = recording(TestPollers.items().untilNow());
@@ -576,6 +652,13 @@ class PollersIT {
     assertThat(status.rows()).isZero();
     assertThat(status.holder()).isEmpty();
     assertThat(status.failingSince()).isEmpty();
+    List<Integer> attempts = new ArrayList<>();
+    Pollers other =
+        builder()
+            .on(TestPollers.items(), (rows, context) -> attempts.add(context.attempt()))
+            .build();
+    assertThat(other.tick("items").totalProcessed()).isEqualTo(1);
+    assertThat(attempts).containsExactly(2); // the rows may have been handled before
   }
 
   @Test

@@ -28,6 +28,7 @@ public final class Benchmarks {
           new SteadyLane(),
           new DelayedLane(),
           new TimersLane(),
+          new PollersLane(),
           new HerdLane(),
           new BytesLane(),
           new SweepLane(),

@@ -80,6 +80,16 @@ final class Roster {
           recurring("fetch", "0.5", "3.0"),
           Entrant.peer("peers", "quartz").with("threads", "50").with("batch", "50"));
 
+  /** A table poller, by a sequence. */
+  static final Entrant POLLERS =
+      new Entrant("outbox4j-pollers", "main", "outbox4j-pollers", Map.of());
+
+  /** By what else a cursor is kept. */
+  static final List<Entrant> OTHER_POLLERS =
+      List.of(
+          POLLERS.called("outbox4j-pollers, by time").with("cursor", "time"),
+          POLLERS.called("outbox4j-pollers, by transaction id").with("cursor", "transaction"));
+
   private Roster() {}
 
   private static Entrant best(String rows, String pairs) {

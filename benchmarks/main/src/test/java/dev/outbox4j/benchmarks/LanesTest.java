@@ -76,6 +76,23 @@ class LanesTest {
             entry("timers_10000_tick_core_share", 0.5));
   }
 
+  @Test
+  void pollersFiguresAreThoseOfASequence() {
+    Results results = new Results();
+    for (double late : new double[] {200, 40, 70}) {
+      results.add(
+          PollersLane.cell(5000),
+          Roster.POLLERS.label(),
+          new Numbers().with("latency_p99_ms", late).with("lag_error_share", late / 1_000));
+    }
+    results.add(
+        PollersLane.cell(5000),
+        Roster.OTHER_POLLERS.get(0).label(),
+        new Numbers().with("latency_p99_ms", 1).with("lag_error_share", 1));
+    assertThat(figures(new PollersLane(), results))
+        .containsOnly(entry("poller_5k_p99_ms", 70.0), entry("poller_5k_lag_error_share", 0.07));
+  }
+
   private static Numbers timers(double rate, double client, double server) {
     return new Numbers()
         .with("messages", rate * 5)

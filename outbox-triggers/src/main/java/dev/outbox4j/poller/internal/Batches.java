@@ -145,8 +145,7 @@ final class Batches {
       int attempt,
       HandlerFailure failure,
       Result result) {
-    if (quarantinedInARow >= MOST_IN_A_ROW) {
-      quarantinedInARow = 0;
+    if (quarantinedInARow >= MOST_IN_A_ROW) { // and no more until something succeeds
       throw new StepException(
           PollerFailure.HANDLER,
           new OutboxException(
@@ -212,8 +211,8 @@ final class Batches {
     long begun = System.nanoTime();
     if (handler instanceof HandlerCall.Plain plain) {
       call(lease, changes, attempt, () -> plain.handler().handle(changes, context));
-      Ending now = once.get();
-      result.paused = persist(lease, move, move.after(), () -> store.commit(move, now));
+      // asked anew at each attempt, since the lag grows meanwhile
+      result.paused = persist(lease, move, move.after(), () -> store.commit(move, once.get()));
     } else if (handler instanceof HandlerCall.Transactional transactional) {
       result.paused =
           inTransaction(
@@ -242,6 +241,7 @@ final class Batches {
 
   private void call(Lease lease, List<RowChange> rows, int attempt, Call call)
       throws HandlerFailure {
+    requireHeld(lease);
     long begun = System.nanoTime();
     Throwable failure = null;
     lease.work(Thread.currentThread());
@@ -260,9 +260,50 @@ final class Batches {
         events ->
             events.handled(
                 application, poller.name(), since(begun), rows.size(), attempt > 1, told));
+    if (failure != null) {
+      confirm(lease); // it may have failed since its transaction was ended
+    }
     requireLease(lease, failure);
     if (failure != null) {
       throw new HandlerFailure(failure);
+    }
+  }
+
+  /** A process that stood still does not begin with rows that another node may have by now. */
+  private static void requireHeld(Lease lease) {
+    try {
+      lease.confirm();
+    } catch (OutboxStoreException e) {
+      throw new StepException(PollerFailure.LEASE, e);
+    }
+    requireLease(lease, null);
+  }
+
+  private static void confirm(Lease lease) {
+    try {
+      lease.confirm();
+    } catch (OutboxStoreException e) {
+      // what becomes of the lease is known later
+    }
+  }
+
+  /**
+   * Ends what handlers have left open by tokens before this one. A node that stands still would
+   * keep whatever they have locked, and hold back rows of its database.
+   */
+  void endSessions(long before) {
+    if (!(handler instanceof HandlerCall.Transactional)) {
+      return;
+    }
+    try {
+      List<Integer> ended = store.endSessions(before);
+      if (!ended.isEmpty()) {
+        log.changed(
+            "handler_session_ended",
+            "a transaction that a node before had open was ended, of processes " + ended);
+      }
+    } catch (OutboxStoreException e) {
+      log.sessionNotEnded(Failures.words(e));
     }
   }
 
@@ -365,6 +406,7 @@ final class Batches {
     try {
       boolean committed =
           transactions.run(
+              store.session(lease.token()),
               work::run,
               connection -> {
                 ended[0] = System.nanoTime();
@@ -393,7 +435,15 @@ final class Batches {
       if (e.fault() == Fault.ROW) { // such as a deferred constraint of the handler's
         throw new HandlerFailure(e);
       }
-      throw commitFailed(ended[0], move, e);
+      confirm(lease); // whoever has it now may have ended the transaction
+      String lost = lease.whyLost();
+      throw commitFailed(
+          ended[0],
+          move,
+          lost == null
+              ? e
+              : new OutboxException(
+                  "the lease was lost, and nothing of the batch was committed: " + lost, e));
     }
     String why = whyLost(lease);
     lease.lose(why);
@@ -461,6 +511,7 @@ final class Batches {
       } else if (handler instanceof HandlerCall.Transactional transactional) {
         boolean committed =
             transactions.run(
+                store.session(lease.token()),
                 connection ->
                     call(
                         lease,

@@ -11,9 +11,12 @@ import org.jspecify.annotations.Nullable;
  * @param completeAt by when everything is handled that was committed, once all up to the bound is;
  *     by the source's clock
  * @param server on which server that is so; null if on any
+ * @param setAt when the mark was set that it is; what was written by a cursor that could be seen
+ *     then is there, too. Null if it is none
  */
 record Bound(
     @Nullable String cursor,
     boolean inclusive,
     Instant completeAt,
-    @Nullable SourceServer server) {}
+    @Nullable SourceServer server,
+    @Nullable Instant setAt) {}

@@ -72,6 +72,20 @@ final class Fetch {
         });
   }
 
+  /** Whether a row is there. */
+  boolean isAny(SourceDatabase database, Position from, Bound bound, @Nullable Position end) {
+    List<Object> values = new ArrayList<>();
+    String sql = sql(from, bound, end, 1, values);
+    return database.run(
+        "look for rows of " + source.label() + " that wait",
+        "select exists (select from (\n" + sql + ") w)",
+        statement -> bind(statement, values),
+        results -> {
+          ResultSet row = results.rows();
+          return row.next() && row.getBoolean(1);
+        });
+  }
+
   private static void requireServer(Bound bound, ResultSet answered) throws SQLException {
     SourceServer expected = bound.server();
     answered.next();
@@ -83,7 +97,7 @@ final class Fetch {
   /** The plan of a fetch from the beginning. */
   String explain(SourceDatabase database) {
     List<Object> values = new ArrayList<>();
-    Bound none = new Bound(null, true, Instant.EPOCH, null);
+    Bound none = new Bound(null, true, Instant.EPOCH, null, null);
     String sql = sql(Position.beginning(), none, null, poller.batchSize(), values);
     return database.run(
         "explain the fetch of " + source.label(),
@@ -263,7 +277,7 @@ final class Fetch {
 
   private NormalizeException normalize(int column, Exception e) {
     return new NormalizeException(
-        "a row of %s cannot be read, in column %d of the fetch: %s"
+        "a row of %s cannot be read, in column %d of the fetch: %s; correct the row, or move behind it by PollerControl.set"
             .formatted(source.label(), column, e.getMessage()),
         e);
   }

@@ -69,6 +69,20 @@ final class FollowedSource {
     return known().fetch().rows(database, position, bound, end, poller.batchSize());
   }
 
+  /**
+   * Whether rows behind a position can be seen that are still to be handled, within a bound or not.
+   */
+  boolean isAnyBehind(Position position, Horizon.Found now, @Nullable Position end) {
+    String greatest = now.greatest();
+    if (greatest == null) {
+      return false;
+    }
+    // the greatest one that ascends waits for another row, and not for a transaction
+    boolean inclusive = poller.cursor().kind() != Cursor.Kind.ASCENDING;
+    Bound seen = new Bound(greatest, inclusive, now.at(), null, null);
+    return known().fetch().isAny(database, position, seen, end);
+  }
+
   /** Whether all rows up to the end are before the bound. */
   boolean reaches(Bound bound, Position end) {
     String cursor = bound.cursor();

@@ -2,6 +2,7 @@ package dev.outbox4j.poller.internal;
 
 import dev.outbox4j.poller.HeldBack;
 import dev.outbox4j.poller.Position;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
@@ -14,6 +15,8 @@ interface Horizon {
    * @param bound up to where rows may be handled; null if nothing is known to be complete yet
    * @param greatest the greatest cursor that can be seen; null if there is none
    * @param at the source's clock
+   * @param seenAt by when everything is handled that was committed, once all that can be seen is,
+   *     and of a cursor that ascends all below the greatest; null if that is not known
    * @param held whether rows may wait for transactions
    * @param heldBack for which
    * @param moreSoon how many milliseconds later rows that can be seen are complete, if nothing else
@@ -23,9 +26,39 @@ interface Horizon {
       @Nullable Bound bound,
       @Nullable String greatest,
       Instant at,
+      @Nullable Instant seenAt,
       boolean held,
       Optional<HeldBack> heldBack,
-      long moreSoon) {}
+      long moreSoon) {
+
+    /** The same, if what is open holds nothing back that can be seen. */
+    Found free() {
+      return new Found(bound, greatest, at, seenAt, false, Optional.empty(), 0);
+    }
+
+    /** The same, of rows that wait no longer than since a time. */
+    Found waitingSince(Instant since) {
+      return new Found(
+          bound,
+          greatest,
+          at,
+          seenAt,
+          held,
+          heldBack.map(by -> by.since().isBefore(since) ? later(by, since) : by),
+          moreSoon);
+    }
+
+    private HeldBack later(HeldBack by, Instant since) {
+      return new HeldBack(
+          since,
+          Duration.between(since, at.isBefore(since) ? since : at),
+          by.process(),
+          by.transaction(),
+          by.application(),
+          by.began(),
+          by.transactions());
+    }
+  }
 
   /**
    * Looks.
@@ -35,4 +68,10 @@ interface Horizon {
    * @throws SourceException if it could not be found out, and then nothing may be handled
    */
   Found look(Position position);
+
+  /**
+   * By when everything is handled that was committed, once all before a cursor is; null if that is
+   * not known.
+   */
+  @Nullable Instant completeAt(String cursor);
 }

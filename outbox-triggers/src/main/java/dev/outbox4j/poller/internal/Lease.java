@@ -1,5 +1,6 @@
 package dev.outbox4j.poller.internal;
 
+import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.internal.Warnings;
 import java.time.Duration;
 import java.util.concurrent.Future;
@@ -92,6 +93,26 @@ final class Lease {
   private synchronized void renewed(long sent) {
     renewedAt = Math.max(renewedAt, sent);
     schedule(life / RENEWALS_IN_A_LIFE);
+  }
+
+  /**
+   * Asks whether it is still this node's, if its time is over, as after a process stood still: its
+   * renewal may come later than what it does next.
+   *
+   * @throws OutboxStoreException if that could not be asked
+   */
+  void confirm() {
+    if (isLost() || !remaining().isZero()) {
+      return;
+    }
+    long sent = System.nanoTime();
+    if (store.renew(token)) {
+      synchronized (this) {
+        renewedAt = Math.max(renewedAt, sent);
+      }
+    } else {
+      lose(store.whyLost(token));
+    }
   }
 
   /** It is another's, or will be as soon as that one looks. */

@@ -79,7 +79,7 @@ abstract class Mark {
   }
 
   final Bound bound(SourceServer server) {
-    return new Bound(cursor, inclusive, completeAt, server);
+    return new Bound(cursor, inclusive, completeAt, server, at);
   }
 
   /** Numbers before it are written by transactions that were open when it was set. */
@@ -143,10 +143,17 @@ abstract class Mark {
      * @param before times up to this one are before it
      * @param cursor where
      * @param inclusive whether rows of this cursor are before the mark
+     * @param completeAt by when everything is handled once all before the mark is
      * @param margin after which time sessions can be seen to be at work
      */
-    OfTimes(Instant at, Instant before, String cursor, boolean inclusive, Duration margin) {
-      super(at, cursor, inclusive, before);
+    OfTimes(
+        Instant at,
+        Instant before,
+        String cursor,
+        boolean inclusive,
+        Instant completeAt,
+        Duration margin) {
+      super(at, cursor, inclusive, completeAt);
       this.before = before;
       this.ripeAt = before.plus(margin);
       this.margin = margin;

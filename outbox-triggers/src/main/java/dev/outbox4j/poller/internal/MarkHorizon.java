@@ -13,6 +13,7 @@ import java.time.OffsetDateTime;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -38,6 +39,13 @@ final class MarkHorizon implements Horizon {
   private final String sql;
   private @Nullable Marks marks;
   private @Nullable BigDecimal given;
+  private final SeenNumbers seen = new SeenNumbers();
+
+  /** The greatest cursor, and the time of the latest look at which it was another one. */
+  private @Nullable String greatestSeen;
+
+  private @Nullable Instant lesserAt;
+  private @Nullable Instant lookedAt;
 
   MarkHorizon(SourceDatabase database, SourceDescription source, SourceWatch watch, Cursor cursor) {
     this.database = database;
@@ -67,7 +75,12 @@ final class MarkHorizon implements Horizon {
     if (current == null || !goesOn) {
       current = new Marks(reading.server());
       marks = current;
+      seen.forget();
+      greatestSeen = null;
+      lesserAt = null;
+      lookedAt = null;
     }
+    see(reading);
     if (cursor.kind() == Cursor.Kind.SERVER_TIME) {
       requireClock(times, reading.at(), position);
     }
@@ -76,22 +89,53 @@ final class MarkHorizon implements Horizon {
         current.bound(),
         reading.greatest(),
         reading.at(),
+        seenAt(reading),
         current.isHeldBack(),
         current.heldBack(reading.at()),
         moreSoon(reading, current));
   }
 
+  private void see(Reading reading) {
+    String now = reading.greatest();
+    if (now != null && cursor.kind() == Cursor.Kind.SEQUENCE) {
+      seen.see(reading.at(), now);
+    }
+    if (!Objects.equals(now, greatestSeen)) {
+      greatestSeen = now;
+      lesserAt = lookedAt;
+    }
+    lookedAt = reading.at();
+  }
+
+  /** Rows of the greatest cursor that ascends are not handled, and may have come at any time. */
+  private @Nullable Instant seenAt(Reading reading) {
+    boolean all = reading.greatest() == null || cursor.kind() != Cursor.Kind.ASCENDING;
+    return all ? reading.at() : lesserAt;
+  }
+
+  @Override
+  public @Nullable Instant completeAt(String before) {
+    return switch (cursor.kind()) {
+      case SERVER_TIME -> times.instant(before);
+      case SEQUENCE -> seen.before(before);
+      case TRANSACTION_ID, ASCENDING -> null;
+    };
+  }
+
   private @Nullable Mark fresh(Reading reading) {
-    String greatest = reading.greatest();
+    String now = reading.greatest();
+    Instant at = reading.at();
     if (cursor.kind() == Cursor.Kind.SERVER_TIME) {
-      Instant time = reading.at().minus(cursor.margin()).truncatedTo(ChronoUnit.MICROS);
-      return new Mark.OfTimes(reading.at(), time, times.text(time), true, cursor.margin());
-    } else if (greatest == null) {
+      Instant time = at.minus(cursor.margin()).truncatedTo(ChronoUnit.MICROS);
+      return new Mark.OfTimes(at, time, times.text(time), true, time, cursor.margin());
+    } else if (now == null) {
       return null;
     }
+    Instant lesser = lesserAt;
     return cursor.kind() == Cursor.Kind.SEQUENCE
-        ? new Mark.OfNumbers(reading.at(), greatest)
-        : new Mark.OfTimes(reading.at(), reading.at(), greatest, false, cursor.margin());
+        ? new Mark.OfNumbers(at, now)
+        : new Mark.OfTimes(
+            at, at, now, false, lesser == null ? Instant.EPOCH : lesser, cursor.margin());
   }
 
   /** What is written by a clock that was set back would be before the position. */
@@ -112,12 +156,12 @@ final class MarkHorizon implements Horizon {
 
   /** When rows that can be seen are complete, unless something open holds them back. */
   private long moreSoon(Reading reading, Marks current) {
-    String greatest = reading.greatest();
-    if (greatest == null || isHandled(greatest, current.bound())) {
+    String now = reading.greatest();
+    if (now == null || isHandled(now, current.bound())) {
       return 0;
     }
     if (cursor.kind() == Cursor.Kind.SERVER_TIME) {
-      Instant own = times.instant(greatest).plus(cursor.margin());
+      Instant own = times.instant(now).plus(cursor.margin());
       if (!own.isBefore(reading.at())) {
         return millisUntil(reading, own);
       }
@@ -129,13 +173,13 @@ final class MarkHorizon implements Horizon {
     return Math.max(0, Duration.between(reading.at(), at).toMillis()) + 1;
   }
 
-  private boolean isHandled(String greatest, @Nullable Bound bound) {
+  private boolean isHandled(String last, @Nullable Bound bound) {
     if (bound == null || bound.cursor() == null) {
       return false;
     }
     return cursor.kind() == Cursor.Kind.SERVER_TIME
-        ? !times.instant(greatest).isAfter(times.instant(bound.cursor()))
-        : greatest.equals(bound.cursor());
+        ? !times.instant(last).isAfter(times.instant(bound.cursor()))
+        : last.equals(bound.cursor());
   }
 
   private Reading read(Results results, Position position) throws SQLException {

@@ -3,8 +3,10 @@ package dev.outbox4j.poller.internal;
 import dev.outbox4j.poller.Cursor;
 import dev.outbox4j.poller.Position;
 import java.sql.ResultSet;
+import java.time.Instant;
 import java.time.OffsetDateTime;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /** Handles what can be seen, since writers never overlap; but no times that are still to come. */
 final class NoHorizon implements Horizon {
@@ -37,8 +39,13 @@ final class NoHorizon implements Horizon {
             MarkHorizon.requireClock(times, at, position);
             upTo = times.text(at);
           }
-          Bound bound = new Bound(upTo, true, at, null);
-          return new Found(bound, greatest, at, false, Optional.empty(), 0);
+          Bound bound = new Bound(upTo, true, at, null, null);
+          return new Found(bound, greatest, at, at, false, Optional.empty(), 0);
         });
+  }
+
+  @Override
+  public @Nullable Instant completeAt(String before) {
+    return cursor.kind() == Cursor.Kind.SERVER_TIME ? times.instant(before) : null;
   }
 }

@@ -29,7 +29,8 @@ final class NodeState {
   private @Nullable PollerFailure failure;
   private @Nullable String reason;
   private int failures;
-  private @Nullable Instant completeAt;
+  private @Nullable Duration lag;
+  private long lagAt;
   private Optional<HeldBack> heldBack = Optional.empty();
   private @Nullable Position position;
   private List<String> warnings = List.of();
@@ -59,9 +60,25 @@ final class NodeState {
     heldBack = by;
   }
 
-  /** How old what is handled is. */
-  synchronized void lag(Duration lag) {
-    completeAt = Instant.now().minus(lag);
+  /** How old what is handled is. What was handled at a time stays so, whoever knows less. */
+  synchronized void lag(Duration now) {
+    Duration before = currentLag();
+    if (before == null || now.compareTo(before) < 0) {
+      lag = now;
+      lagAt = System.nanoTime();
+    }
+  }
+
+  /** As it is on record, also if it is not known there. */
+  private void lagOnRecord(StateRow row) {
+    lag = row.lag();
+    lagAt = System.nanoTime();
+  }
+
+  /** By the monotonic clock, as the other one may be set. */
+  private @Nullable Duration currentLag() {
+    Duration then = lag;
+    return then == null ? null : then.plusNanos(System.nanoTime() - lagAt);
   }
 
   /** A look has succeeded that found the lease free. */
@@ -82,9 +99,7 @@ final class NodeState {
     state = now;
     lastSuccess = Instant.now();
     heldBack = Optional.empty();
-    if (row.lag() != null) {
-      lag(row.lag());
-    }
+    lagOnRecord(row);
     failingSince = row.failingSince().orElse(null);
     failure = row.failure().orElse(null);
     reason = row.reason().orElse(null);
@@ -93,11 +108,11 @@ final class NodeState {
 
   synchronized void acquired(StateRow row) {
     state = State.ACTIVE;
-    if (row.lag() != null) {
-      lag(row.lag());
-    }
+    lagOnRecord(row);
     if (failingSince == null || row.failingSince().isPresent()) {
       failingSince = row.failingSince().orElse(null);
+      failure = row.failure().orElse(null);
+      reason = row.reason().orElse(null);
       failures = row.failures();
     }
   }
@@ -115,6 +130,7 @@ final class NodeState {
     lastTick = Instant.now();
     if (result.outcome() == TickResult.Outcome.FINISHED) {
       state = State.FINISHED;
+      lag = null; // nothing is to be handled any more
     }
   }
 
@@ -123,7 +139,6 @@ final class NodeState {
   }
 
   synchronized PollerHealth health() {
-    Instant now = Instant.now();
     List<String> allWarnings = new ArrayList<>(warnings);
     allWarnings.addAll(latestWarnings);
     return new PollerHealth(
@@ -135,9 +150,7 @@ final class NodeState {
         Optional.ofNullable(failingSince == null ? null : failure),
         Optional.ofNullable(failingSince == null ? null : reason),
         failingSince == null ? 0 : failures,
-        Optional.ofNullable(completeAt)
-            .map(at -> Duration.between(at, now))
-            .map(lag -> lag.isNegative() ? Duration.ZERO : lag),
+        Optional.ofNullable(currentLag()),
         heldBack,
         Optional.ofNullable(position),
         allWarnings);

@@ -74,6 +74,18 @@ final class PollerLog {
     say(Level.WARN, "rows_held_back", token, position, 0, 0, Duration.ZERO, reason);
   }
 
+  void sessionNotEnded(String reason) {
+    say(
+        Level.WARN,
+        "handler_session_end_failed",
+        0,
+        Position.beginning(),
+        0,
+        0,
+        Duration.ZERO,
+        reason);
+  }
+
   void warned(String warning) {
     say(Level.WARN, "source_warning", 0, Position.beginning(), 0, 0, Duration.ZERO, warning);
   }

@@ -140,7 +140,7 @@ final class PollerSql {
       failing_since = null, failure = null, last_error = null, failures_count = 0,
         last_tick_at = clock_timestamp(), last_success_at = clock_timestamp(),
         complete_at = case when :lag < 0 then p.complete_at
-          else clock_timestamp() - make_interval(secs => :lag) end,
+          else greatest(p.complete_at, clock_timestamp() - make_interval(secs => :lag)) end,
         held_back = nullif(:held_back, ''),
         owner = case when :release then null else p.owner end,
         lease_until = case when :release then null else p.lease_until end
@@ -198,6 +198,33 @@ final class PollerSql {
       """
           .formatted(SUCCEEDS);
 
+  /** Releases the lease; what was looked for is not known. */
+  static final String HAND_BACK =
+      """
+      update {pollers} p
+      set attempts_count = p.attempts_count + :attempts, last_tick_at = clock_timestamp(),
+        owner = null, lease_until = null
+      where p.application = :application and p.name = :name
+        and p.owner = :owner and p.token = :token
+      """;
+
+  /**
+   * Ends the sessions whose handler has a transaction open by an earlier token: it cannot be
+   * committed any more, but whatever it has locked waits for it, and so do rows of this database.
+   */
+  static final String END_SESSIONS =
+      """
+      with theirs as materialized (
+        select a.pid
+        from pg_stat_activity a
+        where a.datid = (select d.oid from pg_database d where d.datname = current_database())
+          and case when a.application_name ~ :sessions
+            then split_part(a.application_name, ' ', 3)::bigint < :token else false end)
+      select t.pid
+      from theirs t
+      where pg_terminate_backend(t.pid)
+      """;
+
   /** Ends a look that failed, and releases the lease. A wait is only set after a handler. */
   static final String FAIL =
       """
@@ -221,7 +248,8 @@ final class PollerSql {
         update {pollers} p
         set finished_at = clock_timestamp(), owner = null, lease_until = null,
           version = p.version + 1, last_tick_at = clock_timestamp(),
-          last_success_at = clock_timestamp(), held_back = null, failing_since = null,
+          last_success_at = clock_timestamp(), held_back = null, complete_at = null,
+          failing_since = null,
           failure = null, last_error = null, failures_count = 0
         where p.application = :application and p.name = :name
           and p.owner = :owner and p.token = :token and p.finished_at is null

@@ -27,6 +27,7 @@ final class PollerStore {
   private final String name;
   private final String owner;
   private final Duration lease;
+  private final HandlerSessions sessions;
 
   PollerStore(
       PostgresOutbox outbox, String application, String name, String owner, Duration lease) {
@@ -43,6 +44,12 @@ final class PollerStore {
     this.name = name;
     this.owner = owner;
     this.lease = lease;
+    this.sessions = new HandlerSessions(outbox.table(), application, name);
+  }
+
+  /** Whether a name on record is this node's. */
+  boolean isOwn(String node) {
+    return owner.equals(node);
   }
 
   PostgresOutbox outbox() {
@@ -185,6 +192,25 @@ final class PollerStore {
     Map<String, Object> values = with(values(), "token", token);
     values.putAll(ending(new Ending(true, lag, heldBack)));
     return update("release a poller", PollerSql.RELEASE, values) > 0;
+  }
+
+  /** Releases the lease, and says no more than how many attempts were made and not ended. */
+  void handBack(long token, int attempts) {
+    Map<String, Object> values = with(values(), "token", token);
+    values.put("attempts", attempts);
+    update("hand a poller back", PollerSql.HAND_BACK, values);
+  }
+
+  /** Ends what sessions of handlers have open by tokens before one; returns their processes. */
+  List<Integer> endSessions(long before) {
+    Map<String, Object> values = with(values(), "token", before);
+    values.put("sessions", sessions.pattern());
+    return query("end sessions of handlers", PollerSql.END_SESSIONS, values, row -> row.getInt(1));
+  }
+
+  /** What the session of a handler is called while it has the transaction. */
+  String session(long token) {
+    return sessions.name(token);
   }
 
   /** Returns whether the lease was still this node's. */

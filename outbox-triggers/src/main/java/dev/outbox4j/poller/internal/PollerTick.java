@@ -49,6 +49,14 @@ final class PollerTick {
   private final Pauses pauses;
   private int passedBy;
 
+  /** Since when rows that can be seen wait for transactions, by the source's clock. */
+  private @Nullable Instant waitingSince;
+
+  /** The end that was found last, and since when it is known, by the source's clock. */
+  private @Nullable Position knownEnd;
+
+  private @Nullable Instant endKnownAt;
+
   PollerTick(
       Poller poller,
       String application,
@@ -129,6 +137,10 @@ final class PollerTick {
     }
     passedBy = 0;
     state.acquired(row);
+    String before = row.ownerBefore();
+    if (before != null && !store.isOwn(before)) {
+      batches.endSessions(row.token());
+    }
     Lease lease =
         new Lease(store, renewals, warnings, poller.name(), row.token(), poller.lease(), sent);
     lease.begin();
@@ -158,6 +170,7 @@ final class PollerTick {
     if (!row.leased()) {
       passedBy++;
       if (passedBy >= PASSED_BY) {
+        batches.endSessions(row.token() + 1); // one that stands still may have it
         return failed(
             tally,
             PollerFailure.LEASE,
@@ -212,6 +225,11 @@ final class PollerTick {
 
     private long foundAt;
 
+    /**
+     * By when everything is handled that was committed, once what was found is; null: not known.
+     */
+    private @Nullable Instant completeAt;
+
     Turn(Lease lease, StateRow row, Tally tally) {
       this.lease = lease;
       this.row = row;
@@ -234,7 +252,7 @@ final class PollerTick {
         return follow();
       } catch (StepException e) {
         return failed(e);
-      } catch (RuntimeException e) { // none is known, but the thread is to live
+      } catch (RuntimeException | Error e) { // none is known, but the thread is to live
         return failed(new StepException(PollerFailure.FETCH, e));
       }
     }
@@ -284,6 +302,7 @@ final class PollerTick {
         position = start(type, greatest);
       }
       end = endFrom(type, greatest);
+      noteEnd(first.at());
       if (end != null) {
         requireTypeOf("end", known, end);
       }
@@ -364,15 +383,19 @@ final class PollerTick {
       long recheck = FIRST_RECHECK;
       while (true) {
         if (pauses.isStopping()) {
-          return release(Outcome.EMPTY);
+          return handBack(0);
         }
         Horizon.Found now = lookAt(describe(), position);
         List<SourceRow> rows = fetch(now);
         boolean isFull = rows.size() >= poller.batchSize();
-        if (rows.isEmpty()) {
+        if (!rows.isEmpty()) {
+          waitingSince = null;
+          tellHeldBack(now);
+        } else {
           if (isFinished(now)) {
             return finish();
           }
+          now = waiting(now);
           long wait = now.held() ? recheck : Duration.ofMillis(now.moreSoon()).toNanos();
           if (wait == 0 || tally.rows > 0 || System.nanoTime() + wait - waitUntil > 0) {
             return release(now.held() ? Outcome.HELD_BACK : Outcome.EMPTY);
@@ -396,16 +419,61 @@ final class PollerTick {
         Horizon.Found now = known.horizon().look(from);
         found = now;
         foundAt = System.nanoTime();
-        state.heldBack(now.heldBack());
-        now.heldBack()
-            .filter(held -> held.delay().compareTo(WORTH_A_WARNING) >= 0)
-            .ifPresent(held -> log.heldBack(lease.token(), position, held.toString()));
+        Bound bound = now.bound();
+        completeAt =
+            bound == null || bound.completeAt().equals(Instant.EPOCH) ? null : bound.completeAt();
+        noteEnd(now.at());
         return now;
       } catch (NormalizeException e) {
         throw new StepException(PollerFailure.NORMALIZE, e);
       } catch (OutboxException e) {
         throw new StepException(PollerFailure.FETCH, e);
       }
+    }
+
+    /** What is complete up to the end is known by marks that are set from here on. */
+    private void noteEnd(Instant at) {
+      Position last = end;
+      if (last != null && !last.equals(knownEnd)) {
+        knownEnd = last;
+        endKnownAt = at;
+      }
+    }
+
+    /** Nothing was found. What is open holds nothing back if nothing more can be seen. */
+    private Horizon.Found waiting(Horizon.Found now) {
+      Horizon.Found result = now;
+      if (now.held() && isAnyBehind(now)) {
+        Instant since = waitingSince == null ? now.at() : waitingSince;
+        waitingSince = since;
+        result = now.waitingSince(since);
+      } else {
+        waitingSince = null;
+        if (now.held()) {
+          result = now.free();
+          completeAt = now.seenAt();
+        } else if (now.greatest() == null) {
+          completeAt = now.seenAt();
+        }
+      }
+      found = result;
+      tellHeldBack(result);
+      return result;
+    }
+
+    private boolean isAnyBehind(Horizon.Found now) {
+      try {
+        return source.isAnyBehind(position, now, end);
+      } catch (OutboxException e) {
+        throw new StepException(PollerFailure.FETCH, e);
+      }
+    }
+
+    private void tellHeldBack(Horizon.Found now) {
+      state.heldBack(now.heldBack());
+      now.heldBack()
+          .filter(held -> held.delay().compareTo(WORTH_A_WARNING) >= 0)
+          .ifPresent(held -> log.heldBack(lease.token(), position, held.toString()));
     }
 
     private List<SourceRow> fetch(Horizon.Found now) {
@@ -431,15 +499,22 @@ final class PollerTick {
       }
     }
 
-    /** A poller that ends with what it saw first ends with all rows of the greatest cursor. */
+    /**
+     * A poller that ends with what it saw first ends with all rows of the greatest cursor: of a
+     * mark that was set after that all are there, also if its cursor is less since the last row is
+     * gone.
+     */
     private Bound effective(Bound bound) {
       Position last = end;
-      boolean isEnd =
-          last != null
-              && poller.endsNow()
-              && poller.cursor().kind() == Cursor.Kind.ASCENDING
-              && last.cursor().equals(Optional.ofNullable(bound.cursor()));
-      return isEnd ? new Bound(bound.cursor(), true, bound.completeAt(), bound.server()) : bound;
+      Instant known = endKnownAt;
+      Instant setAt = bound.setAt();
+      boolean byClock = poller.cursor().kind() == Cursor.Kind.SERVER_TIME;
+      if (last == null || known == null || setAt == null || !poller.endsNow() || byClock) {
+        return bound;
+      }
+      return last.equals(knownEnd) && !setAt.isBefore(known)
+          ? new Bound(last.cursor().orElseThrow(), true, bound.completeAt(), bound.server(), setAt)
+          : bound;
     }
 
     private boolean isFinished(Horizon.Found now) {
@@ -494,23 +569,20 @@ final class PollerTick {
 
     /** How old everything is that is handled, when nothing more was found. */
     private @Nullable Duration lag() {
-      Horizon.Found now = found;
-      Bound bound = now == null ? null : now.bound();
-      if (now == null || bound == null || bound.completeAt().equals(Instant.EPOCH)) {
-        return null;
-      }
-      return positive(Duration.between(bound.completeAt(), now.at())).plus(since(foundAt));
+      return lagSince(completeAt);
     }
 
-    /** While there is more, only a time tells it. */
+    /** While there is more, the last row may tell it. */
     private @Nullable Duration lagBehind(List<SourceRow> rows) {
-      Horizon.Found now = found;
-      if (now == null || poller.cursor().kind() != Cursor.Kind.SERVER_TIME) {
-        return null;
-      }
-      ServerTimes times = ServerTimes.of(poller.cursor(), source.known().description());
       String cursor = rows.get(rows.size() - 1).position().cursor().orElseThrow();
-      return positive(Duration.between(times.instant(cursor), now.at())).plus(since(foundAt));
+      return lagSince(source.known().horizon().completeAt(cursor));
+    }
+
+    private @Nullable Duration lagSince(@Nullable Instant complete) {
+      Horizon.Found now = found;
+      return now == null || complete == null
+          ? null
+          : positive(Duration.between(complete, now.at())).plus(since(foundAt));
     }
 
     private static Duration positive(Duration duration) {
@@ -537,6 +609,17 @@ final class PollerTick {
       return tally.result(tally.rows > 0 ? Outcome.PROCESSED : outcome);
     }
 
+    /** Something that was found may be left: nothing is known of the lag, and nothing succeeded. */
+    private TickResult handBack(int attempts) {
+      try {
+        store.handBack(lease.token(), attempts);
+      } catch (OutboxStoreException e) {
+        return PollerTick.this.failed(
+            tally, PollerFailure.RELEASE, e, lease.token(), position, attempt);
+      }
+      return tally.result(tally.rows > 0 ? Outcome.PROCESSED : Outcome.EMPTY);
+    }
+
     private TickResult finish() {
       try {
         store.finish(lease.token());
@@ -556,7 +639,7 @@ final class PollerTick {
         source.forget();
       }
       if (e.step() == PollerFailure.HANDLER && pauses.isInterrupted()) {
-        return release(Outcome.EMPTY); // it did not fail; it comes again
+        return handBack(1); // it did not fail; it comes again
       }
       TickResult result =
           PollerTick.this.failed(tally, e.step(), reason, lease.token(), position, attempt);
@@ -648,10 +731,13 @@ final class PollerTick {
           known.horizon().look(position == null ? Position.beginning() : position);
       Position from = position == null ? startOf(known, first) : position;
       Bound bound = first.bound();
-      List<SourceRow> rows =
-          bound == null ? List.of() : source.fetch(from, bound, poller.end().orElse(null));
-      Outcome outcome =
-          rows.isEmpty() ? first.held() ? Outcome.HELD_BACK : Outcome.EMPTY : Outcome.PROCESSED;
+      Position end = poller.end().orElse(null);
+      List<SourceRow> rows = bound == null ? List.of() : source.fetch(from, bound, end);
+      Outcome outcome = Outcome.PROCESSED;
+      if (rows.isEmpty()) {
+        boolean waits = first.held() && source.isAnyBehind(from, first, end);
+        outcome = waits ? Outcome.HELD_BACK : Outcome.EMPTY;
+      }
       return new TickResult(
           outcome,
           rows.size(),

@@ -8,8 +8,8 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.sql.Connection;
+import java.sql.PreparedStatement;
 import java.sql.SQLException;
-import java.sql.Statement;
 import java.time.Duration;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -25,7 +25,9 @@ import org.slf4j.LoggerFactory;
 final class PollerTransactions {
   private static final Logger log = LoggerFactory.getLogger(PollerTransactions.class);
   private static final Executor SAME_THREAD = Runnable::run;
-  private static final String READ_COMMITTED = "set transaction isolation level read committed";
+  private static final String BEGIN =
+      "set transaction isolation level read committed;"
+          + " select set_config('application_name', ?, true)";
 
   private final DataSource dataSource;
   private final OutboxTable table;
@@ -61,15 +63,16 @@ final class PollerTransactions {
   /**
    * Runs a transaction.
    *
+   * @param session what its session is called meanwhile
    * @return whether it was committed; false if the end undid it
    * @throws HandlerException if the handler threw; it is rolled back
    * @throws OutboxStoreException if a statement of ours or the commit failed
    */
-  boolean run(Work work, End end) throws HandlerException {
+  boolean run(String session, Work work, End end) throws HandlerException {
     Connection connection = borrow();
     boolean clean = false;
     try {
-      Before before = begin(connection);
+      Before before = begin(connection, session);
       try {
         handle(connection, work);
         connection.setNetworkTimeout(SAME_THREAD, shorter(before.timeout()));
@@ -105,7 +108,7 @@ final class PollerTransactions {
   private record Before(int timeout, boolean autoCommit) {}
 
   /** Returns how the connection was; the handler may take its time. */
-  private Before begin(Connection connection) throws SQLException {
+  private Before begin(Connection connection, String session) throws SQLException {
     int timeout = connection.getNetworkTimeout();
     boolean autoCommit = connection.getAutoCommit();
     connection.setNetworkTimeout(SAME_THREAD, shorter(timeout));
@@ -114,8 +117,9 @@ final class PollerTransactions {
     } else {
       connection.rollback(); // a pool's test query may have begun one, at another isolation
     }
-    try (Statement statement = connection.createStatement()) {
-      statement.execute(READ_COMMITTED);
+    try (PreparedStatement statement = connection.prepareStatement(BEGIN)) {
+      statement.setString(1, session);
+      statement.execute();
     }
     connection.setNetworkTimeout(SAME_THREAD, timeout);
     return new Before(timeout, autoCommit);

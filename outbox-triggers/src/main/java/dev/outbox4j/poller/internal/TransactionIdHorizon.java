@@ -26,6 +26,7 @@ final class TransactionIdHorizon implements Horizon {
   private final SourceWatch watch;
   private final String sql;
   private final Deque<Seen> pending = new ArrayDeque<>();
+  private final SeenNumbers seen = new SeenNumbers();
   private Instant completeAt = Instant.EPOCH;
 
   /** Before which id everything had begun that was committed by then. */
@@ -61,6 +62,7 @@ final class TransactionIdHorizon implements Horizon {
             });
     if (!watch.goesOn(ids.server(), ids.at(), sent, Duration.ZERO, false)) {
       pending.clear();
+      seen.forget();
       completeAt = Instant.EPOCH;
     }
     requireReached(ids, position);
@@ -74,14 +76,28 @@ final class TransactionIdHorizon implements Horizon {
     if (pending.size() > MOST) {
       pending.removeLast();
     }
+    if (ids.greatest() != null) {
+      seen.see(ids.at(), ids.greatest());
+    }
     boolean held = ids.greatest() != null && Long.parseLong(ids.greatest()) >= ids.oldest();
     return new Found(
-        new Bound(String.valueOf(ids.oldest()), false, completeAt, ids.server()),
+        new Bound(
+            String.valueOf(ids.oldest()),
+            false,
+            held ? completeAt : ids.at(), // else all that can be seen is before it
+            ids.server(),
+            null),
         ids.greatest(),
+        ids.at(),
         ids.at(),
         held,
         held ? Optional.of(heldBack(ids)) : Optional.empty(),
         0);
+  }
+
+  @Override
+  public @Nullable Instant completeAt(String before) {
+    return seen.before(before);
   }
 
   /** A database that was restored elsewhere counts its transactions anew. */

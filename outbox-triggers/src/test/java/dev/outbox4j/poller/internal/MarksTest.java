@@ -139,7 +139,7 @@ class MarksTest {
       Instant before = at(millis).minus(MARGIN);
       marks.look(
           reading(millis, "any", List.of(sessions)),
-          new Mark.OfTimes(at(millis), before, String.valueOf(millis), true, MARGIN));
+          new Mark.OfTimes(at(millis), before, String.valueOf(millis), true, before, MARGIN));
     }
 
     private static Session visible(String transaction, int began) {
@@ -224,7 +224,7 @@ class MarksTest {
     private void look(int millis, String greatest, Session... sessions) {
       marks.look(
           reading(millis, greatest, List.of(sessions)),
-          new Mark.OfTimes(at(millis), at(millis), greatest, false, MARGIN));
+          new Mark.OfTimes(at(millis), at(millis), greatest, false, at(millis), MARGIN));
     }
 
     private static Session visible(int began) {

@@ -97,6 +97,7 @@ final class LatencyTask {
     PacedWriters.Load load = new PacedWriters.Load(first, expected, bytes, rate, batch);
     AtomicLongArray sent = new AtomicLongArray(expected);
     AtomicLong begin = new AtomicLong();
+    LagSamples lags = new LagSamples(expected);
     Latencies fromCommit = new Latencies(expected);
     Latencies fromSchedule = new Latencies(expected);
     CountingSink sink =
@@ -107,6 +108,7 @@ final class LatencyTask {
             false,
             sequence -> {
               int index = (int) (sequence - first);
+              lags.handled(index);
               if (index >= unrecorded) {
                 long now = System.nanoTime();
                 fromCommit.record(now - sent.get(index));
@@ -120,13 +122,19 @@ final class LatencyTask {
     try (PacedWriters running = new PacedWriters(bench, writers)) {
       long start = System.nanoTime();
       begin.set(start);
-      running.start(publisher, load, start, sent::set);
+      running.start(publisher, load, start, noting(sent, lags));
       long warm = start + UNRECORDED_SECONDS * 1_000_000_000L;
       long end = warm + seconds * 1_000_000_000L;
+      PacedWriters.pace(warm);
+      LagSampler sampler =
+          consuming instanceof Lagging lagging ? LagSampler.start(lagging, lags) : null;
       for (long next = warm; next < end; next += 100_000_000L) {
         PacedWriters.pace(next);
         double due = Math.min(expected, (System.nanoTime() - start) / 1e9 * rate);
         slope.sample((System.nanoTime() - start) / 1e9, due - sink.finished());
+      }
+      if (sampler != null) {
+        sampler.stop();
       }
       running.await();
       double took = (System.nanoTime() - start) / 1e9;
@@ -134,6 +142,9 @@ final class LatencyTask {
       Numbers numbers = meter.read(sink.finished());
       consuming.stop();
       fromCommit.summary(numbers, "latency");
+      if (sampler != null) {
+        lags.summary(numbers);
+      }
       return fromSchedule
           .summary(numbers, "scheduled")
           .with("backlog_slope_per_s", slope.perSecond())
@@ -141,6 +152,20 @@ final class LatencyTask {
           .with("published_per_s", expected / took)
           .with("complete", complete ? 1 : 0);
     }
+  }
+
+  private static PacedWriters.Sent noting(AtomicLongArray sent, LagSamples lags) {
+    return new PacedWriters.Sent() {
+      @Override
+      public void at(int message, long nanos) {
+        sent.set(message, nanos);
+      }
+
+      @Override
+      public void committed(int message, long nanos) {
+        lags.committed(message, nanos);
+      }
+    };
   }
 
   /** Messages due at random instants within a span that begins when all are published. */

@@ -47,6 +47,9 @@ final class PacedWriters implements AutoCloseable {
   /** Is told of each message just before its commit is called. */
   interface Sent {
     void at(int message, long nanos);
+
+    /** Is told of each message when its commit has returned. By default does nothing. */
+    default void committed(int message, long nanos) {}
   }
 
   /** Returns at once. */
@@ -74,6 +77,10 @@ final class PacedWriters implements AutoCloseable {
           sent.at(message, now);
         }
         connection.commit();
+        long committed = System.nanoTime();
+        for (int message = from; message < until; message++) {
+          sent.committed(message, committed);
+        }
       }
     }
     return null;

@@ -68,6 +68,28 @@ class MeasuresTest {
   }
 
   @Test
+  void lagIsTheAgeOfTheOldestThatIsCommittedAndNotHandled() {
+    LagSamples lags = new LagSamples(10);
+    lags.sample(Double.NaN, 1_000_000);
+    lags.sample(0, 1_000_000); // nothing is committed
+    lags.committed(1, 2_000_000);
+    lags.committed(0, 4_000_000);
+    lags.sample(9_000_000, 10_000_000); // 8 ms are right
+    lags.handled(1);
+    lags.sample(6_000_000, 10_000_000); // right
+    lags.handled(0);
+    lags.sample(1_000_000, 10_000_000); // nothing is left
+    lags.committed(3, 10_000_000);
+    lags.sample(4_000_000, 16_000_000); // 6 ms are right
+    assertThat(lags.summary(new Numbers()).values())
+        .contains(
+            entry("lag_samples", 5.0),
+            entry("lag_unknown", 1.0),
+            entry("lag_mean_ms", 4.0),
+            entry("lag_error_share", 0.2));
+  }
+
+  @Test
   void slopeIsThatOfTheStraightLine() {
     BacklogSlope slope = new BacklogSlope();
     for (int second = 0; second < 10; second++) {
