@@ -1,12 +1,12 @@
 package dev.outbox4j.dlq;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
 import static dev.outbox4j.dlq.DeadLetterFilter.any;
 import static dev.outbox4j.dlq.DeadLetterFilter.failedBefore;
 import static dev.outbox4j.dlq.DeadLetterFilter.ids;
 import static dev.outbox4j.dlq.DeadLetterFilter.queue;
 import static dev.outbox4j.dlq.DeadLetterFilter.reason;
 import static dev.outbox4j.dlq.DeadLetterFilter.resolvedBefore;
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 

@@ -280,8 +280,7 @@ public final class Chaos {
       poolerPulse.close();
       report.figure("silences_of_the_pooler", poolerPulse.silences());
       report.figure(
-          "longest_silence_of_the_pooler_s",
-          Report.round(poolerPulse.longest().toMillis() / 1e3));
+          "longest_silence_of_the_pooler_s", Report.round(poolerPulse.longest().toMillis() / 1e3));
     }
     if (pooler != null) {
       pooler.close(); // it keeps server connections of its own
