@@ -10,12 +10,14 @@ import java.nio.file.Path;
 import java.sql.SQLException;
 import java.time.Duration;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
 /** What the proof of locks is to find is planted; all times are seconds after an instant. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class LockLedgerIT {
   private static final long EPOCH = 1_893_456_000; // 2030-01-01
 

@@ -16,6 +16,7 @@ import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -23,6 +24,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** What the proof of monitors is to find is planted; all times are seconds after an instant. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class MonitorLedgerIT {
   private static final long EPOCH = 1_893_456_000; // 2030-01-01
 

@@ -10,12 +10,14 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.postgresql.ds.PGSimpleDataSource;
 
 /** What the proof of pollers is to find is planted; all times are seconds after an instant. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class PollerLedgerIT {
   private static final long EPOCH = 1_893_456_000; // 2030-01-01
   private static final String PLAIN = PollingNode.PLAIN.get(0);
