@@ -75,27 +75,17 @@ class OutboxEndpointIT extends StarterFixture {
   }
 
   @Test
-  void looksAtABoundedNumberOfLettersOfOtherOutboxesAndSaysSo() {
+  void lettersOfOtherOutboxesDoNotCountHoweverMany() {
     exposed()
         .run(
             context -> {
               deadLetters(schema + ".other", "others", 20_000);
-              deadLetters(schema + ".other", "before", 20_000);
-              deadLetters(schema + ".outbox", "before", 1);
-              database.update(
-                  "update %s.outbox_dlq set failed_at = '2027-01-01' where queue = 'before' and outbox = ?"
-                      .formatted(schema),
-                  schema + ".outbox");
-              deadLetters(schema + ".other", "few", 19_998);
+              deadLetters(schema + ".other", "few", 20_000);
               deadLetters(schema + ".outbox", "few", 1);
-              Instant later = Instant.parse("2027-01-01T00:00:00Z");
               OutboxEndpoint.Overview overview = context.getBean(OutboxEndpoint.class).overview();
               assertThat(overview.error()).isNull();
               assertThat(overview.deadLetters())
-                  .containsExactly(
-                      new DeadLetters("before", 0, true, null, later),
-                      new DeadLetters("few", 1, false, OLDEST, OLDEST),
-                      new DeadLetters("others", 0, true, null, null));
+                  .containsExactly(new DeadLetters("few", 1, false, OLDEST, OLDEST));
             });
   }
 
