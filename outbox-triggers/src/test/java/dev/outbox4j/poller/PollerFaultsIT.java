@@ -237,7 +237,8 @@ class PollerFaultsIT {
           dying.goAway();
           handled.addAll(rows);
           called.countDown();
-          Thread.sleep(60_000); // until it is interrupted at the end of the test
+          // until it is interrupted at the end of the test
+          assertThat(new CountDownLatch(1).await(60, TimeUnit.SECONDS)).isFalse();
         });
     await().until(() -> called.getCount() == 0);
     requireReplacement();
