@@ -383,12 +383,12 @@ class DrainTest {
                               }
                               hang(1);
                             }),
-                    Duration.ofMillis(100)));
+                    Duration.ofSeconds(2)));
 
     assertThat(Thread.currentThread().isInterrupted()).isFalse();
     assertThat(failure)
         .isInstanceOf(AssertionError.class)
-        .hasMessageContainingAll("A handler still ran after PT0.1S", "was interrupted");
+        .hasMessageContainingAll("A handler still ran after PT2S", "was interrupted");
     assertThat(failure.getCause().getStackTrace())
         .anyMatch(frame -> frame.getMethodName().equals("hang"));
     assertThat(failure.getSuppressed()).contains(earlier);

@@ -140,6 +140,10 @@ public final class Locks implements AutoCloseable {
     return SingletonListener.of(this, name, work);
   }
 
+  List<Lease> held() {
+    return List.copyOf(held);
+  }
+
   /** {@return what these locks know of themselves, from memory} */
   public LocksHealth health() {
     return new LocksHealth(

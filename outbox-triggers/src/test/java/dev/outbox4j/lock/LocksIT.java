@@ -75,6 +75,7 @@ class LocksIT {
   @AfterEach
   void stop() {
     all.forEach(Locks::stop);
+    all.forEach(locks -> locks.held().forEach(HeldLock::close)); // they would be renewed, and warn
     threads.shutdownNow();
   }
 

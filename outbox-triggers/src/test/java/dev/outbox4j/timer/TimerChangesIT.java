@@ -135,7 +135,7 @@ class TimerChangesIT {
           .untilAsserted(
               () ->
                   assertThat(logs.lines())
-                      .filteredOn(line -> line.startsWith("WARN"))
+                      .filteredOn(line -> line.startsWith("WARN") && line.contains(".timer."))
                       .singleElement()
                       .asString()
                       .contains("timers [daily]: another session holds rows of theirs"));

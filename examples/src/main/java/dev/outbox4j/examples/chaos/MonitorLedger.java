@@ -44,12 +44,6 @@ final class MonitorLedger {
               insert into starts (id, execution) values (new.id::bigint, new.execution);
               return null;
             end if;
-            if new.iteration <> old.iteration then
-              insert into commits (id, execution, iteration, said, wait_ms, due)
-              values (new.id::bigint, new.execution, new.iteration,
-                coalesce(new.output ->> 'check', new.state ->> 'check')::bigint,
-                case when new.ended_at is null then (new.state ->> 'wait')::bigint end, old.due_at);
-            end if;
             if new.ended_at is not null and old.ended_at is null then
               insert into ends (id, execution, iteration, status, outcome, expires)
               values (new.id::bigint, new.execution, new.iteration, new.status, new.outcome,
@@ -59,7 +53,21 @@ final class MonitorLedger {
           end $$""",
           """
           create trigger note_monitor after insert or update on outbox_monitor
-            for each row execute function note_monitor()""");
+            for each row execute function note_monitor()""",
+          // before, since the other is called at the end of a statement that writes many
+          """
+          create function note_commit() returns trigger language plpgsql as $$
+          begin
+            insert into commits (id, execution, iteration, said, wait_ms, due)
+            values (new.id::bigint, new.execution, new.iteration,
+              coalesce(new.output ->> 'check', new.state ->> 'check')::bigint,
+              case when new.ended_at is null then (new.state ->> 'wait')::bigint end, old.due_at);
+            return new;
+          end $$""",
+          """
+          create trigger note_commit before update on outbox_monitor
+            for each row when (new.iteration <> old.iteration and new.execution = old.execution)
+            execute function note_commit()""");
 
   /** Of instances that people do nothing to. */
   private static final String LEFT_ALONE = ".id % " + MonitorPeople.ONE_OF_SO_MANY + " <> 0";
@@ -79,6 +87,40 @@ final class MonitorLedger {
         where e.id = d.id and e.execution = s.execution
         order by e.at
         limit 1) e on true
+      """;
+
+  private static final String EARLY =
+      """
+      from commits c
+      join commits b
+        on b.id = c.id and b.execution = c.execution and b.iteration = c.iteration - 1
+      left join commits a
+        on a.id = b.id and a.execution = b.execution and a.iteration = b.iteration - 1
+      where c.at < b.at + (b.wait_ms - 50) * interval '1 ms' and not exists (
+        select
+        from deeds d
+        where d.id = c.id and d.verb in ('wake', 'raise') and d.began <= c.at
+          and d.ended >= coalesce(a.at, '-infinity'))
+      """;
+
+  private static final String IN_VAIN =
+      """
+      from deeds d
+      cross join (select ? * interval '1 ms' as within) w
+      where d.verb = 'wake' and d.said = 'DONE'
+        and not exists (
+          select
+          from commits c
+          where c.id = d.id and c.at >= d.began and c.at < d.ended + w.within)
+        and not exists (
+          select
+          from ends e
+          where e.id = d.id and e.at >= d.began and e.at < d.ended + w.within)
+        and not exists (
+          select
+          from deeds n
+          where n.id = d.id and n.verb = 'suspend' and n.began >= d.ended
+            and n.began < d.ended + w.within)
       """;
 
   private final DataSource direct;
@@ -217,20 +259,12 @@ final class MonitorLedger {
    * for it since the one before that.
    */
   long checkedEarly() throws SQLException {
-    return Database.number(
-        direct,
-        """
-        select count(*)
-        from commits c
-        join commits b
-          on b.id = c.id and b.execution = c.execution and b.iteration = c.iteration - 1
-        left join commits a
-          on a.id = b.id and a.execution = b.execution and a.iteration = b.iteration - 1
-        where c.at < b.at + (b.wait_ms - 50) * interval '1 ms' and not exists (
-          select
-          from deeds d
-          where d.id = c.id and d.verb in ('wake', 'raise') and d.began <= c.at
-            and d.ended >= coalesce(a.at, '-infinity'))""");
+    return Database.number(direct, "select count(*) " + EARLY);
+  }
+
+  /** What is on record of some that were checked early, a line each. */
+  List<String> recordsOfTheEarly() throws SQLException {
+    return records("select c.id " + EARLY);
   }
 
   long expiredEarly() throws SQLException {
@@ -328,27 +362,39 @@ final class MonitorLedger {
 
   /** Wakes that were promised and followed by no check within a time, nor by an end. */
   long wakesInVain(Duration within) throws SQLException {
-    return Database.number(
+    return Database.number(direct, "select count(*) " + IN_VAIN, within.toMillis());
+  }
+
+  /** What is on record of some that were woken in vain, a line each. */
+  List<String> recordsOfTheWokenInVain(Duration within) throws SQLException {
+    return records("select d.id " + IN_VAIN, within.toMillis());
+  }
+
+  /** All that is on record of three instances, by time. */
+  private List<String> records(String ids, Object... parameters) throws SQLException {
+    return Database.texts(
         direct,
         """
-        select count(*)
-        from deeds d
-        cross join (select ? * interval '1 ms' as within) w
-        where d.verb = 'wake' and d.said = 'DONE'
-          and not exists (
-            select
-            from commits c
-            where c.id = d.id and c.at >= d.began and c.at < d.ended + w.within)
-          and not exists (
-            select
-            from ends e
-            where e.id = d.id and e.at >= d.began and e.at < d.ended + w.within)
-          and not exists (
-            select
-            from deeds n
-            where n.id = d.id and n.verb = 'suspend' and n.began >= d.ended
-              and n.began < d.ended + w.within)""",
-        within.toMillis());
+        with of as (select distinct i.id from (%s) i limit 3)
+        select concat_ws(' ', r.id, to_char(r.at, 'HH24:MI:SS.US'), r.what)
+        from (
+          select c.id, c.at, format('check %%s of %%s, due %%s, next in %%s ms', c.iteration,
+            c.execution, to_char(c.due, 'HH24:MI:SS.US'), c.wait_ms) as what
+          from commits c
+          union all
+          select e.id, e.at, format('end of %%s: %%s %%s', e.execution, e.status, e.outcome) from ends e
+          union all
+          select s.id, s.at, format('start of %%s', s.execution) from starts s
+          union all
+          select d.id, d.began, format('%%s until %%s: %%s', d.verb,
+            to_char(d.ended, 'HH24:MI:SS.US'), d.said)
+          from deeds d
+          union all
+          select h.id, h.at, 'its process was hit' from hits h) r
+        join of using (id)
+        order by r.id, r.at"""
+            .formatted(ids),
+        parameters);
   }
 
   /**

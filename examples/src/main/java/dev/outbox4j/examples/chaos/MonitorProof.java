@@ -238,6 +238,7 @@ public final class MonitorProof {
     report.mustBeZero("left_out", ledger.leftOut());
     report.mustBeZero("not_of_their_check", ledger.notOfTheirCheck());
     report.mustBeZero("checked_early", ledger.checkedEarly());
+    ledger.recordsOfTheEarly().forEach(Report::say);
     report.mustBeZero("expired_early", ledger.expiredEarly());
     report.mustBeZero("vanished", number - ledger.started());
     report.mustBeZero("ended_twice", ledger.endedTwice());
@@ -270,7 +271,9 @@ public final class MonitorProof {
     report.mustBeZero("events_unseen", ledger.eventsUnseen());
     report.mustBeZero("events_of_nobody", ledger.eventsOfNobody());
     report.mustBeZero("checked_while_suspended", ledger.checkedWhileSuspended());
-    report.mustBeZero("wakes_in_vain", ledger.wakesInVain(LONGEST_WAKE.plus(slack)));
+    Duration longestWake = LONGEST_WAKE.plus(slack);
+    report.mustBeZero("wakes_in_vain", ledger.wakesInVain(longestWake));
+    ledger.recordsOfTheWokenInVain(longestWake).forEach(Report::say);
   }
 
   private void bound(String figure, Duration value, Duration limit) {
