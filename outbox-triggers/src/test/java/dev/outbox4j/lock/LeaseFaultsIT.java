@@ -47,7 +47,7 @@ class LeaseFaultsIT {
 
   @BeforeEach
   void setUp() {
-    LockMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(LockMigrations.of("public", "outbox"), LockMigrations::migrate);
     database.update("truncate outbox_lock");
   }
 

@@ -46,8 +46,8 @@ class AbsentServerIT {
 
   @BeforeEach
   void setUp() {
-    TimerMigrations.of("public", "outbox").migrate(database.plain());
-    LockMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(TimerMigrations.of("public", "outbox"), TimerMigrations::migrate);
+    database.migrate(LockMigrations.of("public", "outbox"), LockMigrations::migrate);
     network.cut();
   }
 
