@@ -10,6 +10,7 @@ import com.tngtech.archunit.core.domain.JavaClass;
 import com.tngtech.archunit.core.domain.JavaMethod;
 import com.tngtech.archunit.core.importer.ImportOption.DoNotIncludeTests;
 import com.tngtech.archunit.junit.AnalyzeClasses;
+import com.tngtech.archunit.junit.ArchTag;
 import com.tngtech.archunit.junit.ArchTest;
 import com.tngtech.archunit.lang.ArchCondition;
 import com.tngtech.archunit.lang.ArchRule;
@@ -21,6 +22,7 @@ import java.util.stream.Stream;
  * What the layout promises: the core knows no database, and the API shows nothing of the inside.
  */
 @AnalyzeClasses(packages = "dev.outbox4j", importOptions = DoNotIncludeTests.class)
+@ArchTag("once")
 class ArchitectureTest {
 
   @ArchTest

@@ -8,12 +8,20 @@ import java.util.List;
 import java.util.Locale;
 import javax.tools.Diagnostic;
 import javax.tools.DiagnosticCollector;
+import javax.tools.JavaCompiler;
 import javax.tools.JavaFileObject;
 import javax.tools.SimpleJavaFileObject;
+import javax.tools.StandardJavaFileManager;
 import javax.tools.ToolProvider;
 
 /** Compiles a class {@code Sample} as a user would, and tells what javac says of it. */
 public final class CompiledSample {
+  private static final JavaCompiler JAVAC = ToolProvider.getSystemJavaCompiler();
+
+  /** One for all: to list what is on the class path takes longer than to compile a sample. */
+  private static final StandardJavaFileManager FILES =
+      JAVAC.getStandardFileManager(null, null, null);
+
   private final Path classes;
 
   /**
@@ -40,10 +48,10 @@ public final class CompiledSample {
             return code;
           }
         };
-    ToolProvider.getSystemJavaCompiler()
+    JAVAC
         .getTask(
             null,
-            null,
+            FILES,
             found,
             List.of(
                 "-proc:none",

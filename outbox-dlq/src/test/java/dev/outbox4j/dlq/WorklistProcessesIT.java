@@ -26,6 +26,7 @@ import org.postgresql.ds.PGSimpleDataSource;
 
 /** Operators in processes of their own, which are killed, or are small. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class WorklistProcessesIT {
   private static final int KILLED = 128 + 9;
 

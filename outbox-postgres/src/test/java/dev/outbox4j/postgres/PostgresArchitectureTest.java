@@ -4,11 +4,13 @@ import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
 
 import com.tngtech.archunit.core.importer.ImportOption.DoNotIncludeTests;
 import com.tngtech.archunit.junit.AnalyzeClasses;
+import com.tngtech.archunit.junit.ArchTag;
 import com.tngtech.archunit.junit.ArchTest;
 import com.tngtech.archunit.lang.ArchRule;
 
 /** What is optional is needed by those alone who use it. */
 @AnalyzeClasses(packages = "dev.outbox4j.postgres", importOptions = DoNotIncludeTests.class)
+@ArchTag("once")
 class PostgresArchitectureTest {
 
   @ArchTest

@@ -46,7 +46,7 @@ class PublishDedupIT {
 
   @BeforeEach
   void empty() {
-    DedupMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(DedupMigrations.of("public", "outbox"), DedupMigrations::migrate);
     database.update("truncate outbox, outbox_dedup");
     publisher = PostgresOutbox.publisher(database.table()).build();
   }

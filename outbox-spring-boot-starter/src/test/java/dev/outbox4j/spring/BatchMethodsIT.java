@@ -15,6 +15,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
@@ -30,6 +31,7 @@ import org.springframework.transaction.support.TransactionTemplate;
 
 /** Methods that take several messages at once. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class BatchMethodsIT extends StarterFixture {
 
   BatchMethodsIT(TestDatabase database) {

@@ -15,6 +15,7 @@ import io.micrometer.core.instrument.logging.LoggingRegistryConfig;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.beans.factory.ObjectProvider;
@@ -30,6 +31,7 @@ import org.springframework.context.annotation.Configuration;
 
 /** Which process asks what the queues hold, and from when to when. */
 @ExtendWith({PostgresExtension.class, OutputCaptureExtension.class})
+@Tag("once")
 class DepthGaugesIT extends StarterFixture {
   private static final String ASKING = "outbox.depth.asking";
 

@@ -14,6 +14,7 @@ import java.time.Instant;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.context.ApplicationContext;
@@ -28,6 +29,7 @@ import org.springframework.transaction.support.TransactionTemplate;
 
 /** What a handler of the last message still finds when the context closes. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class DrainAtCloseIT extends StarterFixture {
 
   DrainAtCloseIT(TestDatabase database) {

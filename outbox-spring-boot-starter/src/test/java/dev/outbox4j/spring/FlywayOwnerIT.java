@@ -6,6 +6,7 @@ import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import javax.sql.DataSource;
 import org.flywaydb.core.Flyway;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.postgresql.ds.PGSimpleDataSource;
@@ -16,6 +17,7 @@ import org.springframework.boot.test.system.OutputCaptureExtension;
 
 /** As whom and where the outbox is migrated in a service that has a Flyway of its own. */
 @ExtendWith({PostgresExtension.class, OutputCaptureExtension.class})
+@Tag("once")
 class FlywayOwnerIT extends StarterFixture {
 
   FlywayOwnerIT(TestDatabase database) {

@@ -6,6 +6,7 @@ import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.util.List;
 import org.flywaydb.core.Flyway;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
@@ -19,6 +20,7 @@ import org.springframework.context.annotation.Configuration;
  * has Boot's Flyway as soon as it has the starter; with 4 one that adds Boot's Flyway module.
  */
 @ExtendWith({PostgresExtension.class, OutputCaptureExtension.class})
+@Tag("once")
 class FlywayWithoutMigrationsIT extends StarterFixture {
 
   FlywayWithoutMigrationsIT(TestDatabase database) {

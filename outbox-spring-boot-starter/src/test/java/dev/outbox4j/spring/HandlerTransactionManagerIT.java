@@ -11,6 +11,7 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import java.util.function.BiConsumer;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
@@ -25,6 +26,7 @@ import org.springframework.transaction.support.TransactionTemplate;
 
 /** Under which transaction manager transactional methods run. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class HandlerTransactionManagerIT extends StarterFixture {
 
   HandlerTransactionManagerIT(TestDatabase database) {

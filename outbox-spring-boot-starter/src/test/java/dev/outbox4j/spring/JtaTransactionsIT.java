@@ -11,6 +11,7 @@ import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.util.function.BiConsumer;
 import javax.sql.DataSource;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -21,6 +22,7 @@ import org.springframework.transaction.support.TransactionTemplate;
 
 /** Publishing in transactions of JTA, on connections that are enlisted and on others. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class JtaTransactionsIT extends StarterFixture {
   private static final OutboxMessage MESSAGE =
       OutboxMessage.to("orders").type("placed").body("o-1").build();

@@ -5,6 +5,7 @@ import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.postgresql.ds.PGSimpleDataSource;
@@ -13,6 +14,7 @@ import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 
 /** Where subscribers listen if Boot makes another data source than HikariCP. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class ListenWithoutHikariIT extends StarterFixture {
 
   ListenWithoutHikariIT(TestDatabase database) {

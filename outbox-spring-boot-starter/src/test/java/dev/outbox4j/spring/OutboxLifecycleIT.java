@@ -12,6 +12,7 @@ import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import javax.sql.DataSource;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
@@ -23,6 +24,7 @@ import org.springframework.transaction.support.TransactionTemplate;
 
 /** Who starts and stops the subscribers, and what health and the schema have to do with it. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class OutboxLifecycleIT extends StarterFixture {
 
   OutboxLifecycleIT(TestDatabase database) {

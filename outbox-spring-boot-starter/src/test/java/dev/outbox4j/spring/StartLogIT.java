@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.test.system.CapturedOutput;
@@ -11,6 +12,7 @@ import org.springframework.boot.test.system.OutputCaptureExtension;
 
 /** What the log says of a start where something may be missing or was made. */
 @ExtendWith({PostgresExtension.class, OutputCaptureExtension.class})
+@Tag("once")
 class StartLogIT extends StarterFixture {
 
   StartLogIT(TestDatabase database) {

@@ -12,6 +12,7 @@ import java.util.Collections;
 import java.util.Map;
 import java.util.function.BiConsumer;
 import javax.sql.DataSource;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -26,6 +27,7 @@ import org.springframework.transaction.support.TransactionTemplate;
 
 /** Publishing where the service's data source is a pool, or something of Spring's around one. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class TemplateOnWrappedPoolsIT extends StarterFixture {
   private static final OutboxMessage MESSAGE =
       OutboxMessage.to("orders").type("placed").body("o-1").build();

@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.function.Consumer;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -34,6 +35,7 @@ import org.springframework.transaction.support.TransactionTemplate;
 
 /** A message goes with a transaction of the outbox's data source, whoever else has one. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class TransactionManagersIT extends StarterFixture {
   private static final OutboxMessage MESSAGE =
       OutboxMessage.to("orders").type("placed").body("o-1").build();

@@ -27,6 +27,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -51,6 +52,7 @@ import org.springframework.transaction.support.TransactionTemplate;
 
 /** What a transactional method writes is there together with its message's end, or not at all. */
 @ExtendWith({PostgresExtension.class, OutputCaptureExtension.class})
+@Tag("once")
 class TransactionalMethodsIT extends StarterFixture {
   private final Events events = new Events();
   private final AtomicInteger runs = new AtomicInteger();

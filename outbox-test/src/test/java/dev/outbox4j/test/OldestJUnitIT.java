@@ -10,10 +10,12 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Runs a test class with the oldest JUnit that the extension works with, in a JVM of its own. */
+@Tag("once")
 class OldestJUnitIT {
   private static final Path MODULE = Path.of(System.getProperty("basedir", "")).toAbsolutePath();
 

@@ -28,11 +28,13 @@ import java.util.function.BooleanSupplier;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /** What a lease does when statements fail, are late, or are overtaken. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class LeaseFaultsIT {
   private final TestDatabase database;
   private final CountingDataSource source;
@@ -47,7 +49,7 @@ class LeaseFaultsIT {
 
   @BeforeEach
   void setUp() {
-    LockMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(LockMigrations.of("public", "outbox"), LockMigrations::migrate);
     database.update("truncate outbox_lock");
   }
 

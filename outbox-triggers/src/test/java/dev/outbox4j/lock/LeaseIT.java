@@ -37,7 +37,7 @@ class LeaseIT {
 
   @BeforeEach
   void setUp() {
-    LockMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(LockMigrations.of("public", "outbox"), LockMigrations::migrate);
     database.update("truncate outbox_lock");
     source.beforeEach(
         text -> {

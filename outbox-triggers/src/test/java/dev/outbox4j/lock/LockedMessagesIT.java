@@ -33,7 +33,7 @@ class LockedMessagesIT {
 
   @BeforeEach
   void setUp() throws Exception {
-    LockMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(LockMigrations.of("public", "outbox"), LockMigrations::migrate);
     database.update("truncate outbox_lock, outbox");
     locks.start();
     OutboxPublisher publisher =

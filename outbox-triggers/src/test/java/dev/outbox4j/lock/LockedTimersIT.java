@@ -58,8 +58,8 @@ class LockedTimersIT {
 
   @BeforeEach
   void setUp() {
-    TimerMigrations.of("public", "outbox").migrate(database.plain());
-    LockMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(TimerMigrations.of("public", "outbox"), TimerMigrations::migrate);
+    database.migrate(LockMigrations.of("public", "outbox"), LockMigrations::migrate);
     database.update("truncate outbox, outbox_dlq, outbox_timer, outbox_timer_run, outbox_lock");
     database.update("create table if not exists counted (n bigint)");
     database.update("truncate counted");

@@ -65,7 +65,7 @@ class LocksIT {
 
   @BeforeEach
   void setUp() {
-    LockMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(LockMigrations.of("public", "outbox"), LockMigrations::migrate);
     database.update("truncate outbox_lock");
     database.update("create table if not exists counted (n bigint)");
     database.update("truncate counted");

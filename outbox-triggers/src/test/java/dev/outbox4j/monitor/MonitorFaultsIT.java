@@ -20,6 +20,7 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -29,6 +30,7 @@ import org.postgresql.ds.PGSimpleDataSource;
 
 /** A monitor whose node, or whose connection, fails at any point: all is said once. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class MonitorFaultsIT {
   private static final MonitorType<Json> WATCH = MonitorType.of("watch").every(LONG);
   private static final int MANY = 8;

@@ -32,7 +32,7 @@ final class MonitorKit implements AutoCloseable {
   }
 
   static void migrate(TestDatabase database) {
-    MonitorMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(MonitorMigrations.of("public", "outbox"), MonitorMigrations::migrate);
     database.update("truncate outbox, outbox_dlq, outbox_monitor, outbox_monitor_event");
   }
 

@@ -25,6 +25,7 @@ import java.util.function.Predicate;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -33,6 +34,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** What is handled, and how often, when statements, databases and nodes fail. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class PollerFaultsIT {
   private static final int ROWS = 10;
   private static final int BATCH = 4;

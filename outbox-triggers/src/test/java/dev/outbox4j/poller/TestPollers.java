@@ -13,7 +13,7 @@ final class TestPollers {
 
   /** Sets up the tables of pollers, and empties them. */
   static void setUp(TestDatabase database) {
-    PollerMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(PollerMigrations.of("public", "outbox"), PollerMigrations::migrate);
     database.update(
         "truncate outbox_poller, outbox_poller_history, outbox_poller_quarantine, outbox");
   }

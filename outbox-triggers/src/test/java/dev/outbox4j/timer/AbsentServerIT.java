@@ -22,12 +22,14 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.postgresql.ds.PGSimpleDataSource;
 
 /** What is started while the server cannot be reached, and works once it can. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class AbsentServerIT {
   private static final Duration SOON = Duration.ofSeconds(60);
   private static final Timer DAILY = Timer.of("daily", Schedule.every(Duration.ofDays(1)));
@@ -46,8 +48,8 @@ class AbsentServerIT {
 
   @BeforeEach
   void setUp() {
-    TimerMigrations.of("public", "outbox").migrate(database.plain());
-    LockMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(TimerMigrations.of("public", "outbox"), TimerMigrations::migrate);
+    database.migrate(LockMigrations.of("public", "outbox"), LockMigrations::migrate);
     network.cut();
   }
 

@@ -44,7 +44,7 @@ class TimerFailoverIT {
 
   @BeforeEach
   void setUp() {
-    TimerMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(TimerMigrations.of("public", "outbox"), TimerMigrations::migrate);
     database.update("truncate outbox, outbox_dlq, outbox_timer, outbox_timer_run");
     database.update("create table if not exists effects (n int)");
     database.update("truncate effects");

@@ -42,7 +42,7 @@ class TimerOptionsIT {
 
   @BeforeEach
   void setUp() {
-    TimerMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(TimerMigrations.of("public", "outbox"), TimerMigrations::migrate);
     database.update("truncate outbox, outbox_dlq, outbox_timer, outbox_timer_run");
   }
 

@@ -43,7 +43,7 @@ class TimersHealthIT {
 
   @BeforeEach
   void setUp() {
-    TimerMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(TimerMigrations.of("public", "outbox"), TimerMigrations::migrate);
     database.update("truncate outbox, outbox_dlq, outbox_timer, outbox_timer_run");
   }
 

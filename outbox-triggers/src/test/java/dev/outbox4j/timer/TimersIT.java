@@ -55,7 +55,7 @@ class TimersIT {
 
   @BeforeEach
   void setUp() {
-    TimerMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(TimerMigrations.of("public", "outbox"), TimerMigrations::migrate);
     database.update("truncate outbox, outbox_dlq, outbox_timer, outbox_timer_run");
     database.update("create table if not exists effects (instant timestamptz)");
     database.update("truncate effects");

@@ -10,12 +10,14 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.postgresql.ds.PGSimpleDataSource;
 
 /** What a stopped subscriber must not have left is left. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class LeftoversIT {
   private static final String LISTENER = "listener_of_leftovers";
 

@@ -12,12 +12,14 @@ import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.postgresql.ds.PGSimpleDataSource;
 
 /** What must not be left on the server is left there. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class SessionsIT {
   private static final String POOLED = "^(s|publisher-)[13579][.][0-9]+$";
 

@@ -45,6 +45,7 @@ import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Predicate;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.postgresql.ds.PGSimpleDataSource;
@@ -53,6 +54,7 @@ import org.slf4j.LoggerFactory;
 
 /** The samples of {@code docs/monitors.md}. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class MonitorSamplesIT {
   private static final Logger log = LoggerFactory.getLogger(MonitorSamplesIT.class);
   private static final Duration SOON = Duration.ofMinutes(1);

@@ -40,6 +40,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledForJreRange;
 import org.junit.jupiter.api.condition.JRE;
@@ -48,6 +49,7 @@ import org.postgresql.ds.PGSimpleDataSource;
 import reactor.core.publisher.Mono;
 
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class SubscribingSamplesIT {
   private final TestDatabase database;
   private final HikariDataSource dataSource;

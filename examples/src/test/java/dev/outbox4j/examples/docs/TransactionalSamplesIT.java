@@ -32,12 +32,14 @@ import javax.sql.DataSource;
 import org.jooq.SQLDialect;
 import org.jooq.impl.DSL;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class TransactionalSamplesIT {
   private final TestDatabase database;
   private final HikariDataSource dataSource;

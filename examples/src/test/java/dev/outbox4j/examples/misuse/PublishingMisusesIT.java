@@ -30,6 +30,7 @@ import java.time.Instant;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -38,6 +39,7 @@ import org.postgresql.ds.PGSimpleDataSource;
 /** What goes wrong with publishing, and the words in which the user is told. */
 @ExtendWith(PostgresExtension.class)
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
+@Tag("once")
 class PublishingMisusesIT {
   private static final OutboxMessage MESSAGE = OutboxMessage.to("orders").body("x").build();
 

@@ -26,6 +26,7 @@ import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.condition.EnabledForJreRange;
@@ -38,6 +39,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 /** Settings of a subscriber that cannot be right, and the words in which the user is told. */
 @ExtendWith(PostgresExtension.class)
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
+@Tag("once")
 class SettingMisusesIT {
   private final TestDatabase database;
   private Shop shop;

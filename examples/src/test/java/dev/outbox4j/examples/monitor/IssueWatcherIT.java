@@ -24,11 +24,13 @@ import java.util.List;
 import java.util.function.Predicate;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /** The issue watcher, with shorter times. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class IssueWatcherIT {
   private static final Duration SOON = Duration.ofMinutes(1);
   private static final MonitorType<IssueWatch> TYPE =

@@ -9,10 +9,12 @@ import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class CustomersExampleIT {
   private final TestDatabase database;
   private final ByteArrayOutputStream printed = new ByteArrayOutputStream();

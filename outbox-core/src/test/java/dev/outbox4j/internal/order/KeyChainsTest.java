@@ -24,6 +24,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 class KeyChainsTest {
@@ -628,6 +629,7 @@ class KeyChainsTest {
 
   /** One key of many rows, and all that can happen to it in any order. */
   @Test
+  @Tag("once")
   void noRowIsBegunBeforeThoseThatPrecedeItAreDone() {
     for (int seed = 0; seed < 3_000; seed++) {
       new OneKey(seed).run();

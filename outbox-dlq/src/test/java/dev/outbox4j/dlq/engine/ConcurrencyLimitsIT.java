@@ -50,7 +50,7 @@ class ConcurrencyLimitsIT {
 
   @BeforeEach
   void setUp() {
-    SlotMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(SlotMigrations.of("public", "outbox"), SlotMigrations::migrate);
     engine = new EngineFixture(database, 16);
     queue = "limited-" + QUEUES.incrementAndGet();
   }

@@ -24,6 +24,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
@@ -32,6 +33,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
  * than what does not.
  */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class OrderedAcksIT {
   private static final AtomicInteger QUEUES = new AtomicInteger();
   private static final Duration SOON = Duration.ofSeconds(60);

@@ -19,11 +19,13 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /** What an ordered subscriber asks of the server, and remembers, while much waits for it. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class OrderedBacklogIT {
   private static final AtomicInteger QUEUES = new AtomicInteger();
   private static final Duration SOON = Duration.ofSeconds(60);

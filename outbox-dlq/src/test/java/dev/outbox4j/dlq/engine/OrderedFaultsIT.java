@@ -47,6 +47,7 @@ import org.slf4j.LoggerFactory;
 
 /** Order, and what it costs, when a statement or a piece of the engine does not do as it should. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class OrderedFaultsIT {
   private static final AtomicInteger QUEUES = new AtomicInteger();
   private static final Duration LEASE = Duration.ofSeconds(2);

@@ -38,6 +38,7 @@ import org.postgresql.ds.PGSimpleDataSource;
 
 /** Order while subscribers stop, start and are cut off, and messages fail. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class OrderedSurvivalIT {
   private static final Duration LEASE = Duration.ofSeconds(2);
   private static final int KEYS = 40;

@@ -25,11 +25,13 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /** What an idle ordered queue waits for begins when it is its time, however rarely it is polled. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class OrderedWakeIT {
   private static final AtomicInteger QUEUES = new AtomicInteger();
   private static final Duration LEASE = Duration.ofSeconds(2);

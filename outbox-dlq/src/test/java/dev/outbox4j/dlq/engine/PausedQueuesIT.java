@@ -69,7 +69,7 @@ class PausedQueuesIT {
 
   @BeforeEach
   void setUp() {
-    PauseMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(PauseMigrations.of("public", "outbox"), PauseMigrations::migrate);
     engine = new EngineFixture(database, 16);
     pauses = PostgresOutbox.on(engine.pool, database.table()).pauses();
     queue = "paused-" + QUEUES.incrementAndGet();

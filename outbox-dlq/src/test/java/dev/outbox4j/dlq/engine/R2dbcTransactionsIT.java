@@ -42,6 +42,7 @@ import java.util.function.BiConsumer;
 import java.util.function.Function;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -285,6 +286,7 @@ class R2dbcTransactionsIT {
   }
 
   @Test
+  @Tag("once")
   void aHandlerThatRunsForManyLeasesKeepsItsRowAndOccupiesNoThread() {
     start(
         subscriber().workers(1).lease(Duration.ofMillis(400)),
@@ -298,6 +300,7 @@ class R2dbcTransactionsIT {
   }
 
   @ParameterizedTest
+  @Tag("once")
   @ValueSource(booleans = {true, false})
   void aHandlerPastItsTimeoutIsCancelledAndRolledBack(boolean waitsForTheServer) {
     List<SignalType> ends = new CopyOnWriteArrayList<>();
@@ -329,6 +332,7 @@ class R2dbcTransactionsIT {
   }
 
   @ParameterizedTest
+  @Tag("once")
   @ValueSource(booleans = {true, false})
   void thePolicyIsAskedOnceAboutAHandlerPastItsTimeout(boolean waitsForTheServer) {
     List<String> asked = new CopyOnWriteArrayList<>();
@@ -352,6 +356,7 @@ class R2dbcTransactionsIT {
   }
 
   @Test
+  @Tag("once")
   void aStageThatIgnoresItsCancellationHoldsUpNothing() {
     CompletableFuture<Object> never =
         new CompletableFuture<>() {
@@ -448,6 +453,7 @@ class R2dbcTransactionsIT {
   }
 
   @Test
+  @Tag("once")
   void whatGoesOnPastAStopIsCancelledAndRolledBack() {
     AtomicInteger cancelled = new AtomicInteger();
     CountDownLatch written = new CountDownLatch(1);
@@ -544,6 +550,7 @@ class R2dbcTransactionsIT {
   }
 
   @Test
+  @Tag("once")
   void aChainOfQueuesLosesNothingAndDoublesNothing() {
     ReactiveOutboxPublisher publisher = PostgresOutbox.publisher(database.table()).buildReactive();
     String second = queue + "-second";
@@ -654,6 +661,7 @@ class R2dbcTransactionsIT {
   }
 
   @Test
+  @Tag("once")
   void aConnectionThatIsCutWhileTheHandlerRunsCostsNoAttempt() {
     start(
         (text, attempt, connection) ->
@@ -671,6 +679,7 @@ class R2dbcTransactionsIT {
   }
 
   @Test
+  @Tag("once")
   void aCommitWhoseAnswerIsLostIsNotRepeatedIfItTookEffect() {
     AtomicInteger commits = new AtomicInteger();
     ConnectionFactory losing =
@@ -695,6 +704,7 @@ class R2dbcTransactionsIT {
   }
 
   @Test
+  @Tag("once")
   void aCommitThatNeverReachedTheServerIsRepeatedWithItsHandlerAndCountsNoAttempt() {
     AtomicInteger commits = new AtomicInteger();
     ConnectionFactory losing =
@@ -714,6 +724,7 @@ class R2dbcTransactionsIT {
   }
 
   @Test
+  @Tag("once")
   void withoutAConnectionNoHandlerIsCalledAndNoAttemptCounted() {
     AtomicInteger refused = new AtomicInteger();
     ConnectionFactory broken =
@@ -896,6 +907,7 @@ class R2dbcTransactionsIT {
   }
 
   @Test
+  @Tag("once")
   void aNetworkThatFallsSilentWhileTheHandlerRunsHoldsUpNoWorkerForLong() {
     try (TcpProxy network = new TcpProxy(database.server().host(), database.server().port())) {
       AtomicInteger opened = new AtomicInteger();

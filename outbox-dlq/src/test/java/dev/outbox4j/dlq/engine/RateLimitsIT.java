@@ -13,11 +13,13 @@ import java.time.Duration;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /** A subscriber begins no more messages of a queue than its rate allows. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class RateLimitsIT {
   private static final AtomicInteger QUEUES = new AtomicInteger();
   private static final Duration SOON = Duration.ofSeconds(60);

@@ -21,10 +21,12 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
 import javax.sql.DataSource;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** The server crashes while handlers run, and comes back. */
 @NeedsRestartableServer
+@Tag("once")
 class ServerCrashIT {
   private static final OutboxTable TABLE = OutboxTable.named("outbox");
   private static final Duration SOON = Duration.ofSeconds(3);

@@ -30,12 +30,14 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.postgresql.ds.PGSimpleDataSource;
 
 /** What operators rely on when subscribers stop, restart, and lose the network; with its bounds. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class SurvivalIT {
   private static final AtomicInteger QUEUES = new AtomicInteger();
 

@@ -41,6 +41,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -253,6 +254,7 @@ class TransactionalHandlerIT {
   }
 
   @Test
+  @Tag("once")
   void aHandlerThatRunsForManyLeasesKeepsItsRow() {
     engine.start(
         subscriber()
@@ -526,6 +528,7 @@ class TransactionalHandlerIT {
    * What the commit did is found out by the next write of the row, and the effect is there once.
    */
   @Test
+  @Tag("once")
   void aCommitWhoseAnswerIsLostIsNotRepeatedIfItTookEffect() {
     AtomicInteger commits = new AtomicInteger();
     PostgresOutbox losing =
@@ -548,6 +551,7 @@ class TransactionalHandlerIT {
   }
 
   @Test
+  @Tag("once")
   void aCommitThatNeverReachedTheServerIsRepeatedWithItsHandlerAndCountsNoAttempt() {
     AtomicInteger commits = new AtomicInteger();
     List<Integer> attempts = new CopyOnWriteArrayList<>();
@@ -577,6 +581,7 @@ class TransactionalHandlerIT {
   }
 
   @Test
+  @Tag("once")
   void withoutAConnectionNoHandlerIsCalledAndNoAttemptCounted() {
     AtomicInteger refused = new AtomicInteger();
     PostgresOutbox broken =
@@ -608,6 +613,7 @@ class TransactionalHandlerIT {
   }
 
   @Test
+  @Tag("once")
   void theWaitForAConnectionTakesNoTimeOfTheHandler() throws Exception {
     CountDownLatch asked = new CountDownLatch(1);
     CountDownLatch answer = new CountDownLatch(1);
@@ -687,6 +693,7 @@ class TransactionalHandlerIT {
   }
 
   @Test
+  @Tag("once")
   void aStopRollsBackWhatGoesOnPastItsTimeout() {
     CountDownLatch running = new CountDownLatch(1);
     OutboxSubscriber subscriber =
@@ -712,6 +719,7 @@ class TransactionalHandlerIT {
   }
 
   @Test
+  @Tag("once")
   void ifTheRollbackItselfBreaksNothingOfTheFailedRunIsCommitted() {
     AtomicInteger rollbacks = new AtomicInteger();
     PostgresOutbox broken =
@@ -831,6 +839,7 @@ class TransactionalHandlerIT {
   }
 
   @Test
+  @Tag("once")
   void aHandlerThatWaitsForItsConnectionDoesNotBeginOnceTheSubscriberIsStopped() throws Exception {
     CountDownLatch asked = new CountDownLatch(1);
     CountDownLatch answer = new CountDownLatch(1);
@@ -860,6 +869,7 @@ class TransactionalHandlerIT {
   }
 
   @Test
+  @Tag("once")
   void aHandlerWhoseLeaseIsLostWhileItWaitsForItsConnectionDoesNotBegin() throws Exception {
     AtomicInteger borrowed = new AtomicInteger();
     CountDownLatch answer = new CountDownLatch(1);
@@ -1190,6 +1200,7 @@ class TransactionalHandlerIT {
   }
 
   @Test
+  @Tag("once")
   void aServerThatFallsSilentBeforeTheHandlerBeginsHoldsUpNoWorkerForLong() {
     List<Integer> timeouts = new CopyOnWriteArrayList<>();
     try (TcpProxy network = new TcpProxy(database.server().host(), database.server().port())) {
@@ -1233,6 +1244,7 @@ class TransactionalHandlerIT {
 
   /** The driver keeps its connection locked for the copy, and waits for that without a timeout. */
   @Test
+  @Tag("once")
   void aHandlerThatReturnsWithinACopyHoldsUpNoWorkerForLong() {
     List<Boolean> interrupted = new CopyOnWriteArrayList<>();
     List<Integer> attempts = new CopyOnWriteArrayList<>();
@@ -1264,6 +1276,7 @@ class TransactionalHandlerIT {
   }
 
   @ParameterizedTest
+  @Tag("once")
   @ValueSource(booleans = {false, true})
   void aHandlerThatThrowsWithinACopyHoldsUpNoWorkerForLong(boolean afterItsTimeout) {
     List<Boolean> interrupted = new CopyOnWriteArrayList<>();

@@ -22,6 +22,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.postgresql.PGConnection;
@@ -29,6 +30,7 @@ import org.postgresql.PGNotification;
 
 /** Several subscribers of one queue: one is notified, and what it cannot take wakes the next. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class WatchIT {
   private static final AtomicInteger QUEUES = new AtomicInteger();
 

@@ -55,7 +55,7 @@ class SlotsIT {
 
   @BeforeEach
   void setUp() {
-    SlotMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(SlotMigrations.of("public", "outbox"), SlotMigrations::migrate);
     database.update("truncate outbox, outbox_slots");
     database.update("alter table outbox set (autovacuum_enabled = off)");
     pool = database.pool(CLAIMERS);

@@ -29,6 +29,7 @@ import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -37,6 +38,7 @@ import org.postgresql.ds.PGSimpleDataSource;
 
 /** Processes that show what the queues hold; each has a registry and connections of its own. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class OutboxDepthMetricsIT {
   private static final Duration INTERVAL = Duration.ofSeconds(1);
   private static final Duration PATIENCE = Duration.ofSeconds(30);

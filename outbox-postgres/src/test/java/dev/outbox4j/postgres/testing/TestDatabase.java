@@ -8,8 +8,12 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.BiConsumer;
+import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 import org.postgresql.PGStatement;
 import org.postgresql.ds.PGSimpleDataSource;
@@ -22,6 +26,7 @@ public final class TestDatabase implements AutoCloseable {
   private final PostgresServer server;
   private final String name;
   private final List<HikariDataSource> pools = new ArrayList<>();
+  private final Set<Object> migrated = new HashSet<>();
   private final AtomicReference<@Nullable Connection> kept = new AtomicReference<>();
 
   TestDatabase(PostgresServer server, String name) {
@@ -59,6 +64,17 @@ public final class TestDatabase implements AutoCloseable {
     HikariDataSource pool = new HikariDataSource(config);
     pools.add(pool);
     return pool;
+  }
+
+  /**
+   * Applies migrations, unless it has before: that Flyway finds nothing to do takes as long as a
+   * test.
+   */
+  public synchronized <M> void migrate(M migrations, BiConsumer<M, DataSource> migrate) {
+    if (!migrated.contains(migrations)) {
+      migrate.accept(migrations, plain());
+      migrated.add(migrations);
+    }
   }
 
   /** Runs a statement in a transaction of its own and returns its update count. */

@@ -11,11 +11,13 @@ import dev.outbox4j.test.internal.kit.TestDatabase;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.context.properties.bind.Binder;
 import org.springframework.jdbc.core.JdbcTemplate;
 
 /** Whatever was checked before, the tables of another database are not emptied. */
+@Tag("once")
 class TestTablesIT {
   private static final TestDatabase DATABASE = TestDatabase.embedded();
   private final JdbcTemplate jdbc = new JdbcTemplate(DATABASE.dataSource());

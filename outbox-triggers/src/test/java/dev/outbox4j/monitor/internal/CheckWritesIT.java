@@ -55,7 +55,7 @@ class CheckWritesIT {
 
   @BeforeEach
   void setUp() {
-    MonitorMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(MonitorMigrations.of("public", "outbox"), MonitorMigrations::migrate);
     database.update("truncate outbox, outbox_monitor, outbox_monitor_event");
   }
 

@@ -53,7 +53,7 @@ class GroupedWritesIT {
 
   @BeforeEach
   void setUp() {
-    MonitorMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(MonitorMigrations.of("public", "outbox"), MonitorMigrations::migrate);
     database.update("truncate outbox, outbox_monitor, outbox_monitor_event");
   }
 

@@ -74,7 +74,7 @@ class InstanceStoreIT {
 
   @BeforeEach
   void setUp() {
-    MonitorMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(MonitorMigrations.of("public", "outbox"), MonitorMigrations::migrate);
     database.update("truncate outbox, outbox_monitor, outbox_monitor_event");
   }
 

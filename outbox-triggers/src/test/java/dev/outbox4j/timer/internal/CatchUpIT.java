@@ -38,7 +38,7 @@ class CatchUpIT {
 
   @BeforeAll
   void setUp() {
-    TimerMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(TimerMigrations.of("public", "outbox"), TimerMigrations::migrate);
   }
 
   @AfterAll

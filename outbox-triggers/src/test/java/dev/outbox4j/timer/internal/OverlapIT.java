@@ -27,7 +27,7 @@ class OverlapIT {
 
   @BeforeAll
   void setUp() {
-    TimerMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(TimerMigrations.of("public", "outbox"), TimerMigrations::migrate);
   }
 
   @AfterAll

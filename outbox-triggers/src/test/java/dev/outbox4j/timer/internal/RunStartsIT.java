@@ -63,7 +63,7 @@ class RunStartsIT {
 
   @BeforeEach
   void fiveRunsThatHaveBegun() {
-    TimerMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(TimerMigrations.of("public", "outbox"), TimerMigrations::migrate);
     database.update("truncate outbox, outbox_timer, outbox_timer_run");
     TimerStore store =
         new TimerStore(

@@ -45,7 +45,7 @@ class RunTimesIT {
 
   @BeforeEach
   void setUp() {
-    TimerMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(TimerMigrations.of("public", "outbox"), TimerMigrations::migrate);
     database.update("truncate outbox, outbox_timer, outbox_timer_run");
     clock.set(at("10:00:00"));
   }

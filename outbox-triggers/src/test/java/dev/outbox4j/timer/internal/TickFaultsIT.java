@@ -60,7 +60,7 @@ class TickFaultsIT {
 
   @BeforeEach
   void setUp() {
-    TimerMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(TimerMigrations.of("public", "outbox"), TimerMigrations::migrate);
     database.update("truncate outbox, outbox_timer, outbox_timer_run");
   }
 

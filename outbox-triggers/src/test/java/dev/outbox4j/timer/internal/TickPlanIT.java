@@ -40,7 +40,7 @@ class TickPlanIT {
 
   @Test
   void aTickWalksNoTableAndTakesTheSameStatementsForManyTimersAsForOne() throws SQLException {
-    TimerMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(TimerMigrations.of("public", "outbox"), TimerMigrations::migrate);
     List<Timer> timers =
         IntStream.rangeClosed(1, TIMERS)
             .mapToObj(nth -> Timer.of("timer-" + nth, Schedule.every(Duration.ofDays(1))))
@@ -84,7 +84,7 @@ class TickPlanIT {
   /** As after a backfill. */
   @Test
   void manyRunsOfATimerThatWaitAreWalkedOnceAndNotOnceForEach() throws SQLException {
-    TimerMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(TimerMigrations.of("public", "outbox"), TimerMigrations::migrate);
     database.update("truncate outbox_timer, outbox_timer_run");
     Timer timer = Timer.of("t", Schedule.every(Duration.ofDays(1)));
     try (ServerCounters counters = new ServerCounters(database, "outbox_timer_run")) {
@@ -107,7 +107,7 @@ class TickPlanIT {
 
   @Test
   void theStatusOfATimerThatHasFailedForLongReadsNoHistory() throws SQLException {
-    TimerMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(TimerMigrations.of("public", "outbox"), TimerMigrations::migrate);
     database.update("truncate outbox_timer, outbox_timer_run");
     Timer timer = Timer.of("t", Schedule.every(Duration.ofDays(1)));
     try (ServerCounters counters = new ServerCounters(database, "outbox_timer_run")) {

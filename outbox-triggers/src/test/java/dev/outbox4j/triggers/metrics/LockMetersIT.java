@@ -31,7 +31,7 @@ class LockMetersIT {
 
   @Test
   void theDocumentNamesWhatIsRegisteredAndItShows() throws Exception {
-    LockMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(LockMigrations.of("public", "outbox"), LockMigrations::migrate);
     database.update("truncate outbox_lock");
     PrometheusMeterRegistry registry = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
     Locks locks =

@@ -46,7 +46,7 @@ class MonitorMetersIT {
 
   @BeforeEach
   void setUp() {
-    MonitorMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(MonitorMigrations.of("public", "outbox"), MonitorMigrations::migrate);
     database.update("truncate outbox, outbox_dlq, outbox_monitor, outbox_monitor_event");
   }
 

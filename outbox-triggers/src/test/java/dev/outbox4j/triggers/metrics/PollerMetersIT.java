@@ -33,7 +33,7 @@ class PollerMetersIT {
 
   @Test
   void theDocumentNamesWhatIsRegisteredAndItShows() throws Exception {
-    PollerMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(PollerMigrations.of("public", "outbox"), PollerMigrations::migrate);
     database.update("create table measured (id bigint primary key)");
     database.update("insert into measured values (1), (2), (3)");
     PrometheusMeterRegistry registry = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);

@@ -27,11 +27,13 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /** The code, the registry, Prometheus and the document name the same meters, and they show it. */
 @ExtendWith(PostgresExtension.class)
+@Tag("once")
 class TimerMetersIT {
   /** A line such as: - `name`, `prometheus_name`, gauge, tags `a`, `b`: Meaning. */
   private static final Timer DAILY = Timer.of("daily", Schedule.every(Duration.ofDays(1)));
@@ -45,7 +47,7 @@ class TimerMetersIT {
 
   @BeforeEach
   void setUp() {
-    TimerMigrations.of("public", "outbox").migrate(database.plain());
+    database.migrate(TimerMigrations.of("public", "outbox"), TimerMigrations::migrate);
     database.update("truncate outbox, outbox_dlq, outbox_timer, outbox_timer_run");
   }
 

@@ -9,6 +9,7 @@ import dev.outbox4j.test.spring.OutboxTest;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.test.context.TestConfiguration;
 import org.springframework.context.annotation.Bean;
@@ -17,6 +18,7 @@ import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.test.context.TestContextManager;
 
 /** A service whose own data source does not ask the properties where to connect. */
+@Tag("once")
 class OutboxElsewhereIT {
   private static final TestDatabase REAL = TestDatabase.embedded();
 

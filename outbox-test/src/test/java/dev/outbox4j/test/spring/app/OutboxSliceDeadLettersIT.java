@@ -7,6 +7,7 @@ import dev.outbox4j.FailureReason;
 import dev.outbox4j.test.spring.OutboxTest;
 import dev.outbox4j.test.spring.TestOutbox;
 import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.test.context.NestedTestConfiguration;
@@ -14,6 +15,7 @@ import org.springframework.test.context.NestedTestConfiguration.EnclosingConfigu
 
 /** Dead letters are looked for where the properties say that they go. */
 @NestedTestConfiguration(EnclosingConfiguration.OVERRIDE)
+@Tag("once")
 class OutboxSliceDeadLettersIT {
 
   @Nested

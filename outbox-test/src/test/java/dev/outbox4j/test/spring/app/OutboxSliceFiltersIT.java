@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.outbox4j.test.spring.OutboxTest;
 import dev.outbox4j.test.spring.TestOutbox;
 import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.context.ApplicationContext;
@@ -17,6 +18,7 @@ import org.springframework.test.context.NestedTestConfiguration.EnclosingConfigu
 
 /** Which components a slice has, and that slices which differ share no database. */
 @NestedTestConfiguration(EnclosingConfiguration.OVERRIDE)
+@Tag("once")
 class OutboxSliceFiltersIT {
   private static String databaseWithUnrelated;
 

@@ -7,6 +7,7 @@ import dev.outbox4j.test.spring.AutoConfigureOutboxTest.Database;
 import dev.outbox4j.test.spring.OutboxTest;
 import dev.outbox4j.test.spring.TestOutbox;
 import org.junit.jupiter.api.RepeatedTest;
+import org.junit.jupiter.api.Tag;
 import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.test.annotation.DirtiesContext;
@@ -16,6 +17,7 @@ import org.springframework.test.context.DynamicPropertySource;
 /** The test's own properties say where the database is. */
 @OutboxTest(database = Database.OWN)
 @DirtiesContext // closed while the server still runs
+@Tag("once")
 class OutboxSliceOwnDatabaseIT {
   private static final TestDatabase OWN = TestDatabase.embedded();
 

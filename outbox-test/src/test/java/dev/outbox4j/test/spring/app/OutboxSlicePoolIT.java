@@ -6,6 +6,7 @@ import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.test.spring.OutboxTest;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.jdbc.core.JdbcTemplate;
@@ -14,6 +15,7 @@ import org.springframework.test.context.NestedTestConfiguration.EnclosingConfigu
 
 /** What the properties say to the pool itself. */
 @NestedTestConfiguration(EnclosingConfiguration.OVERRIDE)
+@Tag("once")
 class OutboxSlicePoolIT {
 
   @Nested

@@ -2,6 +2,7 @@ package dev.outbox4j.test.spring.app;
 
 import dev.outbox4j.test.spring.OutboxTest;
 import dev.outbox4j.test.spring.TestOutbox;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.test.context.transaction.AfterTransaction;
@@ -9,6 +10,7 @@ import org.springframework.transaction.annotation.Transactional;
 
 /** A test that asks for a transaction of its own. */
 @OutboxTest
+@Tag("once")
 class OutboxSliceTransactionIT {
   @Autowired Mail mail;
   @Autowired TestOutbox outbox;
