@@ -8,8 +8,9 @@ public interface PollContext {
   Poller poller();
 
   /**
-   * {@return which attempt at these rows this is, from 1; more than 1 also if a node that may have
-   * handled them died, has lost its lease, or has interrupted its handler as it stopped}
+   * {@return which attempt at these rows this is, from 1; more than 1 also of parts of a batch that
+   * has failed, and if a node that may have handled them died, has lost its lease, or has
+   * interrupted its handler as it stopped}
    */
   int attempt();
 

@@ -163,6 +163,7 @@ public final class Pollers implements AutoCloseable {
     private DataSource source;
     private @Nullable OutboxPublisher publisher;
     private Duration gracefulTimeout = Duration.ofSeconds(30);
+    private Duration patience = PollerNode.PATIENCE;
     private String node;
 
     private Builder(PostgresOutbox outbox, String application) {
@@ -281,6 +282,12 @@ public final class Pollers implements AutoCloseable {
       return this;
     }
 
+    /** Sets for how long a position is tried to be written, if not for the lease; for tests. */
+    Builder patience(Duration patience) {
+      this.patience = patience;
+      return this;
+    }
+
     /**
      * Names this node, as records and other nodes' logs show it.
      *
@@ -327,7 +334,8 @@ public final class Pollers implements AutoCloseable {
               NodeNames.distinct(node),
               new EngineThreads("pollers." + application, Pollers.class.getClassLoader()),
               new Warnings("pollers." + application),
-              observer);
+              observer,
+              patience);
       return new Pollers(
           new PollerNodes(shared, List.copyOf(entries.values())),
           application,

@@ -1,9 +1,11 @@
 package dev.outbox4j.poller;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.migrations.PollerMigrations;
+import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
@@ -12,6 +14,8 @@ import java.sql.Statement;
 import java.time.Duration;
 import java.time.ZoneOffset;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -25,6 +29,7 @@ import org.postgresql.ds.PGSimpleDataSource;
 @ExtendWith(PostgresExtension.class)
 class BadSourcesIT {
   private static final Cursor VERSION = Cursor.sequence("v");
+  private static final OutboxTable POLLED = OutboxTable.named("outbox").inSchema("polled");
 
   private final TestDatabase database;
   private final PostgresOutbox outbox;
@@ -271,18 +276,19 @@ class BadSourcesIT {
         .doesNotContain("secret");
   }
 
-  /** A node needs its own tables, and what it follows, and nothing else. */
-  @Test
-  void aRoleNeedsItsGrantsAndSelectOnTheSource() throws Exception {
+  /** What a node has that has its grants and no others; its source is another matter. */
+  private PostgresOutbox least() {
     drop();
     database.update("drop schema if exists polled cascade");
     OutboxMigrations.of("polled", "outbox").migrate(database.plain());
     PollerMigrations migrations = PollerMigrations.of("polled", "outbox");
     migrations.migrate(database.plain());
-    if (database
-        .list(String.class, "select rolname::text from pg_roles where rolname = 'least'")
-        .isEmpty()) {
-      database.update("create role least login password 'secret'");
+    for (String role : List.of("least", "least_subscriber", "least_operator")) {
+      if (database
+          .list(String.class, "select rolname::text from pg_roles where rolname = ?", role)
+          .isEmpty()) {
+        database.update("create role %s login password 'secret'".formatted(role));
+      }
     }
     database.update(migrations.grantsSql("least"));
     database.update("create table bad (id int primary key, v bigint not null)");
@@ -291,16 +297,21 @@ class BadSourcesIT {
     PGSimpleDataSource role = database.plain();
     role.setUser("least");
     role.setPassword("secret");
-    PostgresOutbox own =
-        PostgresOutbox.on(
-            role, dev.outbox4j.postgres.OutboxTable.named("outbox").inSchema("polled"));
+    return PostgresOutbox.on(role, POLLED);
+  }
+
+  private static Poller followed(String name) {
+    return Poller.of(name, Source.table("bad"), VERSION, Deletes.ignored())
+        .pollInterval(Duration.ofMillis(10))
+        .retry(Duration.ofMillis(1), Duration.ofMillis(1));
+  }
+
+  /** A node needs its own tables, and what it follows, and nothing else. */
+  @Test
+  void aRoleNeedsItsGrantsAndSelectOnTheSource() throws Exception {
+    PostgresOutbox own = least();
     Pollers pollers =
-        Pollers.builder(own, "shop")
-            .on(
-                Poller.of("least", Source.table("bad"), VERSION, Deletes.ignored())
-                    .pollInterval(Duration.ofMillis(10)),
-                (rows, context) -> {})
-            .build();
+        Pollers.builder(own, "shop").on(followed("least"), (rows, context) -> {}).build();
     assertThat(pollers.tick("least").reason().orElse("")).contains("permission denied");
 
     database.update("grant select on bad to least");
@@ -329,6 +340,104 @@ class BadSourcesIT {
     control.set("least", Position.beginning(), TestPollers.ANN);
     assertThat(control.history("least", 9)).hasSize(3);
     assertThat(control.remove("least")).isTrue();
+  }
+
+  @Test
+  void theGrantsAreEnoughForAllThatPeopleDo() {
+    PostgresOutbox own = least();
+    database.update("grant select on bad to least");
+    AtomicBoolean fails = new AtomicBoolean(true);
+    PollerHandler handler =
+        (rows, context) -> {
+          if (fails.get()) {
+            throw new IllegalStateException("poison");
+          }
+        };
+    Pollers pollers =
+        Pollers.builder(own, "shop")
+            .on(followed("least").isolateAfter(1), handler)
+            .on(followed("stuck").retry(Duration.ofHours(1), Duration.ofHours(1)), handler)
+            .build();
+    PollerControl control = PollerControl.of(own, "shop");
+    assertThat(pollers.tick("least").quarantined()).isEqualTo(1);
+    database.update("insert into bad values (2, 2)");
+    await().until(() -> pollers.tick("least").quarantined() == 1);
+    List<QuarantinedRow> rows = control.quarantine("least", 9);
+    assertThat(rows).hasSize(2);
+    assertThat(control.discard("least", rows.get(1).id(), TestPollers.ANN)).isTrue();
+    assertThat(control.redrive("least", rows.get(0).id(), TestPollers.ANN)).isTrue();
+    pollers.tick("least"); // it fails again
+    assertThat(control.quarantine("least", 9)).hasSize(1);
+    fails.set(false);
+    assertThat(control.redrive("least", rows.get(0).id(), TestPollers.ANN)).isTrue();
+    assertThat(pollers.tick("least").totalProcessed()).isEqualTo(1);
+    assertThat(control.quarantine("least", 9)).isEmpty();
+
+    fails.set(true);
+    assertThat(pollers.tick("stuck").failure()).hasValue(PollerFailure.HANDLER);
+    assertThat(control.retry("stuck", TestPollers.ANN)).isTrue();
+    assertThat(pollers.tick("stuck").failure()).hasValue(PollerFailure.HANDLER);
+    control.skip("stuck", TestPollers.ANN);
+    assertThat(pollers.tick("stuck").failure()).isEmpty();
+    control.adopt("stuck", TestPollers.ANN);
+    control.reset("stuck", TestPollers.ANN);
+    fails.set(false);
+    assertThat(pollers.tick("stuck").totalProcessed()).isEqualTo(2);
+    assertThat(control.resume("stuck", TestPollers.ANN)).isFalse();
+    assertThat(control.pollers()).hasSize(2);
+  }
+
+  @Test
+  void whoPublishesRowsNeedsTheGrantsOfAPublisherToo() {
+    PostgresOutbox own = least();
+    database.update("grant select on bad to least");
+    Pollers pollers =
+        Pollers.builder(own, "shop").publishTo(followed("published"), "queue").build();
+    assertThat(pollers.tick("published").reason().orElse("")).contains("permission denied");
+    database.update(
+        OutboxMigrations.of("polled", "outbox")
+            .grantsSql("least", "least_subscriber", "least_operator"));
+    await().until(() -> pollers.tick("published").totalProcessed() == 1);
+    assertThat(database.count("polled.outbox where queue = 'queue'")).isEqualTo(1);
+  }
+
+  /** A role may end its own sessions. */
+  @Test
+  void theGrantsAreEnoughToEndTheTransactionOfTheNodeBefore() {
+    PostgresOutbox own = least();
+    database.update("grant select on bad to least");
+    database.update("drop table if exists least_ledger");
+    database.update("create table least_ledger (id int primary key)");
+    database.update("grant insert on least_ledger to least");
+    TransactionalPollerHandler<Connection> insert =
+        (rows, context, connection) -> {
+          try (Statement statement = connection.createStatement()) {
+            for (RowChange row : rows) {
+              statement.execute("insert into least_ledger values (" + row.cursor() + ")");
+            }
+          }
+        };
+    Poller poller = followed("least").lease(Duration.ofSeconds(1));
+    Pollers second = Pollers.builder(own, "shop").transactional(poller, insert).build();
+    Pollers first =
+        Pollers.builder(own, "shop")
+            .transactional(
+                poller,
+                (rows, context, connection) -> {
+                  insert.handle(rows, context, connection);
+                  TickResult other;
+                  do { // as if it had stood still for longer than its lease, which a renewal mends
+                    database.update(
+                        "update polled.outbox_poller set lease_until = now() - interval '1 s'");
+                    other = CompletableFuture.supplyAsync(() -> second.tick("least")).join();
+                  } while (other.outcome() == TickResult.Outcome.STANDBY);
+                  // else it would wait for the row of the same key
+                  assertThat(other.totalProcessed()).as(other.toString()).isEqualTo(1);
+                })
+            .build();
+    TickResult result = first.tick("least");
+    assertThat(result.failure()).as(result.toString()).hasValue(PollerFailure.COMMIT);
+    assertThat(database.count("least_ledger")).isEqualTo(1);
   }
 
   /** Ordinary triggers do not fire for what a subscription brings. */
@@ -372,9 +481,7 @@ class BadSourcesIT {
     database.update("drop schema if exists without cascade");
     OutboxMigrations.of("without", "outbox").migrate(database.plain());
     PostgresOutbox without =
-        PostgresOutbox.on(
-            database.plain(),
-            dev.outbox4j.postgres.OutboxTable.named("outbox").inSchema("without"));
+        PostgresOutbox.on(database.plain(), OutboxTable.named("outbox").inSchema("without"));
     TickResult result =
         Pollers.builder(without, "shop")
             .on(TestPollers.items(), (rows, context) -> {})

@@ -6,20 +6,26 @@ import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.Connection;
+import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Duration;
 import java.time.ZoneOffset;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.EnumSource;
-import org.postgresql.ds.PGSimpleDataSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Cursors and keys of each type, with many rows of the same cursor: each version of a row is handed
@@ -29,7 +35,17 @@ import org.postgresql.ds.PGSimpleDataSource;
 class CursorTypesIT {
   private static final List<String> ZONES =
       List.of("UTC", "Pacific/Auckland", "America/St_Johns", "Asia/Kathmandu");
-  private static final int ROWS = 1_200;
+
+  /** No multiple of a size of batches, so that these end among rows of the same cursor. */
+  private static final int SAME = 37;
+
+  /** More of the same cursor than the largest batch, where there are so many rows. */
+  private static final int FIRST_OF_MANY = 100 * SAME;
+
+  private static final int MANY = 3_000;
+
+  /** By how much the number is greater that an update makes a cursor of. */
+  private static final int LATER = 5_000;
 
   private final TestDatabase database;
   private final PostgresOutbox outbox;
@@ -61,7 +77,11 @@ class CursorTypesIT {
     TEXT("text collate \"C\"", "'Zoë ' || lpad(i::text, 6, '0')", ascending()),
     LINGUISTIC_TEXT(
         "text collate \"unicode_or_default\"",
-        "(array['a', 'B', 'c', 'D', 'é'])[1 + i % 5] || lpad((i / 5)::text, 6, '0')",
+        """
+        case when i < 5000
+          then (array['a', 'B', 'c', 'D', 'é'])[1 + i % 5] || lpad((i / 5)::text, 6, '0')
+          else 'ź' || lpad(i::text, 6, '0') end
+        """,
         ascending()),
     VARCHAR("varchar(40)", "'v' || lpad(i::text, 6, '0')", ascending()),
     XID8("xid8", "(i + 1)::text::xid8", Cursor.transactionId("c"));
@@ -102,19 +122,56 @@ class CursorTypesIT {
     }
   }
 
+  /** What was handed over: the ids of the events, and of each the row's number and revision. */
+  private record Handed(List<String> events, List<String> versions) {
+    Handed() {
+      this(new ArrayList<>(), new ArrayList<>());
+    }
+
+    void add(List<RowChange> rows) {
+      for (RowChange row : rows) {
+        events.add(row.eventId());
+        versions.add(row.get("n", Integer.class) + "." + row.get("revision", Integer.class));
+      }
+    }
+
+    void add(Handed more) {
+      events.addAll(more.events);
+      versions.addAll(more.versions);
+    }
+
+    int size() {
+      return versions.size();
+    }
+
+    Map<String, String> byVersion() {
+      Map<String, String> found = new HashMap<>();
+      for (int i = 0; i < versions.size(); i++) {
+        found.put(versions.get(i), events.get(i));
+      }
+      return found;
+    }
+  }
+
   @BeforeEach
   void setUp() {
     TestPollers.setUp(database);
   }
 
-  /** So many rows, of which each cursor has up to 40, with keys of four types. */
+  /** Which number the cursor of a row is made of. */
+  private static String number() {
+    return "(case when n between %1$d and %2$d then %1$d else n end / %3$d)"
+        .formatted(FIRST_OF_MANY, FIRST_OF_MANY + MANY - 1, SAME);
+  }
+
+  /** So many rows, with keys of four types. */
   private void fill(Type type, int rows) {
     database.update("drop table if exists typed");
     database.update(
         """
         create table typed (c %s not null, k1 uuid not null, k2 text collate "C" not null,
-          k3 timestamptz not null, k4 numeric not null, payload text,
-          primary key (k1, k2, k3, k4))
+          k3 timestamptz not null, k4 numeric not null, n int not null,
+          revision int not null default 1, primary key (k1, k2, k3, k4))
         """
             .formatted(type.declared(database)));
     database.update("create index on typed (c, k1, k2, k3, k4)");
@@ -122,14 +179,28 @@ class CursorTypesIT {
         """
         insert into typed
         select %s, md5(n::text)::uuid, 'k"' || n, timestamptz '2026-03-29T00:59:59.999999Z' + n * interval '1 h',
-          n / 4.0, 'p'
-        from (select n, (n / 40)::int as i from generate_series(0, %d - 1) n) s
+          n / 4.0, n
+        from (select n, %s as i from generate_series(0, %d - 1) n) s
         order by md5(n::text)
         """
-            .formatted(type.value, rows));
+            .formatted(type.value, number(), rows));
+    database.update("analyze typed");
     if (type == Type.XID8) {
-      spendTransactionIds(rows / 40 + 1);
+      spendTransactionIds(rows / SAME + 1 + LATER);
     }
+  }
+
+  /** Gives half of the rows a cursor that is greater than all others. */
+  private void updateHalf(Type type) {
+    database.update(
+        """
+        update typed t
+        set c = %s, revision = 2
+        from (select n, %s + %d as i from typed) s
+        where s.n = t.n and t.n %% 2 = 0
+        """
+            .formatted(type.value, number(), LATER));
+    database.update("analyze typed");
   }
 
   /** A row is of a transaction that the server has had. */
@@ -139,10 +210,25 @@ class CursorTypesIT {
             .formatted(upTo));
   }
 
-  private PGSimpleDataSource inZone(int number) {
-    PGSimpleDataSource source = database.plain();
-    source.setOptions("-c TimeZone=" + ZONES.get(number % ZONES.size()));
-    return source;
+  /** By a statement, since the driver tells each session the zone of the JVM as it connects. */
+  private Connection inZone(String zone) throws SQLException {
+    Connection connection = database.plain().getConnection();
+    try (Statement statement = connection.createStatement()) {
+      statement.execute("set timezone = '" + zone + "'");
+    }
+    return connection;
+  }
+
+  private static void requireZone(Connection connection, String zone) throws SQLException {
+    try (Statement statement = connection.createStatement();
+        ResultSet row = statement.executeQuery("show timezone")) {
+      row.next();
+      assertThat(row.getString(1)).isEqualTo(zone);
+    }
+  }
+
+  private static String zone(int number) {
+    return ZONES.get(number % ZONES.size());
   }
 
   private Poller poller(Type type, int batch) {
@@ -151,77 +237,107 @@ class CursorTypesIT {
         .pollInterval(Duration.ofMillis(10));
   }
 
-  /** Ticks, each time from sessions in other time zones. */
-  private List<RowChange> drain(Type type, int batch, int expected) throws SQLException {
-    List<RowChange> all = new ArrayList<>();
-    for (int i = 0; i < 20 && all.size() < expected; i++) {
-      try (Connection state = inZone(i).getConnection();
-          Connection source = inZone(i + 1).getConnection()) {
-        all.addAll(tick(type, batch, state, source));
-      }
-      PollerControl.of(outbox, "shop").retry("typed", TestPollers.ANN);
+  /** A tick that ends when it has had so many rows, from sessions in two time zones. */
+  private Handed tick(Type type, int batch, int most, int zone) throws SQLException {
+    Handed found = new Handed();
+    try (Connection state = inZone(zone(zone));
+        Connection source = inZone(zone(zone + 1))) {
+      Pollers pollers =
+          Pollers.builder(PostgresOutbox.on(new SingleConnection(state), database.table()), "shop")
+              .source(new SingleConnection(source))
+              .on(
+                  poller(type, batch),
+                  (rows, context) -> {
+                    if (found.size() >= most) {
+                      throw new IllegalStateException("that is enough for a tick");
+                    }
+                    found.add(rows);
+                  })
+              .build();
+      TickResult result = pollers.tick("typed");
+      assertThat(result.failure().filter(step -> step != PollerFailure.HANDLER))
+          .as(result.toString())
+          .isEmpty();
+      requireZone(state, zone(zone));
+      requireZone(source, zone(zone + 1));
     }
-    return all;
+    PollerControl.of(outbox, "shop").retry("typed", TestPollers.ANN);
+    return found;
   }
 
-  private List<RowChange> tick(Type type, int batch, Connection state, Connection source) {
-    List<RowChange> found = new ArrayList<>();
-    int most = batch == 1 ? 400 : batch == 7 ? 500 : 100_000;
-    Pollers pollers =
-        Pollers.builder(PostgresOutbox.on(new SingleConnection(state), database.table()), "shop")
-            .source(new SingleConnection(source))
-            .on(
-                poller(type, batch),
-                (rows, context) -> {
-                  if (found.size() >= most) {
-                    throw new IllegalStateException("that is enough for a tick");
-                  }
-                  found.addAll(rows);
-                })
-            .build();
-    TickResult result = pollers.tick("typed");
-    assertThat(result.failure().filter(step -> step != PollerFailure.HANDLER))
-        .as(result.toString())
-        .isEmpty();
-    return found;
+  /** The versions that are there, in the order of cursor and key; of those that are handled. */
+  private List<String> versions(Type type) {
+    return database.list(
+        String.class,
+        "select n || '.' || revision from typed"
+            + (type.isAscending() ? " where c < (select c from typed order by c desc limit 1)" : "")
+            + " order by c, k1, k2, k3, k4");
+  }
+
+  /**
+   * Ticks until all rows were handed over, half of which are updated after the first tick. Returns
+   * the event's id of each version.
+   */
+  private Map<String, String> requireEachVersionOnce(
+      Type type, int batch, int rows, int leastTicks, int zone) throws SQLException {
+    int most = rows * 3 / 10;
+    List<String> first = versions(type);
+    Handed handed = tick(type, batch, most, zone);
+    assertThat(handed.size()).isBetween(most, most + batch);
+    assertThat(handed.versions()).isEqualTo(first.subList(0, handed.size()));
+    Set<String> expected = new HashSet<>(handed.versions());
+
+    updateHalf(type);
+    expected.addAll(versions(type));
+    int ticks = 1;
+    for (; ticks < 20 && handed.size() < expected.size(); ticks++) {
+      handed.add(tick(type, batch, most, zone + ticks));
+    }
+    String what = "%s in batches of %d".formatted(type, batch);
+    assertThat(ticks).as(what).isGreaterThanOrEqualTo(leastTicks);
+    assertThat(handed.size()).as(what).isEqualTo(expected.size());
+    assertThat(Set.copyOf(handed.versions())).as(what).isEqualTo(expected);
+    assertThat(new HashSet<>(handed.events())).as(what).hasSameSizeAs(expected);
+    return handed.byVersion();
   }
 
   @ParameterizedTest
   @EnumSource(Type.class)
   void eachRowIsHandedOverOnceInEachBatchSizeAndTimeZone(Type type) throws Exception {
-    fill(type, ROWS);
-    int expected = type.isAscending() ? ROWS - ROWS % 40 - 40 : ROWS;
-    Set<String> events = null;
+    Map<String, String> events = new HashMap<>();
+    int zone = 0;
     for (int batch : List.of(1, 7, 1_000)) {
-      if (batch > 1) {
-        PollerControl.of(outbox, "shop").reset("typed", TestPollers.ANN);
-      }
-      List<RowChange> all = drain(type, batch, expected);
-      List<String> ids = all.stream().map(RowChange::eventId).toList();
-      assertThat(ids).as(type + " in batches of " + batch).hasSize(expected);
-      assertThat(new HashSet<>(ids)).hasSize(expected);
-      if (events == null) {
-        events = new HashSet<>(ids);
-      }
-      assertThat(new HashSet<>(ids)).isEqualTo(events);
-    }
-  }
-
-  @Test
-  @Tag("large")
-  void aHundredThousandRowsAreHandedOverOnce() throws Exception {
-    for (Type type : Type.values()) {
       TestPollers.setUp(database);
-      fill(type, 100_000);
-      int expected = type.isAscending() ? 100_000 - 40 : 100_000;
-      List<RowChange> all = drain(type, 1_000, expected);
-      assertThat(all).as(type.name()).hasSize(expected);
-      assertThat(new HashSet<>(all.stream().map(RowChange::eventId).toList())).hasSize(expected);
+      fill(type, 1_200);
+      requireEachVersionOnce(type, batch, 1_200, 2, zone++)
+          .forEach(
+              (version, event) ->
+                  assertThat(events.computeIfAbsent(version, key -> event))
+                      .as(version)
+                      .isEqualTo(event));
     }
   }
 
+  /**
+   * A batch of a row costs nearly what one of a thousand does, so there are fewer rows of those.
+   */
+  static Stream<Arguments> many() {
+    return Stream.concat(
+        Stream.of(Type.values()).map(type -> Arguments.of(type, 1_000, 100_000)),
+        Stream.of(
+            Arguments.of(Type.TIMESTAMPTZ, 7, 100_000), Arguments.of(Type.BIGINT, 1, 10_000)));
+  }
+
+  @ParameterizedTest(name = "{2} rows by {0} in batches of {1}")
+  @MethodSource("many")
+  @Tag("large")
+  void manyRowsAreHandedOverOnce(Type type, int batch, int rows) throws Exception {
+    fill(type, rows);
+    requireEachVersionOnce(type, batch, rows, 4, 0);
+  }
+
   @Test
-  void microsecondsCountAndTimesAreThoseOfTheRow() {
+  void microsecondsCountAndTimesAreThoseOfTheRow() throws Exception {
     database.update("drop table if exists typed");
     database.update("create table typed (c timestamptz not null, id int primary key)");
     database.update("create index on typed (c, id)");
@@ -231,17 +347,19 @@ class CursorTypesIT {
           ('2026-10-25T00:30:00.000002Z', 2), ('2026-10-25T01:30:00.000001Z', 3),
           ('0044-03-15T00:00:00Z BC', 0)
         """);
-    Pollers pollers =
-        Pollers.builder(outbox, "shop")
-            .source(inZone(2))
-            .on(
-                poller(Type.TIMESTAMPTZ, 1),
-                (rows, context) ->
-                    assertThat(context.after().value()).hasValue(rows.get(0).cursor()))
-            .build();
-    TickResult result = pollers.tick("typed");
-    assertThat(result.failure()).as(result.toString()).isEmpty();
-    assertThat(result.totalProcessed()).isEqualTo(4);
+    try (Connection source = inZone("America/St_Johns")) {
+      Pollers pollers =
+          Pollers.builder(outbox, "shop")
+              .source(new SingleConnection(source))
+              .on(
+                  poller(Type.TIMESTAMPTZ, 1),
+                  (rows, context) ->
+                      assertThat(context.after().value()).hasValue(rows.get(0).cursor()))
+              .build();
+      TickResult result = pollers.tick("typed");
+      assertThat(result.failure()).as(result.toString()).isEmpty();
+      assertThat(result.totalProcessed()).isEqualTo(4);
+    }
     assertThat(PollerControl.of(outbox, "shop").status("typed").orElseThrow().position().cursor())
         .hasValue("2026-10-25T01:30:00.000001Z");
   }

@@ -6,23 +6,29 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
+import com.zaxxer.hikari.HikariConfig;
+import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.poller.TickResult.Outcome;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TcpProxy;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import java.sql.Connection;
+import java.sql.Statement;
 import java.time.Duration;
+import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.BiConsumer;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.postgresql.ds.PGSimpleDataSource;
 
@@ -370,61 +376,149 @@ class PollerControlIT {
     assertThat(control.quarantine("items", 1_000)).hasSize(11);
   }
 
-  static Stream<Arguments> changes() {
-    Poller items = TestPollers.items().where("id > ?", 0);
-    Source table = Source.table("public", "items");
-    return Stream.of(
-        Arguments.of("condition", items.where("id >= ?", 0)),
-        Arguments.of("values of the condition", items.where("id > ?", -1)),
-        Arguments.of("columns", items.columns("name")),
-        Arguments.of("cursor", of(table, Cursor.sequence("id"), Deletes.ignored())),
-        Arguments.of("cursor kind", of(table, Cursor.ascending("version"), Deletes.ignored())),
-        Arguments.of(
-            "nulls",
-            of(table, Cursor.sequence("version").nulls(NullCursors.IGNORED), Deletes.ignored())),
-        Arguments.of(
-            "deletes", of(table, Cursor.sequence("version"), Deletes.softDelete("deleted"))),
-        Arguments.of(
-            "key", of(table.key("id", "version"), Cursor.sequence("version"), Deletes.ignored())),
-        Arguments.of(
-            "source",
-            of(
-                Source.table("items_copy").key("id"),
-                Cursor.sequence("version"),
-                Deletes.ignored())),
-        Arguments.of(
-            "query",
-            of(
-                Source.query("public.items", "select * from items", "id"),
-                Cursor.sequence("version"),
-                Deletes.ignored())));
+  @Test
+  void tenThousandRowsAreInQuarantineAndNoMore() {
+    TestPollers.insert(database, 1, 1);
+    Pollers pollers = pollers(TestPollers.items().isolateAfter(1));
+    pollers.tick("items");
+    database.update(
+        """
+        insert into outbox_poller_quarantine (application, name, event_id, operation, source,
+          cursor_type, cursor_text, row_key, row_after, row_types, last_error)
+        select 'shop', 'items', 'event ' || i, 'UPSERT', 'public.items', 'bigint', '1', '{}', '{}',
+          '{}', 'a test'
+        from generate_series(1, 10000) i
+        """);
+    TestPollers.insert(database, 2, 3);
+    poison.add(2);
+    TickResult result = pollers.tick("items");
+    assertThat(result.failure()).hasValue(PollerFailure.HANDLER);
+    assertThat(result.reason().orElse(""))
+        .contains("10000 rows are in quarantine, which is the most", "poison 2");
+    assertThat(status().quarantined()).isEqualTo(10_000);
+    assertThat(status().position().key()).containsExactly("1");
+
+    control.discard("items", firstRow(control), ANN);
+    await().until(() -> pollers.tick("items").quarantined() == 1);
+    assertThat(status().quarantined()).isEqualTo(10_000);
+    assertThat(ids(handled)).containsExactly(1, 3);
+  }
+
+  /** A part of the fingerprint, and how it alone is changed: in the database, in the definition. */
+  private record Change(String part, String ddl, Poller before, Poller after) {
+    @Override
+    public String toString() {
+      return part + (ddl.isEmpty() ? "" : " by " + ddl) + " " + after.cursor();
+    }
+  }
+
+  private static Change change(String part, Poller after) {
+    return new Change(part, "", filtered(TestPollers.items()), after);
+  }
+
+  private static Change change(String part, Source source, Cursor cursor, Deletes deletes) {
+    return change(part, of(source, cursor, deletes));
+  }
+
+  private static Poller filtered(Poller poller) {
+    return poller.where("id > ?", 0);
   }
 
   private static Poller of(Source source, Cursor cursor, Deletes deletes) {
-    return Poller.of("items", source, cursor, deletes)
-        .where("id > ?", 0)
+    return filtered(Poller.of("items", source, cursor, deletes))
         .pollInterval(Duration.ofMillis(10));
+  }
+
+  static Stream<Change> changes() {
+    Poller items = filtered(TestPollers.items());
+    Source table = Source.table("public", "items");
+    Cursor version = Cursor.sequence("version");
+    Cursor local = Cursor.serverTime("local_at").margin(Duration.ofMillis(1));
+    return Stream.of(
+        change("condition", items.where("id >= ?", 0)),
+        change("values of the condition", items.where("id > ?", -1)),
+        change("columns", items.columns("name")),
+        change("cursor", table, Cursor.sequence("number"), Deletes.ignored()),
+        new Change("cursor type", "alter table items alter version type numeric", items, items),
+        change("cursor kind", table, Cursor.ascending("version"), Deletes.ignored()),
+        change("cursor kind", table, version.assumingThatWritersNeverOverlap(), Deletes.ignored()),
+        new Change(
+            "cursor kind",
+            "",
+            of(table, local.in(ZoneOffset.UTC), Deletes.ignored()),
+            of(table, local.in(ZoneOffset.ofHours(1)), Deletes.ignored())),
+        change("nulls", table, version.nulls(NullCursors.IGNORED), Deletes.ignored()),
+        change("deletes", table, version, Deletes.softDelete("deleted")),
+        change("deletes", table, version, Deletes.tombstones(Source.table("items_deleted"))),
+        change("key", table.key("number"), version, Deletes.ignored()),
+        new Change("key types", "alter table items alter id type numeric", items, items),
+        change("source", Source.table("items_copy").key("id"), version, Deletes.ignored()),
+        change(
+            "query",
+            Source.query("public.items", "select * from items", "id"),
+            version,
+            Deletes.ignored()));
   }
 
   @ParameterizedTest(name = "{0}")
   @MethodSource("changes")
-  void aChangedDefinitionIsNotRunAndSaysWhichPartDiffers(String part, Poller changed) {
-    database.update("drop table if exists items_copy");
-    database.update("create table items_copy (like items including all)");
+  void aChangedDefinitionIsNotRunAndSaysWhichPartDiffers(Change change) {
+    database.update(
+        """
+        alter table items add number bigint not null generated always as identity unique,
+          add local_at timestamp not null default (now() at time zone 'UTC');
+        drop table if exists items_copy, items_deleted;
+        create table items_copy (like items including all);
+        create table items_deleted (id int not null, version bigint not null);
+        """);
     TestPollers.insert(database, 1, 2);
-    pollers(TestPollers.items().where("id > ?", 0)).tick("items");
+    pollers(change.before()).tick("items");
+    if (!change.ddl().isEmpty()) {
+      database.update(change.ddl());
+    }
     TestPollers.insert(database, 3, 3);
+    requireRefused(pollers(change.after()), change.part());
+  }
+
+  @Test
+  void anotherDatabaseIsAChangedDefinition() throws Exception {
+    TestPollers.insert(database, 1, 2);
+    pollers(TestPollers.items()).tick("items");
+    String name = database.name() + "_other";
+    database.update("create database \"%s\"".formatted(name));
+    try {
+      PGSimpleDataSource other = database.plain();
+      other.setDatabaseName(name);
+      try (Connection connection = other.getConnection();
+          Statement statement = connection.createStatement()) {
+        statement.execute(
+            "create table items (id int primary key, version bigint not null,"
+                + " unique (version, id)); insert into items values (1, 1), (2, 2), (3, 3)");
+      }
+      requireRefused(
+          Pollers.builder(outbox, "shop")
+              .source(other)
+              .on(TestPollers.items(), this::handle)
+              .build(),
+          "database");
+    } finally {
+      database.update("drop database \"%s\" with (force)".formatted(name));
+    }
+  }
+
+  /** By this part and by no other. */
+  private void requireRefused(Pollers pollers, String part) {
     Position before = status().position();
     handled.clear();
-    Pollers pollers = pollers(changed);
-
     for (int i = 0; i < 2; i++) {
       TickResult result = pollers.tick("items");
       assertThat(result.failure()).hasValue(PollerFailure.SOURCE);
       assertThat(result.reason().orElse(""))
-          .contains("another than the one on record: ")
-          .contains(part + ", which is '")
-          .contains("PollerControl.adopt");
+          .containsPattern(
+              "another than the one on record: "
+                  + part
+                  + ", which is '[^']*' on record and '[^']*' here; correct it, or adopt it by"
+                  + " PollerControl.adopt");
     }
     assertThat(handled).isEmpty();
     assertThat(status().position()).isEqualTo(before);
@@ -446,7 +540,14 @@ class PollerControlIT {
     changed.tick("items");
     assertThat(ids(handled)).containsExactly(3);
     assertThat(status().fingerprint()).containsEntry("columns", "name");
-    assertThat(verbs()).containsExactly(PollerVerb.ADOPT, PollerVerb.CREATE);
+    PollerChange adopted = control.history("items", 1).get(0);
+    assertThat(adopted.verb()).isEqualTo(PollerVerb.ADOPT);
+    assertThat(adopted.by()).isEqualTo("ann");
+    assertThat(adopted.reason()).isEqualTo("fewer columns");
+    assertThat(adopted.versionBefore()).isEqualTo(1);
+    assertThat(adopted.versionAfter()).isEqualTo(2);
+    assertThat(adopted.positionBefore().cursor()).hasValue("2");
+    assertThat(adopted.positionAfter()).isEqualTo(adopted.positionBefore());
     assertThat(pollers(TestPollers.items()).tick("items").failure()).hasValue(PollerFailure.SOURCE);
   }
 
@@ -462,12 +563,16 @@ class PollerControlIT {
     assertThat(ids(handled)).containsExactly(3);
     PollerChange reset = control.history("items", 1).get(0);
     assertThat(reset.verb()).isEqualTo(PollerVerb.RESET);
+    assertThat(reset.by()).isEqualTo("ann");
+    assertThat(reset.reason()).isEqualTo("anew");
+    assertThat(reset.versionBefore()).isEqualTo(1);
+    assertThat(reset.versionAfter()).isEqualTo(2);
     assertThat(reset.positionBefore().cursor()).hasValue("3");
     assertThat(reset.positionAfter()).isEqualTo(Position.beginning());
   }
 
   @Test
-  void credentialsHostAndPoolAreNoPartOfADefinition() {
+  void credentialsHostPortAndPoolAreNoPartOfADefinition() {
     if (database
         .list(String.class, "select rolname::text from pg_roles where rolname = 'renamed'")
         .isEmpty()) {
@@ -477,24 +582,117 @@ class PollerControlIT {
     pollers(TestPollers.items()).tick("items");
     TestPollers.insert(database, 2, 2);
     PGSimpleDataSource other = database.plain();
-    other.setServerNames(new String[] {"127.0.0.1"});
-    other.setUser("renamed");
-    other.setPassword("other");
-    other.setApplicationName("other pool");
-    TickResult result =
-        Pollers.builder(outbox, "shop")
-            .source(other)
-            .on(
-                TestPollers.items()
-                    .batchSize(9)
-                    .lease(Duration.ofSeconds(7))
-                    .pollInterval(Duration.ofMillis(11))
-                    .isolateAfter(4),
-                this::handle)
-            .build()
-            .tick("items");
-    assertThat(result.failure()).as(result.toString()).isEmpty();
-    assertThat(result.totalProcessed()).isEqualTo(1);
+    try (TcpProxy path = new TcpProxy(other.getServerNames()[0], other.getPortNumbers()[0])) {
+      other.setServerNames(new String[] {path.host()});
+      other.setPortNumbers(new int[] {path.port()});
+      other.setUser("renamed");
+      other.setPassword("other");
+      other.setApplicationName("other pool");
+      HikariConfig config = new HikariConfig();
+      config.setDataSource(other);
+      config.setMaximumPoolSize(2);
+      try (HikariDataSource pool = new HikariDataSource(config)) {
+        TickResult result =
+            Pollers.builder(PostgresOutbox.on(pool, database.table()), "shop")
+                .on(
+                    TestPollers.items()
+                        .batchSize(9)
+                        .lease(Duration.ofSeconds(7))
+                        .pollInterval(Duration.ofMillis(11))
+                        .isolateAfter(4),
+                    this::handle)
+                .build()
+                .tick("items");
+        assertThat(result.failure()).as(result.toString()).isEmpty();
+        assertThat(result.totalProcessed()).isEqualTo(1);
+      }
+    }
+  }
+
+  /** What a verb needs to have something to change, what it does, and where the poller is then. */
+  private record Verb(PollerVerb verb, boolean isolates, BiConsumer<PollerControl, Audit> does) {
+    @Override
+    public String toString() {
+      return verb.toString();
+    }
+  }
+
+  static Stream<Verb> verbsOfPeople() {
+    return Stream.of(
+        new Verb(PollerVerb.PAUSE, false, (control, audit) -> control.pause("items", audit)),
+        new Verb(PollerVerb.RESUME, false, (control, audit) -> control.resume("items", audit)),
+        new Verb(
+            PollerVerb.SET,
+            false,
+            (control, audit) -> control.set("items", Position.after(1L), audit)),
+        new Verb(PollerVerb.RESET, false, (control, audit) -> control.reset("items", audit)),
+        new Verb(PollerVerb.ADOPT, false, (control, audit) -> control.adopt("items", audit)),
+        new Verb(PollerVerb.SKIP, false, (control, audit) -> control.skip("items", audit)),
+        new Verb(PollerVerb.RETRY, false, (control, audit) -> control.retry("items", audit)),
+        new Verb(
+            PollerVerb.REDRIVE,
+            true,
+            (control, audit) -> control.redrive("items", firstRow(control), audit)),
+        new Verb(
+            PollerVerb.DISCARD,
+            true,
+            (control, audit) -> control.discard("items", firstRow(control), audit)));
+  }
+
+  private static long firstRow(PollerControl control) {
+    return control.quarantine("items", 1).get(0).id();
+  }
+
+  @ParameterizedTest
+  @MethodSource("verbsOfPeople")
+  void eachVerbAsksForTheVersionAndIsOnRecord(Verb verb) {
+    TestPollers.insert(database, 1, 2);
+    Poller items = TestPollers.items().retry(Duration.ofHours(1), Duration.ofHours(1));
+    Pollers pollers = pollers(verb.isolates() ? items.isolateAfter(1) : items);
+    pollers.tick("items");
+    poison.add(3);
+    TestPollers.insert(database, 3, 3);
+    pollers.tick("items");
+    if (verb.verb() == PollerVerb.RESUME) {
+      control.pause("items", ANN);
+    }
+    PollerStatus before = status();
+    List<PollerChange> history = control.history("items", 100);
+    List<QuarantinedRow> quarantine = control.quarantine("items", 100);
+
+    assertThatThrownBy(
+            () ->
+                verb.does()
+                    .accept(control, Audit.of("eve", "too late").expecting(before.version() - 1)))
+        .isInstanceOf(StaleVersionException.class)
+        .hasMessageContaining(
+            "has version %d and not %d".formatted(before.version(), before.version() - 1));
+    assertThat(status().version()).isEqualTo(before.version());
+    assertThat(status().position()).isEqualTo(before.position());
+    assertThat(status().pause()).isEqualTo(before.pause());
+    assertThat(status().retryAt()).isEqualTo(before.retryAt());
+    assertThat(control.history("items", 100)).isEqualTo(history);
+    assertThat(control.quarantine("items", 100)).isEqualTo(quarantine);
+
+    verb.does().accept(control, Audit.of("ann", "for a reason").expecting(before.version()));
+    PollerChange change = control.history("items", 1).get(0);
+    assertThat(change.verb()).isEqualTo(verb.verb());
+    assertThat(change.by()).isEqualTo("ann");
+    assertThat(change.reason()).isEqualTo("for a reason");
+    assertThat(change.versionBefore()).isEqualTo(before.version());
+    assertThat(change.versionAfter()).isEqualTo(before.version() + 1);
+    assertThat(status().version()).isEqualTo(before.version() + 1);
+    assertThat(change.positionBefore()).isEqualTo(before.position());
+    assertThat(change.positionAfter())
+        .isEqualTo(
+            switch (verb.verb()) {
+              case SET -> Position.after(1L);
+              case RESET -> Position.beginning();
+              case SKIP -> before.failingUntil().orElseThrow();
+              default -> before.position();
+            });
+    assertThat(status().position()).isEqualTo(change.positionAfter());
+    assertThat(control.history("items", 100)).hasSize(history.size() + 1);
   }
 
   @Test

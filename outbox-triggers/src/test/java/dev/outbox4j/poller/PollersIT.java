@@ -6,11 +6,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
+import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.Payload;
 import dev.outbox4j.poller.TickResult.Outcome;
 import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.PayloadCodec;
+import java.lang.reflect.Type;
 import java.sql.PreparedStatement;
 import java.time.Duration;
 import java.time.Instant;
@@ -101,14 +106,126 @@ class PollersIT {
     assertThat(new HashSet<>(handled.stream().map(RowChange::eventId).toList())).hasSize(8);
   }
 
+  /** What was executed on the record and at the source, and how often rows were fetched there. */
+  private record Costs(long state, long source, long fetches) {
+    static Costs of(CountingDataSource state, CountingDataSource source) {
+      return new Costs(
+          state.executions(),
+          source.executions(),
+          source.executionsOf("order by s.\"version\", s.\"id\""));
+    }
+
+    Costs since(Costs before) {
+      return new Costs(state - before.state, source - before.source, fetches - before.fetches);
+    }
+  }
+
   @Test
   void aFullBatchIsFollowedAtOnceAndAShortOneEndsTheTick() {
-    TestPollers.insert(database, 1, 4);
-    Pollers pollers = recording(TestPollers.items().batchSize(2));
+    CountingDataSource state = new CountingDataSource(database.plain());
+    CountingDataSource source = new CountingDataSource(database.plain());
+    Pollers pollers =
+        Pollers.builder(PostgresOutbox.on(state, database.table()), "shop")
+            .source(source)
+            .on(TestPollers.items().batchSize(2), (rows, context) -> handled.addAll(rows))
+            .build();
+    TestPollers.insert(database, 1, 1);
+    drain(pollers, "items"); // puts it on record, and asks the catalog
+    handled.clear();
+
+    TestPollers.insert(database, 2, 6);
+    Costs before = Costs.of(state, source);
     TickResult result = pollers.tick("items");
+    assertThat(result.batches()).isEqualTo(3);
+    assertThat(ids(handled)).containsExactly(2, 3, 4, 5, 6);
+    // takes the lease, moves three times, the last of which releases it; asks and fetches each time
+    assertThat(Costs.of(state, source).since(before)).isEqualTo(new Costs(4, 6, 3));
+    assertThat(control.status("items").orElseThrow().holder()).isEmpty();
+
+    TestPollers.insert(database, 7, 10);
+    before = Costs.of(state, source);
+    result = pollers.tick("items");
     assertThat(result.batches()).isEqualTo(2);
     assertThat(result.totalProcessed()).isEqualTo(4);
+    // none of both was short
+    assertThat(Costs.of(state, source).since(before)).isEqualTo(new Costs(4, 6, 3));
     assertThat(control.status("items").orElseThrow().holder()).isEmpty();
+
+    before = Costs.of(state, source);
+    assertThat(pollers.tick("items").outcome()).isEqualTo(Outcome.EMPTY);
+    assertThat(Costs.of(state, source).since(before)).isEqualTo(new Costs(2, 2, 1));
+  }
+
+  @Test
+  void noTransactionAndNoConnectionIsHeldWhileAHandlerRuns() {
+    TestPollers.insert(database, 1, 1);
+    HikariDataSource pool = database.pool(4);
+    List<Long> seen = new ArrayList<>();
+    Pollers pollers =
+        Pollers.builder(PostgresOutbox.on(pool, database.table()), "shop")
+            .on(
+                TestPollers.items(),
+                (rows, context) -> {
+                  seen.add((long) pool.getHikariPoolMXBean().getActiveConnections());
+                  seen.add(
+                      database.one(
+                          Long.class,
+                          """
+                          select count(*) from pg_stat_activity
+                          where datname = current_database() and state like 'idle in transaction%'
+                          """));
+                })
+            .build();
+    assertThat(pollers.tick("items").totalProcessed()).isEqualTo(1);
+    assertThat(seen).containsExactly(0L, 0L);
+  }
+
+  @Test
+  void namesMayHaveAnyCharacters() {
+    database.update(
+        """
+        drop schema if exists "odd schema" cascade;
+        create schema "odd schema";
+        create sequence "odd schema"."next change";
+        create table "odd schema"."Order""s" (
+          "a b" int primary key, "it's" text, "Gone?" boolean not null default false,
+          "select" bigint not null default nextval('"odd schema"."next change"'));
+        create table "odd schema"."Order""s gone" (
+          "a b" int not null, "by: whom" text default 'ann',
+          "select" bigint not null default nextval('"odd schema"."next change"'));
+        insert into "odd schema"."Order""s" ("a b", "it's") values (1, 'one'), (2, 'two');
+        insert into "odd schema"."Order""s gone" ("a b") values (3);
+        insert into "odd schema"."Order""s" ("a b", "it's", "Gone?")
+        values (4, 'four', true), (5, 'not', false);
+        """);
+    Source orders = Source.table("odd schema", "Order\"s");
+    Deletes tombstones = Deletes.tombstones(Source.table("odd schema", "Order\"s gone"));
+    for (Deletes deletes : List.of(tombstones, Deletes.softDelete("Gone?"))) {
+      handled.clear();
+      String name = deletes.toString();
+      Poller poller =
+          Poller.of(name, orders, Cursor.sequence("select"), deletes)
+              .columns("it's")
+              .where("\"it's\" <> ?", "not")
+              .batchSize(1)
+              .pollInterval(Duration.ofMillis(10));
+      Pollers pollers = recording(poller);
+      drain(pollers, name);
+      boolean marked = deletes.softDeleteColumn().isPresent();
+      assertThat(handled)
+          .extracting(row -> row.operation() + " " + row.key().get("a b"))
+          .isEqualTo(
+              marked
+                  ? List.of("UPSERT 1", "UPSERT 2", "DELETE 4")
+                  : List.of("UPSERT 1", "UPSERT 2", "DELETE 3", "UPSERT 4"));
+      assertThat(handled.get(0).get("it's", String.class)).isEqualTo("one");
+      assertThat(pollers.health().pollers().get(0).warnings())
+          .anySatisfy(
+              warning ->
+                  assertThat(warning)
+                      .contains(
+                          "create index on \"odd schema\".\"Order\"\"s\" (\"select\", \"a b\")"));
+    }
   }
 
   @Test
@@ -554,6 +671,62 @@ class PollersIT {
             .build();
     assertThat(pollers.tick("items").totalProcessed()).isEqualTo(3);
     assertThat(database.count("outbox where queue = 'mapped'")).isEqualTo(2);
+  }
+
+  /** Writes numbers backwards. */
+  private static final class Backwards implements PayloadCodec {
+    @Override
+    public String contentType() {
+      return "text/backwards";
+    }
+
+    @Override
+    public Payload encode(Object body) {
+      return Payload.ofText(new StringBuilder(body.toString()).reverse().toString());
+    }
+
+    @Override
+    public Object decode(Payload payload, Map<String, String> headers, Type type) {
+      throw new UnsupportedOperationException();
+    }
+  }
+
+  @Test
+  void publishesByThePublisherThatIsGiven() {
+    TestPollers.insert(database, 17, 17);
+    Pollers pollers =
+        builder()
+            .publish(
+                TestPollers.items(),
+                row -> Optional.of(OutboxMessage.to("coded").body(row.key().get("id")).build()))
+            .publisher(PostgresOutbox.publisher(database.table()).codec(new Backwards()).build())
+            .build();
+    TickResult result = pollers.tick("items");
+    assertThat(result.totalProcessed()).as(result.toString()).isEqualTo(1);
+    assertThat(
+            database.one(
+                String.class,
+                "select convert_from(payload, 'UTF8') || ' ' || headers::text from outbox"
+                    + " where queue = 'coded'"))
+        .startsWith("71 ")
+        .contains("text/backwards");
+  }
+
+  @Test
+  void theRecordAndTheHistoryNameTheNode() {
+    TestPollers.insert(database, 1, 1);
+    List<String> holders = new ArrayList<>();
+    Pollers pollers =
+        builder()
+            .node("node 7")
+            .on(
+                TestPollers.items(),
+                (rows, context) ->
+                    control.status("items").orElseThrow().holder().ifPresent(holders::add))
+            .build();
+    pollers.tick("items");
+    assertThat(holders).singleElement().asString().startsWith("node 7/");
+    assertThat(control.history("items", 1).get(0).by()).isEqualTo(holders.get(0));
   }
 
   @Test

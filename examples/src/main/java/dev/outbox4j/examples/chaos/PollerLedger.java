@@ -60,6 +60,11 @@ final class PollerLedger {
           EFFECTS.formatted("counted"),
           "create index on handled (poller, id, revision)",
           "create index on counted (poller, id, revision)",
+          // what handlers are at, each from before it writes to after that
+          """
+          create table handling (
+            poller text not null, process text not null, token bigint not null,
+            primary key (poller, process))""",
           """
           create table told (
             poller text not null, process text not null,
@@ -98,7 +103,8 @@ final class PollerLedger {
             at timestamptz not null default clock_timestamp(), until timestamptz)""",
           """
           create table held_at_hit (
-            no bigint not null, poller text not null, token bigint not null)""",
+            no bigint not null, poller text not null, token bigint not null,
+            handling boolean not null)""",
           """
           create table long_writes (
             no bigint primary key, seconds bigint not null,
@@ -115,6 +121,23 @@ final class PollerLedger {
         as taken
       from held_at_hit g join hits h using (no)""";
 
+  /** Who has a lease, and runs a handler under it if it must. */
+  private static final String HOLDERS =
+      """
+      from outbox_poller p left join handling h on h.poller = p.name and h.token = p.token
+        and h.process = split_part(p.owner, '/', 1)
+      where p.owner is not null and p.lease_until > clock_timestamp()
+        and (h.token is not null or not ?)""";
+
+  /** When a process was frozen in a handler, and which one, whose lease was taken meanwhile. */
+  private static final String REPLACED =
+      """
+      select h.no, h.process, h.at, h.until, g.poller
+      from held_at_hit g join hits h using (no)
+      where h.frozen and g.handling and exists (
+        select from leases l
+        where l.poller = g.poller and l.token > g.token and l.acquired < h.until)""";
+
   private final DataSource direct;
 
   PollerLedger(DataSource direct) {
@@ -125,34 +148,41 @@ final class PollerLedger {
     Database.transaction(direct, TABLES);
   }
 
-  /** A process that has a lease; empty if none has. */
-  String holder() throws SQLException {
+  /** A process that has a lease, and whose handler runs under it, if it must; empty if none has. */
+  String holder(boolean handling) throws SQLException {
     return Database.texts(
             direct,
-            "select coalesce((select split_part(owner, '/', 1) from outbox_poller"
-                + " where owner is not null and lease_until > clock_timestamp()"
-                + " order by random() limit 1), '')")
+            "select coalesce((select split_part(p.owner, '/', 1) "
+                + HOLDERS
+                + " order by random() limit 1), '')",
+            handling)
         .get(0);
   }
 
-  boolean holds(String process) throws SQLException {
+  boolean holds(String process, boolean handling) throws SQLException {
     return Database.number(
             direct,
-            "select count(*) from outbox_poller"
-                + " where split_part(owner, '/', 1) = ? and lease_until > clock_timestamp()",
+            "select count(*) " + HOLDERS + " and split_part(p.owner, '/', 1) = ?",
+            handling,
             process)
         > 0;
   }
 
-  /** Notes the leases that a process has, which stands still, and returns how many these are. */
+  /**
+   * Notes the leases that a process has, which stands still, and under which of them a handler
+   * runs; returns how many these are.
+   */
   long hit(long no, String process, boolean frozen) throws SQLException {
     Database.update(
         direct, "insert into hits (no, process, frozen) values (?, ?, ?)", no, process, frozen);
     return Database.update(
         direct,
-        "insert into held_at_hit (no, poller, token) select ?, name, token from outbox_poller"
-            + " where split_part(owner, '/', 1) = ? and lease_until > clock_timestamp()",
+        "insert into held_at_hit (no, poller, token, handling) select ?, p.name, p.token, exists ("
+            + "select from handling h where h.poller = p.name and h.process = ?"
+            + " and h.token = p.token) from outbox_poller p"
+            + " where split_part(p.owner, '/', 1) = ? and p.lease_until > clock_timestamp()",
         no,
+        process,
         process);
   }
 
@@ -207,6 +237,32 @@ final class PollerLedger {
 
   long told() throws SQLException {
     return Database.number(direct, "select count(*) from told");
+  }
+
+  /** Handlers of frozen processes whose lease another one took before these went on. */
+  long handlersReplaced() throws SQLException {
+    return Database.number(direct, "select count(*) from (" + REPLACED + ") r");
+  }
+
+  /**
+   * Those of them that were not told that their lease was lost, unless their process was hit again
+   * within a time. They may be told before it is noted that their process goes on.
+   */
+  long replacedAndNotTold(Duration limit) throws SQLException {
+    return Database.number(
+        direct,
+        "select count(*) from ("
+            + REPLACED
+            + """
+            ) r
+            where not exists (
+                select from told t
+                where t.poller = r.poller and t.process = r.process and t.at >= r.at)
+              and not exists (
+                select from hits x
+                where x.process = r.process and x.no > r.no
+                  and x.at <= r.until + ? * interval '1 ms')""",
+        limit.toMillis());
   }
 
   long longWrites() throws SQLException {

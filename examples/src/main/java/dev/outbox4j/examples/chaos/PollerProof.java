@@ -34,6 +34,7 @@ public final class PollerProof {
   /** What the lag may tell less, as it is refreshed by a tick. */
   private static final Duration REFRESHED = Duration.ofSeconds(1);
 
+  private static final Duration LONGEST_WAIT_FOR_A_HANDLER = Duration.ofSeconds(10);
   private static final Duration LOOK_AGAIN = Duration.ofMillis(20);
   private static final Duration BETWEEN_LOOKS = Duration.ofMillis(250);
 
@@ -152,15 +153,20 @@ public final class PollerProof {
     }
   }
 
-  /** Freezes a process that has a lease, so that it has it still when the blow comes. */
+  /**
+   * Freezes a process that has a lease, so that it has it still when the blow comes; one that runs
+   * a handler under it, if such a one is found in time.
+   */
   private int freezeHolder() throws IOException, InterruptedException, SQLException {
+    long until = System.nanoTime() + LONGEST_WAIT_FOR_A_HANDLER.toNanos();
     while (true) {
-      String holder = ledger.holder();
+      boolean handling = System.nanoTime() < until;
+      String holder = ledger.holder(handling);
       if (!holder.isEmpty()) {
         // of a name, p, the slot, and how many were started
         int slot = Integer.parseInt(holder.substring(1, holder.indexOf('.')));
         processes.get(slot).signal("STOP");
-        if (ledger.holds(holder) && processes.get(slot).name().equals(holder)) {
+        if (ledger.holds(holder, handling) && processes.get(slot).name().equals(holder)) {
           return slot;
         }
         processes.get(slot).signal("CONT");
@@ -214,6 +220,8 @@ public final class PollerProof {
     report.requireSome("processes_frozen", frozen);
     report.requireSome("leases_of_the_killed_and_frozen", held);
     report.requireSome("frozen_ones_told", ledger.told());
+    report.requireSome("handlers_of_the_frozen_replaced", ledger.handlersReplaced());
+    report.mustBeZero("replaced_and_not_told", ledger.replacedAndNotTold(limit()));
     report.requireSome("versions_committed", ledger.written());
     report.requireSome("committed_out_of_order", ledger.committedOutOfOrder());
     report.requireSome("versions_handled", ledger.effects());

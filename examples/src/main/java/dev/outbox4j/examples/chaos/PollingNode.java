@@ -41,6 +41,11 @@ final class PollingNode {
   /** A handler takes up to so long, before and after it writes. */
   private static final int LONGEST_PAUSE_MILLIS = 100;
 
+  /** But for some, so that there are handlers that run when their process is frozen. */
+  private static final int LONGEST_SLOW_PAUSE_MILLIS = 1_000;
+
+  private static final int ONE_OF_SO_MANY_IS_SLOW = 10;
+
   private static final String NOTE =
       """
       insert into %s (poller, id, revision, process, token)
@@ -92,18 +97,41 @@ final class PollingNode {
   }
 
   private void plain(List<RowChange> rows, PollContext context) throws SQLException {
+    begins(context);
     pause();
     try (Connection connection = pool.getConnection()) {
       note("handled", rows, context, connection);
     }
     pause();
+    ends(context);
   }
 
   private void transactional(List<RowChange> rows, PollContext context, Connection connection)
       throws SQLException {
+    begins(context);
     pause();
     note("counted", rows, context, connection);
     pause();
+    ends(context);
+  }
+
+  /** Writes down that a handler runs, so that who freezes this process knows it. */
+  private void begins(PollContext context) throws SQLException {
+    Database.update(
+        pool,
+        "insert into handling (poller, process, token) values (?, ?, ?)"
+            + " on conflict (poller, process) do update set token = excluded.token",
+        context.poller().name(),
+        name,
+        context.token());
+  }
+
+  private void ends(PollContext context) throws SQLException {
+    Database.update(
+        pool,
+        "delete from handling where poller = ? and process = ?",
+        context.poller().name(),
+        name);
   }
 
   private void note(String table, List<RowChange> rows, PollContext context, Connection connection)
@@ -125,8 +153,10 @@ final class PollingNode {
   }
 
   private static void pause() {
-    LockSupport.parkNanos(
-        TimeUnit.MILLISECONDS.toNanos(ThreadLocalRandom.current().nextInt(LONGEST_PAUSE_MILLIS)));
+    ThreadLocalRandom random = ThreadLocalRandom.current();
+    boolean slow = random.nextInt(ONE_OF_SO_MANY_IS_SLOW) == 0;
+    int longest = slow ? LONGEST_SLOW_PAUSE_MILLIS : LONGEST_PAUSE_MILLIS;
+    LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(random.nextInt(longest)));
   }
 
   /** Writes down that it was told that it has lost a lease. */

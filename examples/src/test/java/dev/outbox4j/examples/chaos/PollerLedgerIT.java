@@ -39,8 +39,8 @@ class PollerLedgerIT {
   @BeforeEach
   void empty() {
     database.update(
-        "truncate changes, written, handled, counted, told, leases, moves, hits, held_at_hit,"
-            + " long_writes, seen_delays, outbox_poller");
+        "truncate changes, written, handled, counted, handling, told, leases, moves, hits,"
+            + " held_at_hit, long_writes, seen_delays, outbox_poller");
   }
 
   private void written(long id, int revision, long change, int at) {
@@ -119,9 +119,11 @@ class PollerLedgerIT {
 
     database.update("insert into outbox_poller (application, name) values ('proof', ?)", PLAIN);
     acquired("p0.1", 1);
-    assertThat(ledger.holder()).isEqualTo("p0.1");
-    assertThat(ledger.holds("p0.1")).isTrue();
-    assertThat(ledger.holds("p1.2")).isFalse();
+    assertThat(ledger.holder(false)).isEqualTo("p0.1");
+    assertThat(ledger.holder(true)).isEmpty();
+    assertThat(ledger.holds("p0.1", false)).isTrue();
+    assertThat(ledger.holds("p0.1", true)).isFalse();
+    assertThat(ledger.holds("p1.2", false)).isFalse();
     as("p0.1", move("1"));
     assertThat(ledger.lateCommits()).isZero();
     assertThat(ledger.hit(1, "p0.1", true)).isEqualTo(1);
@@ -216,7 +218,8 @@ class PollerLedgerIT {
   @Test
   void aLeaseThatIsTakenTooLateOrNeverIsFound() throws SQLException {
     hit(1, "p0.1", 10, 18);
-    database.update("insert into held_at_hit values (1, ?, 5), (1, ?, 9)", PLAIN, TRANSACTIONAL);
+    database.update(
+        "insert into held_at_hit values (1, ?, 5, false), (1, ?, 9, true)", PLAIN, TRANSACTIONAL);
     assertThat(ledger.handoversTooLate(LIMIT)).isEqualTo(2);
     database.update(
         "insert into leases values (?, 6, 'p1.2', to_timestamp(?)), (?, 10, 'p1.2',"
@@ -227,6 +230,68 @@ class PollerLedgerIT {
         EPOCH + 15);
     assertThat(ledger.handoversTooLate(LIMIT)).isEqualTo(1);
     assertThat(ledger.longestHandover()).isEqualTo(Duration.ofSeconds(5));
+  }
+
+  @Test
+  void whichHandlersRunIsNotedAtAHit() throws SQLException {
+    database.update(
+        "insert into outbox_poller (application, name, owner, token, lease_until) select 'proof', n,"
+            + " 'p0.1/1a2b', 4, now() + interval '1 h' from unnest(array['a', 'b', 'c']) n");
+    database.update(
+        "insert into outbox_poller (application, name, owner, token, lease_until) select 'proof', n,"
+            + " 'p1.2/1a2b', 4, now() + interval '1 h' from unnest(array['d', 'e', 'f']) n");
+    database.update("insert into handling values ('a', 'p0.1', 4), ('b', 'p0.1', 3)");
+    assertThat(ledger.holder(false)).isIn("p0.1", "p1.2");
+    assertThat(ledger.holder(true)).isEqualTo("p0.1");
+    assertThat(ledger.holds("p0.1", true)).isTrue();
+    assertThat(ledger.holds("p1.2", true)).isFalse();
+    assertThat(ledger.hit(1, "p0.1", true)).isEqualTo(3);
+    assertThat(database.list(String.class, "select poller from held_at_hit where handling"))
+        .containsExactly("a"); // that of b ran under an earlier lease
+  }
+
+  @Test
+  void aFrozenHandlerThatIsReplacedAndNotToldIsFound() throws SQLException {
+    hit(1, "p0.1", 10, 18);
+    database.update("update hits set frozen = false where no = 1"); // it was killed
+    hit(2, "p1.2", 20, 28);
+    hit(3, "p2.3", 30, 38);
+    hit(4, "p2.3", 40, 41); // at once again
+    for (int no = 1; no <= 3; no++) {
+      database.update(
+          "insert into held_at_hit values (?, ?, ?, true), (?, ?, ?, false)",
+          no,
+          PLAIN,
+          no * 10,
+          no,
+          TRANSACTIONAL,
+          no * 10);
+    }
+    assertThat(ledger.handlersReplaced()).isZero(); // nobody has their leases
+    taken(PLAIN, 11, 14);
+    taken(PLAIN, 21, 24);
+    taken(TRANSACTIONAL, 21, 24); // no handler ran
+    assertThat(ledger.handlersReplaced()).isEqualTo(1);
+    assertThat(ledger.replacedAndNotTold(LIMIT)).isEqualTo(1);
+    told(TRANSACTIONAL, "p1.2", 28); // of another poller
+    told(PLAIN, "p2.3", 28); // another process
+    told(PLAIN, "p1.2", 19); // before that
+    assertThat(ledger.replacedAndNotTold(LIMIT)).isEqualTo(1);
+    told(PLAIN, "p1.2", 28);
+    assertThat(ledger.replacedAndNotTold(LIMIT)).isZero();
+    taken(PLAIN, 31, 34);
+    assertThat(ledger.handlersReplaced()).isEqualTo(2);
+    assertThat(ledger.replacedAndNotTold(LIMIT)).isZero();
+    assertThat(ledger.replacedAndNotTold(Duration.ofSeconds(1))).isEqualTo(1);
+  }
+
+  private void taken(String poller, long token, int at) {
+    database.update(
+        "insert into leases values (?, ?, 'p3.4', to_timestamp(?))", poller, token, EPOCH + at);
+  }
+
+  private void told(String poller, String process, int at) {
+    database.update("insert into told values (?, ?, to_timestamp(?))", poller, process, EPOCH + at);
   }
 
   @Test

@@ -19,8 +19,9 @@ import org.postgresql.PGStatement;
 import org.postgresql.ds.PGSimpleDataSource;
 
 /**
- * A database of a test class's own, with the standard outbox migrated, in a time zone that is not
- * UTC. Pools it gave out are closed with it.
+ * A database of a test class's own, with the standard outbox migrated. Its time zone is not UTC,
+ * for sessions that name none as they connect; those of pgjdbc name the JVM's. Pools it gave out
+ * are closed with it.
  */
 public final class TestDatabase implements AutoCloseable {
   private final PostgresServer server;

@@ -24,7 +24,6 @@ import org.jspecify.annotations.Nullable;
  * thread.
  */
 final class Batches {
-  private static final Duration SHORTEST_PATIENCE = Duration.ofSeconds(30);
   private static final long FIRST_PAUSE = Duration.ofMillis(50).toNanos();
   private static final long LONGEST_PAUSE = Duration.ofSeconds(1).toNanos();
 
@@ -42,6 +41,7 @@ final class Batches {
   private final Observer observer;
   private final PollerLog log;
   private final Pauses pauses;
+  private final Duration shortestPatience;
   private int quarantinedInARow;
 
   Batches(
@@ -51,7 +51,8 @@ final class Batches {
       HandlerCall handler,
       Observer observer,
       PollerLog log,
-      Pauses pauses) {
+      Pauses pauses,
+      Duration shortestPatience) {
     this.poller = poller;
     this.application = application;
     this.store = store;
@@ -62,6 +63,7 @@ final class Batches {
     this.observer = observer;
     this.log = log;
     this.pauses = pauses;
+    this.shortestPatience = shortestPatience;
   }
 
   /** What became of a batch. */
@@ -110,7 +112,7 @@ final class Batches {
     return result;
   }
 
-  /** Halves what has failed, in its order, until single rows fail. */
+  /** Halves what has failed, in its order, until single rows fail; each time is another attempt. */
   private void isolate(
       Lease lease,
       List<SourceRow> rows,
@@ -126,13 +128,13 @@ final class Batches {
     Position from = before;
     for (List<SourceRow> part : List.of(rows.subList(0, half), rows.subList(half, rows.size()))) {
       try {
-        handlePart(lease, part, from, attempt, () -> Ending.none(null, ""), result);
+        handlePart(lease, part, from, attempt + 1, () -> Ending.none(null, ""), result);
         quarantinedInARow = 0;
       } catch (HandlerFailure again) {
         if (pauses.isInterrupted()) {
           throw new StepException(PollerFailure.HANDLER, again.reason(), null);
         }
-        isolate(lease, part, from, attempt, again, result);
+        isolate(lease, part, from, attempt + 1, again, result);
       }
       from = part.get(part.size() - 1).position();
     }
@@ -372,7 +374,7 @@ final class Batches {
   }
 
   private long patience() {
-    return Math.max(SHORTEST_PATIENCE.toNanos(), poller.lease().toNanos());
+    return Math.max(shortestPatience.toNanos(), poller.lease().toNanos());
   }
 
   private static boolean isAt(StateRow row, Position position) {

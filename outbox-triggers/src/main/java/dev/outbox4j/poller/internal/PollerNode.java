@@ -19,6 +19,9 @@ import org.slf4j.LoggerFactory;
  * interval after its begin. Thread-safe.
  */
 public final class PollerNode {
+  /** For how long the position of a batch is tried to be written; for the lease, if longer. */
+  public static final Duration PATIENCE = Duration.ofSeconds(30);
+
   private static final Logger log = LoggerFactory.getLogger(PollerNode.class);
   private static final long LEAST_WAIT = Duration.ofMillis(1).toNanos();
   private static final long LEAST_WAIT_WHEN_FINISHED = Duration.ofSeconds(1).toNanos();
@@ -67,6 +70,7 @@ public final class PollerNode {
    * @param threads makes the threads
    * @param warnings limits the log
    * @param observer told of ticks and batches
+   * @param patience for how long a position is tried to be written; for the lease, if longer
    */
   public record Shared(
       PostgresOutbox outbox,
@@ -74,7 +78,8 @@ public final class PollerNode {
       String node,
       EngineThreads threads,
       Warnings warnings,
-      Observer observer) {}
+      Observer observer,
+      Duration patience) {}
 
   /**
    * Creates what is not started; does no I/O.
@@ -106,7 +111,14 @@ public final class PollerNode {
                   state.warned(warning);
                 }),
             new Batches(
-                poller, shared.application(), store, handler, shared.observer(), lines, waits),
+                poller,
+                shared.application(),
+                store,
+                handler,
+                shared.observer(),
+                lines,
+                waits,
+                shared.patience()),
             renewals,
             shared.warnings(),
             shared.observer(),
