@@ -113,6 +113,7 @@ final class KeyChains implements RowFollower {
     private boolean waitsForHandler;
 
     private @Nullable Long lookAt;
+    private @Nullable Long lookedAt;
     private long onHoldSince = NEVER;
     private long moreFrom = ALL_READ;
 
@@ -437,11 +438,16 @@ final class KeyChains implements RowFollower {
     if (chain == null || !chain.isBlocked() || chain.isOnHold()) {
       return null;
     }
-    Long last = chain.lookAt;
-    if (last != null && last - now > 0) {
+    Long next = chain.lookAt;
+    if (next == null || next - now <= 0) {
+      chain.lookedAt = next;
+      next = null;
+    }
+    Long last = chain.lookedAt;
+    long at = last == null || now - last >= pause ? now : last + pause;
+    if (next != null && next - at <= 0) {
       return null;
     }
-    long at = last == null || now - last >= pause ? now : last + pause;
     chain.lookAt = at;
     return new Look(chain.blockedBy, at);
   }
@@ -630,6 +636,7 @@ final class KeyChains implements RowFollower {
     }
     chain.blockedBy = id;
     chain.lookAt = null;
+    chain.lookedAt = null;
     blocked.put(id, chain);
   }
 

@@ -316,6 +316,10 @@ class KeyChainsTest {
     assertThat(chains.look("a", 10, 100)).isEqualTo(new KeyChains.Look(1, 10));
     assertThat(chains.look("a", 20, 100)).isEqualTo(new KeyChains.Look(1, 110));
     assertThat(chains.look("a", 30, 100)).as("it will be").isNull();
+    assertThat(chains.look("a", 40, 25))
+        .as("that is too late")
+        .isEqualTo(new KeyChains.Look(1, 40));
+    assertThat(chains.look("a", 50, 25)).isEqualTo(new KeyChains.Look(1, 65));
     assertThat(chains.look("a", 500, 100)).isEqualTo(new KeyChains.Look(1, 500));
     chains.gone(1);
     assertThat(chains.look("a", 900, 100)).isNull();
