@@ -125,12 +125,7 @@ public final class DeadLetterFilter {
    * @throws IllegalArgumentException if it is of another year
    */
   public static DeadLetterFilter failedFrom(Instant instant) {
-    return of(
-        new Term(
-            Term.Kind.TIME,
-            "failed from " + instant,
-            "d.failed_at >= {v}::timestamptz",
-            List.of(requireInstant(instant).toString())));
+    return ofTime(Term.Kind.TIME, "failed from ", "d.failed_at >=", instant);
   }
 
   /**
@@ -141,12 +136,7 @@ public final class DeadLetterFilter {
    * @throws IllegalArgumentException if it is of another year
    */
   public static DeadLetterFilter failedBefore(Instant instant) {
-    return of(
-        new Term(
-            Term.Kind.TIME,
-            "failed before " + instant,
-            "d.failed_at < {v}::timestamptz",
-            List.of(requireInstant(instant).toString())));
+    return ofTime(Term.Kind.TIME, "failed before ", "d.failed_at <", instant);
   }
 
   /**
@@ -158,12 +148,7 @@ public final class DeadLetterFilter {
    * @throws IllegalArgumentException if it is of another year
    */
   public static DeadLetterFilter resolvedBefore(Instant instant) {
-    return of(
-        new Term(
-            Term.Kind.RESOLVED,
-            "resolved before " + instant,
-            "d.resolved_at < {v}::timestamptz",
-            List.of(requireInstant(instant).toString())));
+    return ofTime(Term.Kind.RESOLVED, "resolved before ", "d.resolved_at <", instant);
   }
 
   /**
@@ -264,12 +249,15 @@ public final class DeadLetterFilter {
     return terms;
   }
 
-  private static Instant requireInstant(Instant instant) {
+  private static DeadLetterFilter ofTime(
+      Term.Kind kind, String words, String comparison, Instant instant) {
     if (instant.isBefore(FIRST) || instant.isAfter(LAST)) {
       throw new IllegalArgumentException(
           "instant is " + instant + "; it must be of the years 1 to 9999");
     }
-    return instant;
+    return of(
+        new Term(
+            kind, words + instant, comparison + " {v}::timestamptz", List.of(instant.toString())));
   }
 
   private static String requireText(String what, String text) {

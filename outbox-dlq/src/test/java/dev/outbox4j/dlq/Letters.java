@@ -8,6 +8,9 @@ import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.DeadLetterEntry;
 import dev.outbox4j.spi.LeaseRef;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.Statement;
 import java.util.List;
 
 /** Dead letters of the outbox, written by plain SQL, and what breaks their way back. */
@@ -84,6 +87,26 @@ final class Letters {
 
   void open() {
     database.update("insert into gate values (true)");
+  }
+
+  /** A session that has a row locked, until it is closed. */
+  interface Lock extends AutoCloseable {
+    @Override
+    void close() throws SQLException;
+  }
+
+  /** Another session locks a letter. */
+  Lock lock(long id) throws SQLException {
+    Connection stranger = database.plain().getConnection();
+    stranger.setAutoCommit(false);
+    try (Statement lock = stranger.createStatement()) {
+      lock.execute("select from outbox_dlq where id = %d for update".formatted(id));
+    }
+    return () -> {
+      try (stranger) {
+        stranger.rollback(); // before it is gone: the server may learn of that later
+      }
+    };
   }
 
   /** A message of the outbox fails for good. */

@@ -113,11 +113,7 @@ class WorklistFaultsIT {
   @Test
   void aLockedLetterThatACheckRefusesStopsNoOther() throws Exception {
     letters.plain("orders", 1, 5);
-    try (Connection stranger = database.plain().getConnection();
-        Statement lock = stranger.createStatement()) {
-      stranger.setAutoCommit(false);
-      lock.execute("select from outbox_dlq where id = 1 for update");
-
+    try (Letters.Lock lock = letters.lock(1)) {
       DeadLetterReport report =
           worklist
               .where(queue("orders"))
@@ -125,7 +121,6 @@ class WorklistFaultsIT {
 
       assertThat(report.done()).isEqualTo(4);
       assertThat(report.refusals()).containsExactly(new DeadLetterReport.Refusal(1, "bad"));
-      stranger.rollback();
     }
     assertThat(audit().status()).isEqualTo("completed");
   }
@@ -151,17 +146,12 @@ class WorklistFaultsIT {
   @Test
   void aDiscardAndAPurgeSayWhatTheyPassedBy() throws Exception {
     letters.plain("orders", 1, 3);
-    try (Connection stranger = database.plain().getConnection();
-        Statement lock = stranger.createStatement()) {
-      stranger.setAutoCommit(false);
-      lock.execute("select from outbox_dlq where id = 1 for update");
-
+    try (Letters.Lock lock = letters.lock(1)) {
       assertThat(worklist.where(queue("orders")).discard("ann", "x"))
           .isEqualTo(new DeadLetterReport(2, 0, 1, List.of(), true));
       assertThat(audit().passedBy()).isEqualTo(1);
       assertThat(worklist.where(queue("orders")).purgeUnresolvedToo("ann"))
           .isEqualTo(new DeadLetterReport(2, 0, 1, List.of(), true));
-      stranger.rollback();
     }
   }
 

@@ -30,8 +30,6 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.DeadLetterEntry;
 import dev.outbox4j.spi.DeadLetterWriter;
 import dev.outbox4j.spi.LeaseRef;
-import java.sql.Connection;
-import java.sql.Statement;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
@@ -53,20 +51,21 @@ import org.postgresql.jdbc.PreferQueryMode;
 
 @ExtendWith(PostgresExtension.class)
 class WorklistIT {
-  private static final DeadLetterQueue TABLE = DeadLetterQueue.in("outbox_dlq");
+  private static final DeadLetterQueue TABLE = Letters.TABLE;
 
   private final TestDatabase database;
+  private final Letters letters;
   private final DeadLetterWorklist worklist;
 
   WorklistIT(TestDatabase database) {
     this.database = database;
-    this.worklist =
-        DeadLetterWorklist.of(PostgresOutbox.on(database.plain(), database.table()), TABLE);
+    this.letters = new Letters(database);
+    this.worklist = letters.worklist;
   }
 
   @BeforeEach
   void empty() {
-    database.update("truncate outbox, outbox_dlq, outbox_dlq_trips, outbox_dlq_audit");
+    letters.clear();
   }
 
   /** Letters of messages with these ids, which failed one second after the other. */
@@ -101,7 +100,7 @@ class WorklistIT {
   }
 
   private static Redrive ann() {
-    return Redrive.by("ann").perSecond(100_000);
+    return Letters.by("ann");
   }
 
   // ---- looking
@@ -521,16 +520,11 @@ class WorklistIT {
   void aLetterThatAStrangerLocksHoldsUpNoOtherWithoutAKey() throws Exception {
     letters("orders", 1, 5);
     database.update("update outbox_dlq set ordering_key = null");
-    try (Connection stranger = database.plain().getConnection();
-        Statement lock = stranger.createStatement()) {
-      stranger.setAutoCommit(false);
-      lock.execute("select from outbox_dlq where id = 3 for update");
-
+    try (Letters.Lock lock = letters.lock(3)) {
       DeadLetterReport report = worklist.where(queue("orders")).redrive(ann());
 
       assertThat(report.done()).isEqualTo(4);
       assertThat(report.passedBy()).isEqualTo(1);
-      stranger.rollback();
     }
     assertThat(worklist.where(queue("orders")).redrive(ann()).done()).isEqualTo(1);
   }

@@ -80,14 +80,9 @@ class WorklistRacesIT {
   @Test
   void aLockedLetterHoldsBackTheYoungerOnesOfItsKey() throws Exception {
     letters.keyed("orders", 1, 6);
-    try (Connection stranger = database.plain().getConnection();
-        Statement lock = stranger.createStatement()) {
-      stranger.setAutoCommit(false);
-      lock.execute("select from outbox_dlq where id = 1 for update");
-
+    try (Letters.Lock lock = letters.lock(1)) {
       assertThat(worklist.where(queue("orders")).redrive(ann()))
           .isEqualTo(new DeadLetterReport(3, 0, 3, List.of(), true));
-      stranger.rollback();
     }
     assertThat(letters.outbox()).containsExactly(1002L, 1004L, 1006L);
     assertThat(worklist.where(queue("orders")).redrive(ann()).done()).isEqualTo(3);

@@ -22,7 +22,7 @@ final class DeadLetterCounts {
 
   /**
    * From queue to queue along the index of the outbox's unresolved letters, which name it as the
-   * server resolves it. A bounded number of a queue's letters is looked at, from either end.
+   * server resolves it. One letter of a queue more than are counted is looked at, and the latest.
    */
   private static final String COUNT =
       """
@@ -41,7 +41,7 @@ final class DeadLetterCounts {
             and d.queue > q.queue
           order by d.queue limit 1)
         from queues q where q.queue is not null)
-      select q.queue, counted.letters, counted.seen, counted.oldest, (
+      select q.queue, counted.letters, counted.oldest, (
           select l.failed_at from (
             select d.failed_at from {dead_letters} d
             where d.outbox = (select o.outbox from origin o) and d.resolved_at is null
@@ -49,13 +49,13 @@ final class DeadLetterCounts {
             order by d.failed_at desc limit 1) l) as newest
       from queues q
       cross join lateral (
-        select count(*) as letters, count(*) as seen, min(l.failed_at) as oldest
+        select count(*) as letters, min(l.failed_at) as oldest
         from (
           select d.failed_at from {dead_letters} d
           where d.outbox = (select o.outbox from origin o) and d.resolved_at is null
             and d.queue = q.queue
           order by d.failed_at limit {most}) l) counted
-      where counted.letters > 0 or counted.seen = {most}
+      where counted.letters > 0
       order by q.queue
       """;
 
@@ -63,24 +63,21 @@ final class DeadLetterCounts {
   private final String outbox;
   private final String sql;
   private final int limit;
-  private final int mostSeen;
 
   /**
    * Renders the statement; does no I/O.
    *
-   * @param limit where the count of each queue stops; also once twice as many letters have been
-   *     looked at
+   * @param limit where the count of each queue stops
    */
   DeadLetterCounts(PostgresStore store, DeadLetterMigrations place, int limit) {
     this.jdbc = new JdbcTemplate(store.dataSource());
     this.jdbc.setQueryTimeout(TIMEOUT_SECONDS);
     this.outbox = store.table().qualifiedName();
     this.limit = limit;
-    this.mostSeen = 2 * limit;
     this.sql =
         COUNT
             .replace("{dead_letters}", Names.qualified(place.schema(), place.table()))
-            .replace("{most}", String.valueOf(mostSeen));
+            .replace("{most}", String.valueOf(limit + 1));
   }
 
   /**
@@ -102,9 +99,9 @@ final class DeadLetterCounts {
     return new DeadLetters(
         row.getString(1),
         Math.min(limit, count),
-        count > limit || row.getLong(3) == mostSeen,
-        instant(row.getTimestamp(4)),
-        instant(row.getTimestamp(5)));
+        count > limit,
+        instant(row.getTimestamp(3)),
+        instant(row.getTimestamp(4)));
   }
 
   private static @Nullable Instant instant(@Nullable Timestamp timestamp) {

@@ -33,6 +33,7 @@ public final class Benchmarks {
           new BytesLane(),
           new SweepLane(),
           new LateCommitsLane(),
+          new RedriveLane(),
           new SoakLane(),
           new CompareLane());
 

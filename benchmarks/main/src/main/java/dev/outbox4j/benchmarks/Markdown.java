@@ -17,6 +17,9 @@ final class Markdown {
   private static final List<String> COLUMNS =
       List.of(
           "rate",
+          "rate_vs_asked",
+          "slowest_10s_vs_asked",
+          "fastest_10s_vs_asked",
           "transactions_per_second",
           "latency_p50_ms",
           "latency_p95_ms",
@@ -75,6 +78,9 @@ final class Markdown {
   private static final Set<String> SPREAD =
       Set.of(
           "rate",
+          "rate_vs_asked",
+          "slowest_10s_vs_asked",
+          "fastest_10s_vs_asked",
           "latency_p50_ms",
           "latency_p99_ms",
           "latency_max_ms",

@@ -90,6 +90,14 @@ final class Roster {
           POLLERS.called("outbox4j-pollers, by time").with("cursor", "time"),
           POLLERS.called("outbox4j-pollers, by transaction id").with("cursor", "transaction"));
 
+  /** Puts dead letters back, with a pool. */
+  static final Entrant REDRIVE =
+      new Entrant("outbox4j-redrive", "main", "outbox4j-redrive", Map.of());
+
+  /** With a new connection each time that it needs one. */
+  static final Entrant REDRIVE_WITHOUT_POOL =
+      REDRIVE.called("outbox4j-redrive, no pool").with("pool", "0");
+
   private Roster() {}
 
   private static Entrant best(String rows, String pairs) {

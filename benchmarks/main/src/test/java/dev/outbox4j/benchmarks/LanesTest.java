@@ -93,6 +93,29 @@ class LanesTest {
         .containsOnly(entry("poller_5k_p99_ms", 70.0), entry("poller_5k_lag_error_share", 0.07));
   }
 
+  @Test
+  void redrivesFiguresAreOfTheRateThatWasAskedForAndWithAPool() {
+    Results results = new Results();
+    for (double share : new double[] {0.99, 1, 0.97}) {
+      results.add(RedriveLane.cell(100_000, 1_000), Roster.REDRIVE.label(), redrive(share));
+    }
+    results.add(
+        RedriveLane.cell(100_000, 1_000), Roster.REDRIVE_WITHOUT_POOL.label(), redrive(0.5));
+    results.add(RedriveLane.cell(100_000, 10_000), Roster.REDRIVE.label(), redrive(0.1));
+    assertThat(figures(new RedriveLane(), results))
+        .containsOnly(
+            entry("redrive_rate_vs_asked", 0.99),
+            entry("redrive_slowest_10s_vs_asked", 0.99 / 2),
+            entry("redrive_fastest_10s_vs_asked", 2.0));
+  }
+
+  private static Numbers redrive(double share) {
+    return new Numbers()
+        .with("rate_vs_asked", share)
+        .with("slowest_10s_vs_asked", share / 2)
+        .with("fastest_10s_vs_asked", share * 2);
+  }
+
   private static Numbers timers(double rate, double client, double server) {
     return new Numbers()
         .with("messages", rate * 5)

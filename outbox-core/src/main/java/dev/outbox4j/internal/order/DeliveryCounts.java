@@ -142,7 +142,7 @@ final class DeliveryCounts {
     }
     failed.forEach( // once no row of the key is expected that is left out
         (key, row) -> {
-          chains.waits(key, HeldOfQueue.bucketOf(row).bucket(), row.id());
+          chains.waits(key, HeldOfQueue.bucketOf(row).bucket(), row.id(), false);
           agenda.add(row.id(), clock.getAsLong() + AGAIN);
         });
     return left;

@@ -30,8 +30,8 @@ import org.jspecify.annotations.Nullable;
  * <p>A key's <em>chain</em> holds a bounded number of rows; it knows from which id on there may be
  * more, and these are read again, by their key, once there is room. No row from that id on waits in
  * the chain. A row that is to be handled again blocks its chain, in which then no other row waits,
- * until it is due and was read again. One that became a dead letter may put its chain on hold,
- * which then waits until it is released.
+ * until it is due and was read again, or until an older one is found, which goes before it. One
+ * that became a dead letter may put its chain on hold, which then waits until it is released.
  */
 final class KeyChains implements RowFollower {
   private static final long NONE = -1;
@@ -108,7 +108,12 @@ final class KeyChains implements RowFollower {
     private long largest;
     private boolean waitsUntilIdle;
     private long blockedBy = NONE;
+
+    /** The row that blocks it may have a handler still, from an earlier time as owner. */
+    private boolean waitsForHandler;
+
     private @Nullable Long lookAt;
+    private @Nullable Long lookedAt;
     private long onHoldSince = NEVER;
     private long moreFrom = ALL_READ;
 
@@ -140,6 +145,13 @@ final class KeyChains implements RowFollower {
     /** Tells whether it goes on once that row has been read. */
     boolean waitsFor(long id) {
       return blockedBy == id && !isOnHold();
+    }
+
+    /**
+     * Tells whether there may be older rows than the one that it waits for, and these may begin.
+     */
+    boolean isPreceded() {
+      return isBlocked() && !isOnHold() && !waitsForHandler && moreFrom < blockedBy;
     }
 
     /** What waits from this id on is read again: what precedes it may be among it. */
@@ -328,6 +340,9 @@ final class KeyChains implements RowFollower {
   }
 
   private void changed(Chain chain) {
+    if (chain.isPreceded()) { // then that row is read again after them
+      unblock(chain);
+    }
     boolean wants =
         chain.mayGoOn()
             && chain.moreFrom != ALL_READ
@@ -350,23 +365,31 @@ final class KeyChains implements RowFollower {
     }
   }
 
-  /** A row that was read is not due, though it was handled before: its key waits for it. */
-  void waits(String key, int bucket, long id) {
+  /**
+   * A row was handled before and cannot be handled now: its key waits for it.
+   *
+   * @param isHeld whether a handler of an earlier time as owner may have it: then nothing goes
+   *     before it
+   */
+  void waits(String key, int bucket, long id, boolean isHeld) {
     List<HeldRow> withdrawn = new ArrayList<>(0);
     synchronized (this) {
-      waits(chain(key, bucket), id, withdrawn);
+      waits(chain(key, bucket), id, isHeld, withdrawn);
     }
     out.withdrawn(withdrawn);
   }
 
   /** Blocks a key, now or when it has come to the row; returns whether it is blocked by it. */
-  private boolean waits(Chain chain, long id, List<HeldRow> withdrawn) {
+  private boolean waits(Chain chain, long id, boolean isHeld, List<HeldRow> withdrawn) {
     if (chain.waitsFor(id)) {
-      return true;
+      chain.waitsForHandler &= isHeld;
+      changed(chain);
+      return chain.waitsFor(id);
     }
     boolean now = chain.isIdle() && !chain.isBlocked() && id <= chain.moreFrom;
     if (now) {
       block(chain, id);
+      chain.waitsForHandler = isHeld;
       chain.moreFrom = Math.max(chain.moreFrom, id + 1);
     } else {
       chain.readAgainFrom(id, withdrawn);
@@ -415,11 +438,16 @@ final class KeyChains implements RowFollower {
     if (chain == null || !chain.isBlocked() || chain.isOnHold()) {
       return null;
     }
-    Long last = chain.lookAt;
-    if (last != null && last - now > 0) {
+    Long next = chain.lookAt;
+    if (next == null || next - now <= 0) {
+      chain.lookedAt = next;
+      next = null;
+    }
+    Long last = chain.lookedAt;
+    long at = last == null || now - last >= pause ? now : last + pause;
+    if (next != null && next - at <= 0) {
       return null;
     }
-    long at = last == null || now - last >= pause ? now : last + pause;
     chain.lookAt = at;
     return new Look(chain.blockedBy, at);
   }
@@ -451,7 +479,7 @@ final class KeyChains implements RowFollower {
     boolean waits;
     synchronized (this) {
       Chain chain = chain(key, bucket);
-      waits = !chain.holds(id) && waits(chain, id, withdrawn);
+      waits = !chain.holds(id) && waits(chain, id, true, withdrawn);
     }
     out.withdrawn(withdrawn);
     return waits;
@@ -608,12 +636,14 @@ final class KeyChains implements RowFollower {
     }
     chain.blockedBy = id;
     chain.lookAt = null;
+    chain.lookedAt = null;
     blocked.put(id, chain);
   }
 
   private void unblock(Chain chain) {
     blocked.remove(chain.blockedBy, chain);
     chain.blockedBy = NONE;
+    chain.waitsForHandler = false;
     if (chain.isOnHold()) {
       chain.onHoldSince = NEVER;
       onHold.remove(chain.key);

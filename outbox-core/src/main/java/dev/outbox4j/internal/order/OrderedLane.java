@@ -248,7 +248,7 @@ final class OrderedLane implements BucketLeases.Changes {
     for (HeldRow row : before) {
       String key = row.message().orderingKey();
       if (key != null && row.state() != HeldRow.State.SETTLED) {
-        chains.waits(key, HeldOfQueue.bucketOf(row).bucket(), row.id());
+        chains.waits(key, HeldOfQueue.bucketOf(row).bucket(), row.id(), true);
         agenda.add(row.id(), now + SECOND);
       }
     }

@@ -317,6 +317,10 @@ class KeyChainsTest {
     assertThat(chains.look("a", 10, 100)).isEqualTo(new KeyChains.Look(1, 10));
     assertThat(chains.look("a", 20, 100)).isEqualTo(new KeyChains.Look(1, 110));
     assertThat(chains.look("a", 30, 100)).as("it will be").isNull();
+    assertThat(chains.look("a", 40, 25))
+        .as("that is too late")
+        .isEqualTo(new KeyChains.Look(1, 40));
+    assertThat(chains.look("a", 50, 25)).isEqualTo(new KeyChains.Look(1, 65));
     assertThat(chains.look("a", 500, 100)).isEqualTo(new KeyChains.Look(1, 500));
     chains.gone(1);
     assertThat(chains.look("a", 900, 100)).isNull();
@@ -457,7 +461,7 @@ class KeyChainsTest {
     assertThat(chains.expect(second)).isTrue();
     chains.unexpected(held(first));
     chains.unexpected(held(second));
-    chains.waits("a", 1, 2);
+    chains.waits("a", 1, 2, false);
     assertThat(chains.blocked()).as("the first runs").isZero();
     end(begin(0), Settlement.Ack.INSTANCE);
     KeyRange range = more().get(0);
@@ -466,7 +470,7 @@ class KeyChainsTest {
     assertThat(chains.expect(first)).isTrue();
     chains.endKey("a", null);
     chains.unexpected(held(first));
-    chains.waits("a", 1, 2);
+    chains.waits("a", 1, 2, false);
     assertThat(chains.blocked()).isEqualTo(1);
     assertThat(more()).as("what follows").isEmpty();
     assertThat(take("a", 3)).isFalse();
@@ -542,7 +546,7 @@ class KeyChainsTest {
 
   @Test
   void aKeyWaitsForARowOfItThatIsNotDue() {
-    chains.waits("a", 1, 5);
+    chains.waits("a", 1, 5, false);
     assertThat(take("a", 6)).isFalse();
     assertThat(take("a", 5)).isTrue();
     assertThat(more()).containsExactly(new KeyRange("a", 5, FAR));
@@ -586,7 +590,7 @@ class KeyChainsTest {
   void aRowThatIsNotDueIsNotWaitedForWhileOneBeforeItIsExpected() {
     BucketStore.Row read = read("a", 1);
     assertThat(chains.expect(read)).isTrue();
-    chains.waits("a", 1, 2);
+    chains.waits("a", 1, 2, false);
     chains.admit(List.of(held(read)));
     assertThat(readyIds()).containsExactly(1L);
     assertThat(more()).as("nothing to read until the key comes to it").isEmpty();
@@ -627,6 +631,119 @@ class KeyChainsTest {
     assertThat(chains.more("a", 1, 2)).isFalse();
   }
 
+  @Test
+  void anOlderRowThatIsFoundGoesBeforeOneThatWaitsForItsRetry() {
+    take("a", 5);
+    end(begin(0), new Settlement.Retry(Duration.ofHours(1), "failed"));
+    assertThat(chains.more("a", 1, 3)).isFalse();
+    assertThat(chains.more("a", 1, 2)).isFalse();
+    assertThat(chains.blocked()).isZero();
+    assertThat(take("a", 5)).as("though it is due now").isFalse();
+    KeyRange range = more().get(0);
+    assertThat(range).isEqualTo(new KeyRange("a", 1, FAR));
+
+    assertThat(chains.beginKey(range)).isTrue();
+    assertThat(take("a", 2)).isTrue();
+    assertThat(take("a", 3)).isTrue();
+    chains.waits("a", 1, 5, false);
+    assertThat(take("a", 6)).isFalse();
+    chains.endKey("a", null);
+    assertThat(more()).as("while older ones are there").isEmpty();
+
+    end(begin(1), Settlement.Ack.INSTANCE);
+    end(begin(2), Settlement.Ack.INSTANCE);
+    assertThat(readyIds()).containsExactly(5L, 2L, 3L);
+    range = more().get(0);
+    assertThat(range).isEqualTo(new KeyRange("a", 4, FAR));
+    assertThat(chains.beginKey(range)).isTrue();
+    chains.waits("a", 1, 5, false);
+    chains.endKey("a", null);
+    assertThat(chains.blocked()).isEqualTo(1);
+    assertThat(more()).isEmpty();
+    assertThat(take("a", 5)).isTrue();
+  }
+
+  @Test
+  void anOlderRowThatIsReadByItsIdGoesBeforeOneThatWaitsForItsRetry() {
+    take("a", 5);
+    end(begin(0), new Settlement.Retry(Duration.ofHours(1), "failed"));
+    assertThat(take("a", 3)).as("it is read with its key").isFalse();
+    assertThat(more()).containsExactly(new KeyRange("a", 2, FAR));
+  }
+
+  @Test
+  void anOlderRowThatIsFoundWhileOneRunsGoesBeforeItsRetry() {
+    take("a", 5);
+    HeldRow runs = begin(0);
+    assertThat(chains.more("a", 1, 3)).isFalse();
+    end(runs, new Settlement.Retry(Duration.ofHours(1), "failed"));
+    assertThat(chains.blocked()).isZero();
+    assertThat(more()).containsExactly(new KeyRange("a", 2, FAR));
+  }
+
+  @Test
+  void anOlderRowThatWaitsWhileOneRunsGoesBeforeItsRetry() {
+    take("a", 5);
+    take("a", 3);
+    end(begin(0), new Settlement.Retry(Duration.ofHours(1), "failed"));
+    assertThat(withdrawn).containsExactly(3L);
+    assertThat(more()).containsExactly(new KeyRange("a", 2, FAR));
+  }
+
+  @Test
+  void anOlderRowThatIsExpectedWhenOneFailsGoesBeforeItsRetry() {
+    take("a", 5);
+    BucketStore.Row read = read("a", 3);
+    assertThat(chains.expect(read)).isTrue();
+    HeldRow older = held(read);
+    end(begin(0), new Settlement.Retry(Duration.ofHours(1), "failed"));
+    chains.admit(List.of(older));
+    assertThat(withdrawn).containsExactly(3L);
+    assertThat(more()).containsExactly(new KeyRange("a", 2, FAR));
+  }
+
+  @Test
+  void aKeyComesToWaitForAnOlderRowThatIsFoundAndNotDue() {
+    take("a", 5);
+    end(begin(0), new Settlement.Retry(Duration.ofSeconds(1), "failed"));
+    chains.waits("a", 1, 3, false);
+    KeyRange range = more().get(0);
+    assertThat(range).isEqualTo(new KeyRange("a", 2, FAR));
+    chains.beginKey(range);
+    chains.waits("a", 1, 3, false);
+    chains.waits("a", 1, 5, false);
+    chains.endKey("a", null);
+    assertThat(take("a", 5)).as("its time has come").isFalse();
+    assertThat(chains.blocked()).isEqualTo(1);
+    assertThat(take("a", 3)).isTrue();
+  }
+
+  @Test
+  void anOlderRowThatIsFoundWaitsForAHandlerOfAnEarlierTimeAsOwner() {
+    chains.waits("a", 1, 5, true);
+    assertThat(chains.more("a", 1, 3)).isFalse();
+    assertThat(take("a", 2)).isFalse();
+    assertThat(more()).isEmpty();
+    assertThat(chains.isHeld("a", 1, 5)).as("it has it still").isTrue();
+    assertThat(more()).isEmpty();
+
+    chains.waits("a", 1, 5, false); // it has ended, and another owner had let it be retried
+
+    assertThat(more()).containsExactly(new KeyRange("a", 1, FAR));
+  }
+
+  @Test
+  void anOlderRowThatIsFoundWaitsWhileItsKeyIsOnHold() {
+    chains = chains(true);
+    take("a", 5);
+    end(begin(0), DEAD);
+    assertThat(chains.more("a", 1, 3)).isFalse();
+    assertThat(more()).isEmpty();
+    assertThat(chains.onHold()).isEqualTo(1);
+    chains.release("a", chains.nextOnHold(1).get("a"));
+    assertThat(more()).containsExactly(new KeyRange("a", 2, FAR));
+  }
+
   /** One key of many rows, and all that can happen to it in any order. */
   @Test
   @Tag("once")
@@ -638,9 +755,9 @@ class KeyChainsTest {
 
   @Test
   void manyKeysThatWaitAreToo() {
-    chains.waits("a", 1, 1);
+    chains.waits("a", 1, 1, false);
     assertThat(chains.isFull()).isFalse();
-    chains.waits("b", 1, 2);
+    chains.waits("b", 1, 2, false);
     assertThat(chains.isFull()).isTrue();
     chains.gone(1);
     assertThat(chains.isFull()).isFalse();

@@ -2,6 +2,7 @@ package dev.outbox4j.internal.order;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.outbox4j.FailureReason;
 import dev.outbox4j.Payload;
 import dev.outbox4j.internal.state.ClaimedBatch;
 import dev.outbox4j.internal.state.HeldRow;
@@ -20,6 +21,7 @@ import java.time.Instant;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -28,6 +30,8 @@ import java.util.Objects;
 import java.util.Random;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A table with the rows of one key, who reads it as a lane does, and handlers that end as chance
@@ -52,9 +56,27 @@ final class OneKey implements KeyChains.Out {
   private final Set<Long> delayed = new HashSet<>();
 
   private final Set<Long> handled = new HashSet<>();
+
+  /** Rows that became dead letters. */
+  private final Set<Long> dead = new TreeSet<>();
+
+  /** Dead letters that were put back, and that nobody has come across yet. */
+  private final Set<Long> putBack = new HashSet<>();
+
+  /** When what was put back was found last, and when rows became ready. */
+  private final Map<Long, Integer> foundAt = new HashMap<>();
+
+  private final Map<HeldRow, Integer> readyAt = new HashMap<>();
+  private int time;
+
+  private final Map<Long, Integer> begun = new HashMap<>();
   private final Deque<HeldRow> ready = new ArrayDeque<>();
   private final List<HeldRow> running = new ArrayList<>();
   private final Set<Long> agenda = new HashSet<>();
+
+  /** Rows that the read which goes on has met. */
+  private final Set<Long> read = new HashSet<>();
+
   private long place;
   private boolean ending;
 
@@ -73,8 +95,12 @@ final class OneKey implements KeyChains.Out {
   void run() {
     for (int i = 0; i < 600; i++) {
       step();
+      if (random.nextInt(20) == 0) {
+        theFirstThatIsDueBegins();
+      }
     }
     ending = true;
+    place = 0; // so that all that was put back is found
     for (int i = 0; i < 2_000 && !(due.isEmpty() && agenda.isEmpty()); i++) {
       step();
     }
@@ -92,6 +118,36 @@ final class OneKey implements KeyChains.Out {
     }
   }
 
+  /** Whatever waits for its time. */
+  private void theFirstThatIsDueBegins() {
+    Long first = first();
+    if (first == null || Boolean.FALSE.equals(due.get(first)) || !running.isEmpty()) {
+      return;
+    }
+    int before = begun.getOrDefault(first, 0);
+    for (int i = 0; i < 100 && isNext(first, before); i++) {
+      read();
+      handle();
+    }
+    assertThat(isNext(first, before)).as("%d does not begin, with seed %d", first, seed).isFalse();
+  }
+
+  /** Returns the first row that is known, but for those whose delay nobody waits for. */
+  private @Nullable Long first() {
+    return due.keySet().stream()
+        .filter(id -> !putBack.contains(id) && (due.get(id) || !isDelayed(id)))
+        .findFirst()
+        .orElse(null);
+  }
+
+  private boolean isNext(Long row, int timesBegun) {
+    return row.equals(first()) && begun.getOrDefault(row, 0) == timesBegun;
+  }
+
+  private boolean isDelayed(long id) {
+    return delayed.contains(id) && !handled.contains(id);
+  }
+
   private void fallDue() {
     due.replaceAll((id, before) -> before || ending || random.nextInt(3) == 0);
   }
@@ -100,7 +156,7 @@ final class OneKey implements KeyChains.Out {
     if (ending) {
       return;
     }
-    switch (random.nextInt(4)) {
+    switch (random.nextInt(5)) {
       case 0 -> { // the bucket goes and comes
         chains.drop(Set.of(1));
         withdrawWaiting();
@@ -108,6 +164,7 @@ final class OneKey implements KeyChains.Out {
       }
       case 1 -> place = 0; // the lease was over for a while
       case 2 -> withdrawWaiting();
+      case 3 -> putBack();
       default -> { // a walk finds a row that nobody holds
         List<Long> left = due.keySet().stream().filter(id -> id <= place && !isHeld(id)).toList();
         if (!left.isEmpty()) {
@@ -118,7 +175,20 @@ final class OneKey implements KeyChains.Out {
     }
   }
 
+  private void putBack() {
+    dead.forEach(id -> due.put(id, true));
+    putBack.addAll(dead);
+    dead.clear();
+  }
+
+  private void known(long id) {
+    if (putBack.remove(id)) {
+      foundAt.put(id, ++time);
+    }
+  }
+
   private void found(long id) {
+    known(id);
     if (Boolean.FALSE.equals(due.get(id))) {
       notDue(id);
     } else if (chains.more(KEY, 1, id)) {
@@ -197,9 +267,11 @@ final class OneKey implements KeyChains.Out {
       }
     }
     if (failed < Long.MAX_VALUE) {
-      chains.waits(KEY, 1, failed);
+      chains.waits(KEY, 1, failed, false);
       agenda.add(failed);
     }
+    read.forEach(this::known); // not before they are held: what was ready until then begins
+    read.clear();
   }
 
   private List<Long> page(NavigableMap<Long, Boolean> snapshot, long above, long upTo) {
@@ -211,6 +283,7 @@ final class OneKey implements KeyChains.Out {
 
   private void take(
       long id, Map<Long, Boolean> snapshot, Set<Long> held, Deque<BucketStore.Row> expected) {
+    read.add(id);
     if (Boolean.FALSE.equals(snapshot.get(id))) {
       notDue(id);
     } else if (held.contains(id)) {
@@ -225,7 +298,7 @@ final class OneKey implements KeyChains.Out {
 
   private void notDue(long id) {
     if (handled.contains(id)) {
-      chains.waits(KEY, 1, id);
+      chains.waits(KEY, 1, id, isHeld(id));
     }
     agenda.add(id);
   }
@@ -242,12 +315,15 @@ final class OneKey implements KeyChains.Out {
     if (next != null && next.take()) {
       long id = next.id();
       Set<Long> before = new HashSet<>(due.headMap(id).keySet());
-      before.removeIf(each -> delayed.contains(each) && !handled.contains(each));
+      before.removeIf(this::isDelayed);
+      int since = readyAt.get(next);
+      before.removeIf(each -> putBack.contains(each) || foundAt.getOrDefault(each, 0) > since);
       running.forEach(each -> before.remove(each.id())); // of an earlier time as owner
       if (running.isEmpty()) {
         assertThat(before).as("what precedes %d, with seed %d", id, seed).isEmpty();
       }
       running.add(next);
+      begun.merge(id, 1, Integer::sum);
       return;
     }
     if (running.isEmpty()) {
@@ -255,7 +331,7 @@ final class OneKey implements KeyChains.Out {
     }
     HeldRow row = running.remove(random.nextInt(running.size()));
     handled.add(row.id());
-    switch (ending ? 0 : random.nextInt(4)) {
+    switch (ending ? 0 : random.nextInt(5)) {
       case 0, 1 -> {
         due.remove(row.id());
         row.decide(Settlement.Ack.INSTANCE);
@@ -265,6 +341,12 @@ final class OneKey implements KeyChains.Out {
         }
       }
       case 2 -> {
+        due.remove(row.id());
+        dead.add(row.id());
+        row.decide(new Settlement.DeadLetter(FailureReason.REJECTED, 1, null, "failed"));
+        row.tellDecided();
+      }
+      case 3 -> {
         due.replace(row.id(), false);
         row.decide(new Settlement.Retry(Duration.ofNanos(1), "failed"));
         row.tellDecided();
@@ -300,6 +382,7 @@ final class OneKey implements KeyChains.Out {
 
   @Override
   public void ready(List<HeldRow> rows) {
+    rows.forEach(row -> readyAt.put(row, ++time));
     ready.addAll(rows);
   }
 

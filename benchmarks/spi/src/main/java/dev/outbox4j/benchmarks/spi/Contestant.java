@@ -3,7 +3,7 @@ package dev.outbox4j.benchmarks.spi;
 /**
  * One way to keep a queue in PostgreSQL. Found by {@link java.util.ServiceLoader}, one object per
  * process, called from one thread. What it can do, it tells by being {@link Publishing}, {@link
- * Consuming}, {@link Draining}, {@link Timing} or {@link Lagging} as well.
+ * Consuming}, {@link Draining}, {@link Timing}, {@link Lagging} or {@link Redriving} as well.
  */
 public interface Contestant {
 

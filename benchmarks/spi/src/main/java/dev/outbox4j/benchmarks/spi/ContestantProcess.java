@@ -217,6 +217,12 @@ public final class ContestantProcess {
                   (int) number(task[3]),
                   (int) number(task[4]),
                   (int) number(task[5]));
+      case "load-dead" -> {
+        able(Redriving.class).loadDead(bench, number(task[1]), (int) number(task[2]));
+        yield new Numbers();
+      }
+      case "redrive" ->
+          RedriveTask.run(able(Redriving.class), bench, number(task[1]), (int) number(task[2]));
       case "delayed" -> latency(task).delayed((int) number(task[2]), (int) number(task[3]));
       case "timers" -> {
         Beats beats =

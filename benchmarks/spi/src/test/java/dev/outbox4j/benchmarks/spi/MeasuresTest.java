@@ -68,6 +68,16 @@ class MeasuresTest {
   }
 
   @Test
+  void ratesOfWholeWindowsAreComparedWithTheOneThatWasAskedFor() {
+    double[] arrivals = {100, 101, 102, 103, 110, 111, 119, 120, 129.9};
+    assertThat(RedriveTask.evenness(arrivals, 10, 2, new Numbers()).values())
+        .containsOnly(entry("slowest_10s_vs_asked", 0.15), entry("fastest_10s_vs_asked", 0.2));
+    double[] ofLess = {100, 109.9};
+    assertThat(RedriveTask.evenness(ofLess, 10, 2, new Numbers()).values()).isEmpty();
+    assertThat(RedriveTask.evenness(new double[0], 10, 2, new Numbers()).values()).isEmpty();
+  }
+
+  @Test
   void lagIsTheAgeOfTheOldestThatIsCommittedAndNotHandled() {
     LagSamples lags = new LagSamples(10);
     lags.sample(Double.NaN, 1_000_000);
