@@ -108,7 +108,6 @@ public final class PollerNode {
             new Batches(
                 poller, shared.application(), store, handler, shared.observer(), lines, waits),
             renewals,
-            shared.warnings(),
             shared.observer(),
             lines,
             state,
