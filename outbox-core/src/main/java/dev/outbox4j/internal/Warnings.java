@@ -47,6 +47,11 @@ public final class Warnings {
     }
   }
 
+  /** Returns whose lines they are. */
+  public String subscriber() {
+    return subscriber;
+  }
+
   public void warn(Logger log, String subject, String text, @Nullable Object... arguments) {
     say(log, Level.WARN, Runnable::run, subject, text, arguments);
   }

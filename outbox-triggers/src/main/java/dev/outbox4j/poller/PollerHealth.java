@@ -12,8 +12,9 @@ import java.util.Optional;
  * @param name its name
  * @param state what this node does with it
  * @param lastTick when a look last ended, however
- * @param lastSuccess when a look last succeeded, as one that finds nothing or another node at work
- *     does
+ * @param lastSuccess when a look last succeeded, as one that finds nothing does; by the record
+ *     while this node has not got the lease, as while another one has it, it is paused, or it waits
+ *     after a failure
  * @param failingSince since when looks have failed, on whichever node, by the server's clock where
  *     it is on record; present exactly while the latest failed
  * @param failure at which step
@@ -21,6 +22,8 @@ import java.util.Optional;
  * @param failures how many looks in a row failed
  * @param lag how old what is handled is: the time since everything that was committed had been
  *     handled; empty while that is not known, as before the first look
+ * @param sinceRenewal how long ago this node renewed the lease that it has, or took it; empty while
+ *     it has none
  * @param heldBack why rows wait, if they do
  * @param position where it is, when it was last seen
  * @param warnings what was found at the source that costs time, such as a missing index, or may
@@ -36,6 +39,7 @@ public record PollerHealth(
     Optional<String> reason,
     int failures,
     Optional<Duration> lag,
+    Optional<Duration> sinceRenewal,
     Optional<HeldBack> heldBack,
     Optional<Position> position,
     List<String> warnings) {

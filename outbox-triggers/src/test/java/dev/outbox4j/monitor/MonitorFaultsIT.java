@@ -374,4 +374,33 @@ class MonitorFaultsIT {
     assertThat(outside.get("x").iterations()).isEqualTo(1);
     assertThat(outside.wakes()).isZero();
   }
+
+  /** Or another node would end it, and what the check has said would be lost. */
+  @Test
+  void aNodeSaysThatACheckGoesOnUntilItIsCommitted() {
+    MonitorType<Json> brief = WATCH.expiresAfter(Duration.ofSeconds(2));
+    CountDownLatch go = new CountDownLatch(1);
+    CountingDataSource slow = new CountingDataSource(database.pool(6));
+    slow.beforeEach(
+        sql -> {
+          if (sql.contains("set status = ?, outcome")) {
+            awaitUninterruptibly(go);
+          }
+        });
+    kit = new MonitorKit(database, slow);
+    kit.start(brief, call -> MonitorResult.done(Json.of("1")));
+    outside.control().start(brief, "x", Json.NULL);
+
+    await()
+        .atMost(SOON)
+        .until(
+            () ->
+                database.count("outbox_monitor where overtime_at > expires_at + interval '1 s'")
+                    == 1);
+    go.countDown();
+
+    MonitorInstance ended = outside.awaitStatus("x", MonitorStatus.COMPLETED);
+    assertThat(ended.outcome()).contains(MonitorOutcome.CONDITION_MET);
+    assertThat(ended.output()).contains(Json.of("1"));
+  }
 }

@@ -225,6 +225,7 @@ class MonitorHttpIT {
           arguments(alive, "POST /instances/x/resume?reason=", 202, suspended ? RUNNING : alive));
       rows.add(arguments(alive, "POST /instances/x/restart", 409, alive));
       rows.add(arguments(alive, "POST /instances/x/wake", suspended ? 409 : 202, alive));
+      rows.add(arguments(alive, "POST /instances/x/wake twice", suspended ? 409 : 202, alive));
       rows.add(arguments(alive, "POST /instances/x/raiseEvent/news", 202, alive));
       rows.add(arguments(alive, "DELETE /instances/x", 409, alive));
       rows.add(arguments(alive, "DELETE /instances?" + LONG_AGO, 200, alive));
@@ -239,7 +240,8 @@ class MonitorHttpIT {
               "GET /instances/x?returnInternalServerErrorOnFailure=true",
               ended == FAILED ? 500 : 200,
               ended));
-      for (String verb : List.of("terminate", "suspend", "resume", "wake", "raiseEvent/news")) {
+      for (String verb :
+          List.of("terminate", "suspend", "resume", "wake", "wake twice", "raiseEvent/news")) {
         rows.add(arguments(ended, "POST /instances/x/" + verb, 410, ended));
       }
       rows.add(arguments(ended, "POST /instances/x/restart?reason=again", 202, PENDING));
@@ -257,8 +259,11 @@ class MonitorHttpIT {
     if (status != null) {
       given("x", status);
     }
+    String[] parts = request.split(" ", 3);
+    if (parts.length > 2) { // twice
+      send(parts[0], parts[1]);
+    }
     List<String> before = whole();
-    String[] parts = request.split(" ", 2);
 
     MonitorResponse response = send(parts[0], parts[1]);
 

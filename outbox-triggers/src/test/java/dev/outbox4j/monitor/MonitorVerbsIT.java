@@ -82,6 +82,11 @@ class MonitorVerbsIT {
     RESTART((control, id) -> control.restart(id, "reason")),
     RAISE((control, id) -> control.raiseEvent(id, "event", Json.NULL)),
     WAKE(MonitorControl::wake),
+    WAKE_TWICE(
+        (control, id) -> {
+          control.wake(id);
+          return control.wake(id);
+        }),
     PURGE(MonitorControl::purge);
 
     @SuppressWarnings("ImmutableEnumChecker") // made of nothing that changes
@@ -111,6 +116,7 @@ class MonitorVerbsIT {
       rows.add(arguments(alive, Verb.RESTART, ALIVE, alive));
       rows.add(arguments(alive, Verb.RAISE, DONE, alive));
       rows.add(arguments(alive, Verb.WAKE, suspended ? UNCHANGED : DONE, alive));
+      rows.add(arguments(alive, Verb.WAKE_TWICE, suspended ? UNCHANGED : DONE, alive));
       rows.add(arguments(alive, Verb.PURGE, ALIVE, alive));
     }
     for (MonitorStatus ended : FINAL) {
@@ -121,6 +127,7 @@ class MonitorVerbsIT {
       rows.add(arguments(ended, Verb.RESTART, DONE, PENDING));
       rows.add(arguments(ended, Verb.RAISE, FINISHED, ended));
       rows.add(arguments(ended, Verb.WAKE, FINISHED, ended));
+      rows.add(arguments(ended, Verb.WAKE_TWICE, FINISHED, ended));
       rows.add(arguments(ended, Verb.PURGE, DONE, null));
     }
     return rows.stream();
@@ -158,7 +165,8 @@ class MonitorVerbsIT {
       given("x", status);
     }
     List<String> before = whole();
-    boolean sleeps = verb != Verb.WAKE && verb != Verb.RAISE;
+    boolean wakes = verb == Verb.WAKE || verb == Verb.WAKE_TWICE;
+    boolean sleeps = !wakes && verb != Verb.RAISE;
 
     assertThat(verb.call.apply(control, "x")).isEqualTo(answer);
 
@@ -175,7 +183,7 @@ class MonitorVerbsIT {
                   "outbox o join outbox_monitor m on m.message_id = o.id where m.id = 'x'"))
           .isEqualTo(1);
     }
-    if (verb == Verb.WAKE && answer == DONE) {
+    if (wakes && answer == DONE) {
       assertThat(database.count("outbox where available_at <= now()")).isEqualTo(1);
     } else if (sleeps && alive && status != null && !status.isFinished()) {
       assertThat(database.count("outbox where available_at > now()")).isEqualTo(1);
@@ -232,10 +240,74 @@ class MonitorVerbsIT {
     assertThat(checked).isEmpty();
   }
 
+  /** Its check is over by then, whatever the instance is: another node was faster, or a verb. */
+  @ParameterizedTest
+  @EnumSource(MonitorStatus.class)
+  void aLateResultChangesNothing(MonitorStatus status) throws Exception {
+    List<MonitorEvents.Dropped> dropped = new CopyOnWriteArrayList<>();
+    CountDownLatch running = new CountDownLatch(1);
+    CountDownLatch go = new CountDownLatch(1);
+    kit.start(
+        kit.builder()
+            .events(
+                new MonitorEvents() {
+                  @Override
+                  public void dropped(String application, String type, String id, Dropped why) {
+                    dropped.add(why);
+                  }
+                })
+            .on(
+                WATCH,
+                call -> {
+                  running.countDown();
+                  go.await();
+                  return MonitorResult.done(Json.of("1"), MonitorKit.alert("late"));
+                }));
+    control.start(WATCH, "x", Json.NULL);
+    running.await();
+    becomes(status);
+    List<String> before = ofInstances();
+    go.countDown();
+
+    await().atMost(SOON).until(() -> !dropped.isEmpty());
+    assertThat(ofInstances()).isEqualTo(before);
+    assertThat(dropped).containsExactly(MonitorEvents.Dropped.LATE_RESULT);
+    assertThat(kit.published("alerts")).isEmpty();
+  }
+
+  /** One that is alive has another execution or another check by now, and another message. */
+  private void becomes(MonitorStatus status) {
+    long other =
+        database.one(
+            Long.class,
+            "insert into outbox (queue, type, headers, payload, available_at)"
+                + " values ('monitors.shop', 'watch', '{\"monitor-id\": \"x\"}', '',"
+                + " now() + interval '1 hour') returning id");
+    database.update(
+        "update outbox_monitor set status = ?, ended_at = case when ? then now() end,"
+            + " execution = execution + case when ? then 1 else 0 end,"
+            + " iteration = iteration + case when ? then 1 else 0 end,"
+            + " message_id = case when ? then message_id else ? end",
+        status.name().toLowerCase(Locale.ROOT),
+        status.isFinished(),
+        status == PENDING,
+        status == RUNNING || status == SUSPENDED,
+        status.isFinished(),
+        other);
+  }
+
+  private List<String> ofInstances() {
+    List<String> rows =
+        new ArrayList<>(database.list(String.class, "select m::text from outbox_monitor m"));
+    rows.addAll(
+        database.list(String.class, "select e::text from outbox_monitor_event e order by e.id"));
+    return rows;
+  }
+
   /** What a result finds that comes after somebody has changed the instance. */
   @ParameterizedTest
   @ValueSource(strings = {"terminated", "restarted", "purged", "replaced"})
-  void aLateResultChangesNothing(String change) throws Exception {
+  void aResultThatComesBehindAVerbChangesNothing(String change) throws Exception {
     List<MonitorEvents.Dropped> dropped = new CopyOnWriteArrayList<>();
     List<Long> executions = new CopyOnWriteArrayList<>();
     CountDownLatch running = new CountDownLatch(1);

@@ -12,8 +12,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
+import com.zaxxer.hikari.HikariConfig;
+import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
 import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
@@ -32,6 +35,7 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.postgresql.ds.PGSimpleDataSource;
@@ -838,14 +842,33 @@ class MonitorsIT {
   }
 
   @Test
-  void tenThousandIterationsOfAnInstanceWouldLeaveBoundedHistory() {
-    MonitorType<Json> fast = WATCH.history(20).maxIterations(300);
-    kit.start(fast, call -> MonitorResult.again(AT_ONCE));
+  void hundredsOfIterationsOfAnInstanceLeaveBoundedHistory() {
+    leavesBoundedHistory(300, SOON);
+  }
+
+  @Test
+  @Tag("large")
+  void tenThousandIterationsOfAnInstanceLeaveBoundedHistory() {
+    leavesBoundedHistory(10_000, Duration.ofMinutes(10));
+  }
+
+  private void leavesBoundedHistory(int iterations, Duration within) {
+    MonitorType<Json> fast = WATCH.history(20).maxIterations(iterations);
+    kit.start(
+        fast,
+        call ->
+            MonitorResult.again(AT_ONCE)
+                .withState(Json.of(Long.toString(call.iteration())))
+                .withStatus(Json.of(Long.toString(call.iteration()))));
     control.start(fast, "x", Json.NULL);
 
-    kit.awaitStatus("x", MonitorStatus.COMPLETED);
+    await().atMost(within).until(() -> kit.get("x").status() == MonitorStatus.COMPLETED);
 
+    assertThat(kit.get("x").iterations()).isEqualTo(iterations);
     assertThat(database.count("outbox_monitor_event")).isBetween(20L, 20L + 17);
+    assertThat(database.one(Integer.class, "select pg_column_size(m.*) from outbox_monitor m"))
+        .as("bytes of its row")
+        .isLessThan(500);
     assertThat(kit.wakes()).isZero();
   }
 
@@ -1092,28 +1115,85 @@ class MonitorsIT {
   }
 
   @Test
-  void instancesThatWaitCostNoStatement() {
-    CountingDataSource counting = new CountingDataSource(database.pool(10));
-    MonitorKit of = new MonitorKit(database, counting);
-    int waiting = 30;
-    try (of) {
-      Monitors monitors =
-          of.start(
-              WATCH, call -> call.id().equals("x") ? MonitorResult.done() : MonitorResult.again());
-      IntStream.range(0, waiting).forEach(n -> control.start(WATCH, "i" + n, Json.NULL));
-      await()
-          .atMost(SOON)
-          .until(() -> database.count("outbox_monitor where iteration = 1") == waiting);
-      await().atMost(SOON).until(() -> monitors.health().lastLook().isPresent());
-      long before = ofInstances(counting);
+  void instancesThatWaitCostNoThreadNoConnectionAndNoStatement() {
+    Cost none = costBeside(0, "x");
+    Cost many = costBeside(10_000, "y");
 
-      control.start(WATCH, "x", Json.NULL);
-      kit.awaitStatus("x", MonitorStatus.COMPLETED);
-
-      assertThat(ofInstances(counting) - before)
+    assertThat(many.threads()).isNotEmpty().isEqualTo(none.threads());
+    assertThat(many.connections()).isPositive().isEqualTo(none.connections());
+    for (Cost cost : List.of(none, many)) {
+      assertThat(cost.statements())
           .as("read, start and end of one, and a trim")
           .isLessThanOrEqualTo(4);
     }
+  }
+
+  /**
+   * What a node has, and what one check costs it.
+   *
+   * @param threads the names of its threads, without their numbers
+   * @param connections how many there are to the server
+   * @param statements how many were executed on instances
+   */
+  private record Cost(List<String> threads, long connections, long statements) {}
+
+  /** The cost of a check, beside instances that have been checked and wait. */
+  private Cost costBeside(int waiting, String id) {
+    PGSimpleDataSource named = database.plain();
+    named.setApplicationName("node beside " + waiting);
+    HikariConfig config = new HikariConfig();
+    config.setDataSource(named);
+    config.setMaximumPoolSize(10); // all of which are made
+    givenWaiting(waiting);
+    try (HikariDataSource pool = new HikariDataSource(config)) {
+      CountingDataSource counting = new CountingDataSource(pool);
+      try (MonitorKit of = new MonitorKit(database, counting)) {
+        Monitors monitors =
+            of.start(
+                of.builder()
+                    .listen(PgjdbcListen.on(named))
+                    .on(WATCH, call -> MonitorResult.done()));
+        await().atMost(SOON).until(() -> monitors.health().lastLook().isPresent());
+        await().atMost(SOON).until(() -> monitors.health().healthy());
+        await().atMost(SOON).until(() -> pool.getHikariPoolMXBean().getTotalConnections() == 10);
+        long before = ofInstances(counting);
+        control.start(WATCH, id, Json.NULL);
+        kit.awaitStatus(id, MonitorStatus.COMPLETED);
+        assertThat(database.count("outbox_monitor where ended_at is null")).isEqualTo(waiting);
+        return new Cost(
+            threads(),
+            database.count(
+                "pg_stat_activity where application_name = '" + named.getApplicationName() + "'"),
+            ofInstances(counting) - before);
+      }
+    }
+  }
+
+  private void givenWaiting(int instances) {
+    database.update(
+        """
+        with messages as (
+          insert into outbox (queue, type, payload, headers, available_at)
+          select 'monitors.shop', 'watch', '',
+            jsonb_build_object('monitor-id', 'i' || n, 'monitor-application', 'shop'),
+            now() + interval '1 hour'
+          from generate_series(1, ?) n
+          returning id, headers, available_at)
+        insert into outbox_monitor (application, id, type, status, iteration, input, message_id,
+          started_at, expires_at, due_at)
+        select 'shop', m.headers ->> 'monitor-id', 'watch', 'running', 1, 'null', m.id, now(),
+          now() + interval '1 day', m.available_at
+        from messages m""",
+        instances);
+  }
+
+  private static List<String> threads() {
+    return Thread.getAllStackTraces().keySet().stream()
+        .map(Thread::getName)
+        .filter(name -> name.contains("monitors.shop"))
+        .map(name -> name.replaceAll("\\d+", "n"))
+        .sorted()
+        .toList();
   }
 
   /** But for the look at what expires next, which is one for all. */

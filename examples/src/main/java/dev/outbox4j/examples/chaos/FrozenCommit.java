@@ -72,8 +72,9 @@ final class FrozenCommit {
       Session met = locked.isEmpty() ? null : met(stranger, look);
       OptionalInt slot = met == null ? OptionalInt.empty() : slot(met.process());
       if (slot.isPresent()) {
+        long at = RunLog.now();
         processes.get(slot.getAsInt()).signal("STOP");
-        ledger.hit(processes.get(slot.getAsInt()).name());
+        ledger.hit(processes.get(slot.getAsInt()).name(), false, at);
       }
       ledger.hit(locked); // their commits have waited, too
       stranger.rollback(); // the statement goes on, and nobody hears its answer

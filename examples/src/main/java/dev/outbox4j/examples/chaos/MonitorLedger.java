@@ -35,8 +35,16 @@ final class MonitorLedger {
           create table deeds (
             id bigint not null, verb text not null, said text not null, event bigint,
             began timestamptz not null, ended timestamptz not null)""",
-          // instances whose message a process had under its lease when it was hit
-          "create table hits (id bigint not null, at timestamptz not null default clock_timestamp())",
+          // instances whose message a process had under its lease when it was killed, or else
+          // frozen
+          "create table hits (id bigint not null, killed boolean not null, at timestamptz not null)",
+          "create table stops (process text not null, killed boolean not null,"
+              + " at timestamptz not null)",
+          // by the clock of their process; by what a stop of that makes of them
+          """
+          create table long_checks (
+            process text not null, id bigint not null, began timestamptz not null,
+            ended timestamptz, killed boolean not null default false)""",
           """
           create function note_monitor() returns trigger language plpgsql as $$
           begin
@@ -68,6 +76,17 @@ final class MonitorLedger {
           create trigger note_commit before update on outbox_monitor
             for each row when (new.iteration <> old.iteration and new.execution = old.execution)
             execute function note_commit()""");
+
+  private static final String MICROS = "timestamptz 'epoch' + ? * interval '1 microsecond'";
+
+  /** The end of the check in which an instance has expired, if it was in one. */
+  private static final String IN_CHECK =
+      """
+      cross join lateral (
+        select max(c.ended) as ended, bool_or(c.killed) as killed
+        from long_checks c
+        where c.id = e.id and c.began <= e.expires and c.ended > e.expires) c
+      """;
 
   /** Of instances that people do nothing to. */
   private static final String LEFT_ALONE = ".id % " + MonitorPeople.ONE_OF_SO_MANY + " <> 0";
@@ -144,16 +163,28 @@ final class MonitorLedger {
             "create index on starts (id, at)",
             "create index on deeds (id, began)",
             "create index on hits (id)",
+            "create index on long_checks (id)",
             "analyze"));
   }
 
-  /** Notes what a process has under its lease, and returns how much that is. */
-  long hit(String process) throws SQLException {
+  /**
+   * Notes what a process has under its lease that stands still, and returns how much that is.
+   *
+   * @param process its name
+   * @param killed whether it is killed now, or goes on later
+   * @param at since when it stands still, in microseconds of the epoch
+   */
+  long hit(String process, boolean killed, long at) throws SQLException {
+    Database.update(direct, "insert into stops values (?, ?, " + MICROS + ")", process, killed, at);
     return Database.update(
         direct,
-        "insert into hits (id) select (o.headers ->> 'monitor-id')::bigint from outbox o"
+        "insert into hits select (o.headers ->> 'monitor-id')::bigint, ?, "
+            + MICROS
+            + " from outbox o"
             + " where split_part(o.leased_by, '/', 1) = ? and o.lease_until > clock_timestamp()"
             + " and o.queue = 'monitors.proof'",
+        killed,
+        at,
         process);
   }
 
@@ -161,8 +192,30 @@ final class MonitorLedger {
   void hit(List<Long> ids) throws SQLException {
     Database.update(
         direct,
-        "insert into hits (id) select unnest(?::bigint[])",
+        "insert into hits select unnest(?::bigint[]), false, clock_timestamp()",
         (Object) ids.toArray(Long[]::new));
+  }
+
+  /** Takes over when checks ended; of those of a process that was stopped they ended then. */
+  void take(LongChecks checks) throws SQLException {
+    checks.write(direct);
+    Database.transaction(
+        direct,
+        List.of(
+            """
+            update long_checks c
+            set ended = s.at, killed = s.killed
+            from (
+              select c.ctid as place, s.*
+              from long_checks c
+              cross join lateral (
+                select s.at, s.killed
+                from stops s
+                where s.process = c.process and s.at between c.began and coalesce(c.ended, 'infinity')
+                order by s.at
+                limit 1) s) s
+            where c.ctid = s.place""",
+            "delete from long_checks where ended is null"));
   }
 
   /** Notes what people did; times are in microseconds of the epoch. */
@@ -177,8 +230,7 @@ final class MonitorLedger {
       throws SQLException {
     Database.update(
         pool,
-        "insert into deeds values (?, ?, ?, ?::bigint, timestamptz 'epoch' + ? * interval '1"
-            + " microsecond', timestamptz 'epoch' + ? * interval '1 microsecond')",
+        "insert into deeds values (?, ?, ?, ?::bigint, " + MICROS + ", " + MICROS + ")",
         id,
         verb.label(),
         said,
@@ -441,27 +493,66 @@ final class MonitorLedger {
             <> ((d.said = 'UNCHANGED') = (d.verb in ('suspend', 'wake')))""");
   }
 
+  /** What had become of the process that had an instance's message. */
+  enum Hit {
+    NONE,
+    KILLED,
+    FROZEN
+  }
+
+  /** Instances that have expired while a check went on. */
+  long expiredInACheck() throws SQLException {
+    return Database.number(
+        direct, "select count(c.ended) from ends e " + IN_CHECK + " where e.outcome = 'expired'");
+  }
+
+  /** Those of them whose process was killed then. */
+  long expiredInACheckOfTheKilled() throws SQLException {
+    return Database.number(
+        direct,
+        "select count(*) from ends e " + IN_CHECK + " where e.outcome = 'expired' and c.killed");
+  }
+
+  /** Those that were ended while a process still ran their check, since that was late to say so. */
+  long cutOff() throws SQLException {
+    return Database.number(
+        direct,
+        "select count(*) from ends e "
+            + IN_CHECK
+            + " where e.outcome = 'expired' and e.at < c.ended");
+  }
+
   /**
-   * The longest time to the end of an instance to which people do something, from its expiry, or
-   * from when they have resumed it after that.
+   * The longest time to the end of an instance to which people do something, from its expiry, from
+   * the end of its check, or from when they have resumed it after that.
    */
   Duration longestOvershootOfThoseOfPeople() throws SQLException {
     return millis(
-        "select coalesce(max(extract(epoch from e.at - greatest(e.expires, r.at)) * 1000), 0)"
-            + "::bigint from ends e cross join lateral (select max(d.ended) as at from deeds d"
+        "select coalesce(max(extract(epoch from e.at - greatest(e.expires, c.ended, r.at)) * 1000),"
+            + " 0)::bigint from ends e "
+            + IN_CHECK
+            + " cross join lateral (select max(d.ended) as at from deeds d"
             + " where d.id = e.id and d.verb = 'resume' and d.began <= e.at) r"
             + " where e.outcome = 'expired' and not e"
             + LEFT_ALONE);
   }
 
-  /** The longest time from the expiry to the end of an instance, of those that were hit, or not. */
-  Duration longestOvershoot(boolean hit) throws SQLException {
+  /** The longest time to the end of an instance from its expiry, or from the end of its check. */
+  Duration longestOvershoot(Hit hit) throws SQLException {
+    String frozen = isHit("e.expires", "and not h.killed");
+    String killed = "not " + frozen + " and " + isHit("e.expires", "");
     return millis(
-        "select coalesce(max(extract(epoch from e.at - e.expires) * 1000), 0)::bigint from ends e"
+        "select coalesce(max(extract(epoch from e.at - greatest(e.expires, c.ended)) * 1000), 0)"
+            + "::bigint from ends e "
+            + IN_CHECK
             + " where e.outcome = 'expired' and e"
             + LEFT_ALONE
             + " and "
-            + isHit(hit, "e.expires"));
+            + switch (hit) {
+              case NONE -> "not " + isHit("e.expires", "");
+              case KILLED -> killed;
+              case FROZEN -> frozen;
+            });
   }
 
   /** The longest time from when a check was due to its commit, of those that were hit, or not. */
@@ -471,7 +562,8 @@ final class MonitorLedger {
             + " where e"
             + LEFT_ALONE
             + " and "
-            + isHit(hit, "e.due"));
+            + (hit ? "" : "not ")
+            + isHit("e.due", ""));
   }
 
   /** Of all checks; those that failed once are among them. */
@@ -485,11 +577,12 @@ final class MonitorLedger {
   }
 
   /** One may wait for as long as a lease after its hit. */
-  private static String isHit(boolean hit, String due) {
-    return (hit ? "" : "not ")
-        + "exists (select from hits h where h.id = e.id and h.at between "
+  private static String isHit(String due, String condition) {
+    return "exists (select from hits h where h.id = e.id and h.at between "
         + due
-        + " - interval '20 s' and e.at)";
+        + " - interval '20 s' and e.at "
+        + condition
+        + ")";
   }
 
   private Duration millis(String sql) throws SQLException {

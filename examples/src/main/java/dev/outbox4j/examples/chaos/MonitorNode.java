@@ -14,6 +14,7 @@ import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.ThreadLocalRandom;
@@ -42,10 +43,15 @@ final class MonitorNode {
 
   private static final Logger log = LoggerFactory.getLogger(MonitorNode.class);
   private static final int POOL = 6;
-  private static final int WORKERS = 8;
+  private static final int WORKERS = 16;
   private static final int SHORTEST_WAIT_MILLIS = 1_000;
   private static final int LONGEST_WAIT_MILLIS = 10_000;
   private static final int ONE_OF_SO_MANY_FAILS_ONCE = 50;
+
+  /** Beside those that begin shortly before their expiry. */
+  private static final int ONE_OF_SO_MANY_TAKES_A_WHILE = 200;
+
+  private static final Duration LONGEST_CHECK = Duration.ofSeconds(2);
 
   private final RunLog checks;
 
@@ -85,10 +91,12 @@ final class MonitorNode {
     if (call.iteration() > 1 && !isOf(call.state(), call.iteration() - 1)) {
       throw new AssertionError("the state is not that of the check before");
     }
+    if (takesAWhile(call, random)) {
+      checks.begun(run(call, begun, begun));
+      Watch.pause(Duration.ofMillis(random.nextLong(LONGEST_CHECK.toMillis() + 1)));
+    }
     boolean fails = call.attempt() == 1 && random.nextInt(ONE_OF_SO_MANY_FAILS_ONCE) == 0;
-    RunLog.Run run =
-        new RunLog.Run(
-            Long.parseLong(call.id()), call.iteration(), call.attempt(), begun, RunLog.now());
+    RunLog.Run run = run(call, begun, RunLog.now());
     if (fails) {
       checks.failed(run);
       throw new IllegalStateException("it could not look");
@@ -115,6 +123,18 @@ final class MonitorNode {
     return MonitorPeople.have(Long.parseLong(call.id()))
         ? again.orOn(MonitorPeople.AWAITED).withMessages(seen)
         : again;
+  }
+
+  /** So half of those that check shortly before their expiry go on past it. */
+  private static boolean takesAWhile(MonitorCall<Json> call, ThreadLocalRandom random) {
+    Instant soon = Instant.now().plus(LONGEST_CHECK);
+    return call.expiresAt().filter(soon::isAfter).isPresent()
+        || random.nextInt(ONE_OF_SO_MANY_TAKES_A_WHILE) == 0;
+  }
+
+  private static RunLog.Run run(MonitorCall<Json> call, long began, long ended) {
+    return new RunLog.Run(
+        Long.parseLong(call.id()), call.iteration(), call.attempt(), began, ended);
   }
 
   private static boolean isOf(Optional<Json> state, long check) {

@@ -11,21 +11,24 @@ import java.time.Instant;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The runs of the handlers of one process, in two files: those that were done, and those that
- * failed. What is written outlives the process, and costs next to nothing. Thread-safe: each run is
- * one write at the end of its file.
+ * The runs of the handlers of one process, each kind in a file: those that were done, those that
+ * failed, and those that have begun, if that is to be told. What is written outlives the process,
+ * and costs next to nothing. Thread-safe: each run is one write at the end of its file.
  */
 final class RunLog implements AutoCloseable {
   static final String DONE = ".done";
   static final String FAILED = ".failed";
+  static final String BEGUN = ".begun";
   private static final int BYTES = 5 * Long.BYTES;
 
   private final FileChannel done;
   private final FileChannel failed;
+  private final FileChannel begun;
 
-  private RunLog(FileChannel done, FileChannel failed) {
+  private RunLog(FileChannel done, FileChannel failed, FileChannel begun) {
     this.done = done;
     this.failed = failed;
+    this.begun = begun;
   }
 
   /**
@@ -41,7 +44,10 @@ final class RunLog implements AutoCloseable {
 
   /** Creates the files of a process. */
   static RunLog of(Path directory, String process) throws IOException {
-    return new RunLog(append(directory, process + DONE), append(directory, process + FAILED));
+    return new RunLog(
+        append(directory, process + DONE),
+        append(directory, process + FAILED),
+        append(directory, process + BEGUN));
   }
 
   private static FileChannel append(Path directory, String file) throws IOException {
@@ -64,6 +70,11 @@ final class RunLog implements AutoCloseable {
     write(failed, run);
   }
 
+  /** Of one that has not ended. */
+  void begun(Run run) throws IOException {
+    write(begun, run);
+  }
+
   private static void write(FileChannel file, Run run) throws IOException {
     ByteBuffer bytes = ByteBuffer.allocate(BYTES);
     bytes.putLong(run.no()).putLong(run.row()).putLong(run.token());
@@ -77,6 +88,7 @@ final class RunLog implements AutoCloseable {
   public void close() throws IOException {
     done.close();
     failed.close();
+    begun.close();
   }
 
   /** How many runs all processes have written. */

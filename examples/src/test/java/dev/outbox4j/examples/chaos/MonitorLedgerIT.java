@@ -8,9 +8,12 @@ import static dev.outbox4j.examples.chaos.MonitorPeople.Verb.TERMINATE;
 import static dev.outbox4j.examples.chaos.MonitorPeople.Verb.WAKE;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.outbox4j.examples.chaos.MonitorLedger.Hit;
 import dev.outbox4j.migrations.MonitorMigrations;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import java.io.IOException;
+import java.nio.file.Path;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
@@ -19,6 +22,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -42,7 +46,8 @@ class MonitorLedgerIT {
 
   @BeforeEach
   void empty() {
-    database.update("truncate starts, commits, ends, deeds, hits, outbox_monitor, outbox");
+    database.update(
+        "truncate starts, commits, ends, deeds, hits, stops, long_checks, outbox_monitor, outbox");
   }
 
   private void started(long id) {
@@ -126,8 +131,12 @@ class MonitorLedgerIT {
         EPOCH + at);
   }
 
-  private void hit(long id, int at) {
-    database.update("insert into hits values (?, to_timestamp(?))", id, EPOCH + at);
+  private void hit(long id, boolean killed, int at) {
+    database.update("insert into hits values (?, ?, to_timestamp(?))", id, killed, EPOCH + at);
+  }
+
+  private static long micros(double at) {
+    return TimeUnit.SECONDS.toMicros(EPOCH) + Math.round(at * 1e6);
   }
 
   private void assertSound() throws SQLException {
@@ -362,8 +371,9 @@ class MonitorLedgerIT {
     expired(20, 10, 12);
     deed(20, RESUME, "DONE", 3);
     assertThat(ledger.longestOvershootOfThoseOfPeople()).isEqualTo(Duration.ofSeconds(4));
-    assertThat(ledger.longestOvershoot(false)).isZero();
-    assertThat(ledger.longestOvershoot(true)).isZero();
+    for (Hit hit : Hit.values()) {
+      assertThat(ledger.longestOvershoot(hit)).isZero();
+    }
   }
 
   @Test
@@ -395,14 +405,18 @@ class MonitorLedgerIT {
   void delaysAreOfTheHitOrOfTheOthers() throws SQLException {
     expired(1, 10, 11);
     expired(2, 10, 16);
-    hit(2, 9);
+    hit(2, false, 9);
+    hit(2, true, 9);
+    expired(5, 10, 14);
+    hit(5, true, 9);
     committed(3, 1, 20, 22);
     committed(4, 1, 20, 27);
-    hit(4, 21);
-    hit(3, 23); // after its commit
+    hit(4, true, 21);
+    hit(3, true, 23); // after its commit
 
-    assertThat(ledger.longestOvershoot(false)).isEqualTo(Duration.ofSeconds(1));
-    assertThat(ledger.longestOvershoot(true)).isEqualTo(Duration.ofSeconds(6));
+    assertThat(ledger.longestOvershoot(Hit.NONE)).isEqualTo(Duration.ofSeconds(1));
+    assertThat(ledger.longestOvershoot(Hit.KILLED)).isEqualTo(Duration.ofSeconds(4));
+    assertThat(ledger.longestOvershoot(Hit.FROZEN)).isEqualTo(Duration.ofSeconds(6));
     assertThat(ledger.longestDelay(false)).isEqualTo(Duration.ofSeconds(2));
     assertThat(ledger.longestDelay(true)).isEqualTo(Duration.ofSeconds(7));
     assertThat(ledger.delayOf(0.5)).isEqualTo(Duration.ofMillis(4_500));
@@ -416,7 +430,57 @@ class MonitorLedgerIT {
             + " ('monitors.proof', '', '{\"monitor-id\": \"2\"}', 'p1.1/x', now()),"
             + " ('monitors.proof', '', '{\"monitor-id\": \"3\"}', 'p1.2/x', now() + interval '5 s'),"
             + " ('alerts', '', '{}', 'p1.1/x', now() + interval '5 s')");
-    assertThat(ledger.hit("p1.1")).isEqualTo(1);
-    assertThat(database.one(Long.class, "select id from hits")).isEqualTo(1);
+    assertThat(ledger.hit("p1.1", true, micros(7))).isEqualTo(1);
+    assertThat(
+            database.list(
+                String.class,
+                "select concat_ws(' ', id, killed, extract(epoch from at)::bigint - ?) from hits",
+                EPOCH))
+        .containsExactly("1 t 7");
+  }
+
+  /** What a check of a process has written down; null for the end of one that was not done. */
+  private static void check(RunLog log, long id, double began, @Nullable Double ended)
+      throws IOException {
+    log.begun(new RunLog.Run(id, 1, 1, micros(began), micros(began)));
+    if (ended != null) {
+      log.done(new RunLog.Run(id, 1, 1, micros(began), micros(ended)));
+    }
+  }
+
+  @Test
+  void anOvershootBeginsWithTheEndOfTheCheckInWhichItExpires(@TempDir Path directory)
+      throws IOException, SQLException {
+    try (RunLog well = RunLog.of(directory, "p0.1");
+        RunLog killed = RunLog.of(directory, "p1.1");
+        RunLog frozen = RunLog.of(directory, "p2.1")) {
+      check(well, 1, 9, 11.5);
+      check(well, 2, 8, 9.5); // it has ended before
+      check(well, 6, 9, 12.0);
+      check(killed, 3, 9, null);
+      check(frozen, 4, 9, 20.0);
+      check(well, 5, 9, null); // as of a process that ends with the proof
+      well.failed(new RunLog.Run(1, 1, 1, micros(2), micros(3)));
+    }
+    ledger.hit("p1.1", true, micros(10.5));
+    ledger.hit("p2.1", false, micros(11));
+    ledger.hit("p2.1", false, micros(30));
+    hit(3, true, 10);
+    hit(4, false, 11);
+    expired(1, 10, 12);
+    expired(2, 10, 10);
+    expired(3, 10, 15);
+    expired(4, 10, 17);
+    expired(5, 10, 10);
+    ledger.take(LongChecks.read(directory));
+
+    assertThat(ledger.longestOvershoot(Hit.NONE)).isEqualTo(Duration.ofMillis(500));
+    assertThat(ledger.longestOvershoot(Hit.KILLED)).isEqualTo(Duration.ofMillis(4_500));
+    assertThat(ledger.longestOvershoot(Hit.FROZEN)).isEqualTo(Duration.ofSeconds(6));
+    assertThat(ledger.expiredInACheck()).isEqualTo(3);
+    assertThat(ledger.expiredInACheckOfTheKilled()).isEqualTo(1);
+    assertThat(ledger.cutOff()).isZero();
+    expired(6, 10, 11);
+    assertThat(ledger.cutOff()).isEqualTo(1);
   }
 }

@@ -29,8 +29,12 @@ class PromQlDocumentedTest {
   private static final Pattern METER =
       Pattern.compile(
           "- `outbox\\.[a-z.]+`: .* \\*Prometheus:\\* `([a-z_]+)`\\. \\*Tags:\\* (.+)\\.");
-  private static final Pattern DEPTH =
-      Pattern.compile("- `outbox\\.depth\\.[a-z.]+`, `([a-z_]+)`, tags? ((?:`\\w+`(?:, )?)+): .*");
+
+  /** Of depths, which are gauges, and of triggers. */
+  private static final Pattern SHORT =
+      Pattern.compile(
+          "- `outbox\\.[a-z.]+`, `([a-z_]+)`,(?: \\w+,)? tags? ((?:`\\w+`(?:, )?)+): .*");
+
   private static final Pattern BLOCK = Pattern.compile("```promql\\n(.*?)```", Pattern.DOTALL);
   private static final Pattern ALERT =
       Pattern.compile("- \\*\\*[^*]+\\*\\*:\\s+`([^`]*outbox_[^`]*)`");
@@ -101,7 +105,7 @@ class PromQlDocumentedTest {
     String text = Files.readString(DOCS.resolve("metrics.md")).replaceAll("\n  (?=\\S)", " ");
     Map<String, Set<String>> metrics = new TreeMap<>();
     for (String line : text.lines().toList()) {
-      for (Pattern pattern : List.of(METER, DEPTH)) {
+      for (Pattern pattern : List.of(METER, SHORT)) {
         Matcher meter = pattern.matcher(line);
         if (meter.matches()) {
           Set<String> labels = PromQl.labelsOf(meter.group(2));

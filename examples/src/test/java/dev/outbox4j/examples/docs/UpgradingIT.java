@@ -11,6 +11,7 @@ import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.migrations.LockMigrations;
 import dev.outbox4j.migrations.MonitorMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
+import dev.outbox4j.migrations.PollerMigrations;
 import dev.outbox4j.migrations.TimerMigrations;
 import dev.outbox4j.postgres.OutboxRole;
 import dev.outbox4j.postgres.PostgresOutbox;
@@ -230,7 +231,7 @@ class UpgradingIT {
   }
 
   @Test
-  void setsTheSequencesOfLocksTimersAndMonitorsAfterACopyOfTheRows() throws IOException {
+  void setsTheSequencesOfTriggersAfterACopyOfTheRows() throws IOException {
     LockMigrations.of("public", "outbox").migrate(database.plain());
     TimerMigrations.of("public", "outbox").migrate(database.plain());
     database.update(
@@ -250,5 +251,26 @@ class UpgradingIT {
             + " values ('shop', 'a', 'watch', 7000000, 'null')");
     assertThat(database.one(Long.class, DocumentedSql.of("upgrading.md", "setval-monitors")))
         .isEqualTo(8_000_000L);
+    sequencesOfPollersAreSet();
+  }
+
+  private void sequencesOfPollersAreSet() throws IOException {
+    PollerMigrations.of("public", "outbox").migrate(database.plain());
+    database.update(
+        "insert into outbox_poller_history (id, application, name, verb, changed_by, reason,"
+            + " version_before, version_after, position_before, position_after)"
+            + " values (90, 'shop', 'p', 'PAUSE', 'ann', 'a test', 1, 2, '{}', '{}')");
+    database.update(
+        "insert into outbox_poller_quarantine (id, application, name, event_id, operation, source,"
+            + " cursor_type, cursor_text, row_key, row_after, row_types, last_error)"
+            + " values (91, 'shop', 'p', 'e', 'UPSERT', 's', 'bigint', '1', '{}', '{}', '{}', 'no')");
+
+    assertThat(database.one(Long.class, DocumentedSql.of("upgrading.md", "setval-pollers")))
+        .isEqualTo(1_000_090);
+    assertThat(
+            database.one(
+                Long.class,
+                "select nextval(pg_get_serial_sequence('public.outbox_poller_quarantine', 'id'))"))
+        .isEqualTo(1_000_092);
   }
 }

@@ -25,7 +25,7 @@ create table "${outbox_schema}"."${outbox_table}_monitor" (
   waits_for        text[] not null default '{}',
   unseen           text[] not null default '{}',
   woken            boolean not null default false,
-  overtime         boolean not null default false,
+  overtime_at      timestamptz,
   message_id       bigint,
   created_at       timestamptz not null default clock_timestamp(),
   updated_at       timestamptz not null default clock_timestamp(),

@@ -433,7 +433,7 @@ public record Layout(
               Column.required("waits_for", "text[]").defaulting("'{}'::text[]").used(OFTEN_WRITTEN),
               Column.required("unseen", "text[]").defaulting("'{}'::text[]").used(OFTEN_WRITTEN),
               Column.required("woken", "boolean").defaulting("false").used(OFTEN_WRITTEN),
-              Column.required("overtime", "boolean").defaulting("false").used(OFTEN_WRITTEN),
+              Column.optional("overtime_at", TIMESTAMP).used(OFTEN_WRITTEN),
               Column.optional("message_id", "bigint"),
               Column.required("created_at", TIMESTAMP).defaulting("clock_timestamp()"),
               Column.required("updated_at", TIMESTAMP)

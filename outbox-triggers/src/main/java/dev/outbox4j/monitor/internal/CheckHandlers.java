@@ -191,12 +191,11 @@ public final class CheckHandlers {
     }
     CheckResult result;
     running.begins(instance);
+    pending.atEnd(() -> running.ends(instance)); // until then it may go on past its expiry
     try {
       result = check.run(instance, events, delivery);
     } catch (Throwable e) {
       return failed(check, instance, events, delivery, pending, e);
-    } finally {
-      running.ends(instance);
     }
     return returned(check, instance, events, result, pending, delivery.attempt());
   }

@@ -3,6 +3,7 @@ package dev.outbox4j.monitor.internal;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.internal.Jdbc;
 import dev.outbox4j.postgres.internal.ServerTime;
+import dev.outbox4j.triggers.internal.Parameters;
 import dev.outbox4j.triggers.internal.Statements;
 import java.time.Duration;
 import java.util.List;
@@ -24,12 +25,12 @@ final class Expiries {
   }
 
   /**
-   * An instance that expires soon, or has expired.
+   * An instance that expires soon, or has expired, or was in overtime when it was heard of last.
    *
    * @param id its id
    * @param type the name of its type
    * @param execution which execution it is
-   * @param in in how many seconds, by the server's clock; negative if it has expired
+   * @param in in how many seconds its time is over, by the server's clock; negative if it is
    */
   record Expiring(String id, String type, long execution, double in) {}
 
@@ -48,16 +49,16 @@ final class Expiries {
                         row.getString(1), row.getString(2), row.getLong(3), row.getDouble(4))));
   }
 
-  /** Lets the check go on that runs. */
-  void goOn(Expiring instance) {
+  /** Lets the checks go on that run, for a while. */
+  void goOn(List<Expiring> instances) {
+    Map<String, Object> values =
+        Parameters.of(instances)
+            .texts("ids", Expiring::id)
+            .numbers("executions", Expiring::execution)
+            .values();
     jdbc.run(
-        "overtime of a monitor",
-        connection ->
-            statements.updateAlone(
-                jdbc,
-                connection,
-                MonitorSql.GO_ON,
-                Map.of("id", instance.id(), "execution", instance.execution())));
+        "overtime of monitors",
+        connection -> statements.updateAlone(jdbc, connection, MonitorSql.GO_ON, values));
   }
 
   /** {@return whether it was ended; else somebody has its row, or was faster} */

@@ -10,19 +10,23 @@ import dev.outbox4j.monitor.MonitorStatus;
 import dev.outbox4j.monitor.internal.Expiries.Expiring;
 import dev.outbox4j.postgres.PostgresOutbox;
 import java.time.Duration;
+import java.util.List;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * The thread that ends instances whose time is over and that their message does not end: its node
- * was killed or is frozen, or there are too many messages before it. A check that runs on this node
- * is noted, and goes on.
+ * was killed or is frozen, or there are too many messages before it. While a check goes on past the
+ * expiry, its node says so again and again; once it does not, another node ends the instance.
  */
 public final class ExpiryLoop {
   private static final Logger log = LoggerFactory.getLogger(ExpiryLoop.class);
 
   /** For its own message to end it, and for the node of a check that runs to say so. */
   private static final Duration GRACE = Duration.ofMillis(500);
+
+  /** How often a node says so meanwhile: one that is late once is not taken for a killed one. */
+  private static final int TOLD_IN_A_GRACE = 3;
 
   private static final Duration EVERY = Duration.ofSeconds(5);
   private static final Duration LEAST = Duration.ofMillis(100);
@@ -33,7 +37,11 @@ public final class ExpiryLoop {
   private final Observer observer;
   private final String application;
   private final Duration grace;
+  private final Duration every;
   private final Loop loop;
+
+  /** When it looks next, by the monotonic clock. */
+  private volatile long nextLook;
 
   /**
    * Creates a loop that is not started.
@@ -50,7 +58,7 @@ public final class ExpiryLoop {
       String queue,
       RunningChecks running,
       Observer observer) {
-    this(outbox, application, queue, running, observer, GRACE);
+    this(outbox, application, queue, running, observer, GRACE, EVERY);
   }
 
   ExpiryLoop(
@@ -59,8 +67,10 @@ public final class ExpiryLoop {
       String queue,
       RunningChecks running,
       Observer observer,
-      Duration grace) {
+      Duration grace,
+      Duration every) {
     this.grace = grace;
+    this.every = every;
     this.expiries = new Expiries(outbox, application, queue);
     this.running = running;
     this.observer = observer;
@@ -79,7 +89,16 @@ public final class ExpiryLoop {
 
   /** Starts. */
   public void start() {
+    nextLook = System.nanoTime();
+    running.onExpiring(this::lookAlsoIn);
     loop.start();
+  }
+
+  /** An instance may be younger than the look before, and its check has to be told of in time. */
+  private void lookAlsoIn(Duration time) {
+    if (nextLook - System.nanoTime() > time.toNanos()) {
+      loop.signal();
+    }
   }
 
   /** Ends after the look under way; idempotent. */
@@ -91,28 +110,63 @@ public final class ExpiryLoop {
   }
 
   private long timedStep() {
-    return loop.stopping() ? Loop.END : step().toNanos();
+    if (loop.stopping()) {
+      return Loop.END;
+    }
+    nextLook = System.nanoTime() + every.toNanos(); // what begins meanwhile may not be seen
+    long wait = step().toNanos();
+    nextLook = System.nanoTime() + wait;
+    return wait;
   }
 
   /** Looks once, and returns when to look again. */
   Duration step() {
-    double next = seconds(EVERY);
-    for (Expiring each : expiries.next(EVERY)) {
+    List<Expiring> expiring = expiries.next(every);
+    List<Expiring> overtime =
+        expiring.stream().filter(each -> each.in() <= 0 && runsHere(each)).toList();
+    long told = System.nanoTime();
+    goOn(overtime);
+    double next = overtime.isEmpty() ? seconds(every) : seconds(grace) / TOLD_IN_A_GRACE;
+    for (Expiring each : expiring) {
       if (each.in() > 0 || loop.stopping()) {
         next = Math.min(next, each.in());
         break; // the others are later
       }
-      if (running.has(each.id(), each.execution())) {
-        unlessItsRowIsAtFault(each, () -> expiries.goOn(each));
-      } else if (each.in() > -seconds(grace)) {
+      if (overtime.contains(each)) {
+        continue;
+      }
+      if (each.in() > -seconds(grace)) {
         next = Math.min(next, each.in() + seconds(grace));
-      } else {
-        unlessItsRowIsAtFault(each, () -> end(each));
-        next = 0;
+        continue;
+      }
+      unlessItsRowIsAtFault(each, () -> end(each));
+      next = 0;
+      if (System.nanoTime() - told > grace.toNanos() / TOLD_IN_A_GRACE) {
+        told = System.nanoTime();
+        goOn(overtime.stream().filter(this::runsHere).toList());
       }
     }
     Duration wait = Duration.ofNanos((long) (next * 1e9));
     return wait.compareTo(LEAST) < 0 ? LEAST : wait;
+  }
+
+  private boolean runsHere(Expiring instance) {
+    return running.has(instance.id(), instance.execution());
+  }
+
+  /** Of many at once, unless the row of one is at fault. */
+  private void goOn(List<Expiring> overtime) {
+    if (overtime.isEmpty()) {
+      return;
+    }
+    try {
+      expiries.goOn(overtime);
+    } catch (OutboxStoreException e) {
+      if (!isOfRow(e)) {
+        throw e;
+      }
+      overtime.forEach(each -> unlessItsRowIsAtFault(each, () -> expiries.goOn(List.of(each))));
+    }
   }
 
   private static double seconds(Duration time) {
@@ -122,7 +176,8 @@ public final class ExpiryLoop {
   private void end(Expiring expired) {
     if (expiries.end(expired, grace)) {
       log.info(
-          "monitor {}/{}: it expired {} s ago and its message did not come; it is ended",
+          "monitor {}/{}: it has expired, and for {} s neither its message nor a check of it was heard of;"
+              + " it is ended",
           expired.type(),
           OneLine.of(expired.id()),
           -expired.in());
@@ -142,10 +197,14 @@ public final class ExpiryLoop {
     try {
       work.run();
     } catch (OutboxStoreException e) {
-      if (e.fault() != Fault.ROW && e.fault() != Fault.TIMEOUT) {
+      if (!isOfRow(e)) {
         throw e;
       }
       log.debug("monitor {}/{}: trying again", expired.type(), expired.id(), e);
     }
+  }
+
+  private static boolean isOfRow(OutboxStoreException failure) {
+    return failure.fault() == Fault.ROW || failure.fault() == Fault.TIMEOUT;
   }
 }

@@ -105,7 +105,7 @@ final class MonitorSql {
               state = case when :keeps_state then m.state else nullif(:state, '')::json end,
               custom_status = coalesce(nullif(:custom_status, '')::json, m.custom_status),
               waits_for = :waits_for::text[], unseen = m.unseen[:seen + 1 :], woken = false,
-              overtime = false,
+              overtime_at = null,
               updated_at = clock_timestamp(),
               due_at = least(m.expires_at, clock_timestamp()
                 + case when m.woken or m.unseen[:seen + 1 :] && :waits_for::text[]
@@ -150,7 +150,7 @@ final class MonitorSql {
           last_error = null,
           state = case when h.keeps_state then m.state else nullif(h.state, '')::json end,
           custom_status = coalesce(nullif(h.custom_status, '')::json, m.custom_status),
-          waits_for = string_to_array(h.waits_for, e'\n'), woken = false, overtime = false,
+          waits_for = string_to_array(h.waits_for, e'\n'), woken = false, overtime_at = null,
           updated_at = clock_timestamp(),
           due_at = least(m.expires_at, clock_timestamp()
             + case when m.woken or m.unseen && string_to_array(h.waits_for, e'\n')
@@ -206,7 +206,7 @@ final class MonitorSql {
             update {monitors} m
             set attempts_count = :attempts, last_error = :error,
               first_failed_at = coalesce(m.first_failed_at, clock_timestamp()),
-              woken = false, overtime = false, updated_at = clock_timestamp(),
+              woken = false, overtime_at = null, updated_at = clock_timestamp(),
               due_at = least(m.expires_at, clock_timestamp()
                 + case when m.woken or m.unseen[:seen + 1 :] && m.waits_for
                     then interval '0' else make_interval(secs => :delay) end)
@@ -332,7 +332,7 @@ final class MonitorSql {
         last_error = null, error_type = null, error_stack = null, input = excluded.input,
         state = null, custom_status = null, output = null, parent = excluded.parent,
         history = excluded.history, waits_for = '{}', unseen = '{}', woken = false,
-        overtime = false, message_id = excluded.message_id, created_at = excluded.created_at,
+        overtime_at = null, message_id = excluded.message_id, created_at = excluded.created_at,
         updated_at = excluded.updated_at, started_at = null, ended_at = null,
         expires_at = excluded.expires_at, due_at = excluded.due_at
       where m.ended_at is not null
@@ -356,7 +356,7 @@ final class MonitorSql {
       set execution = default, status = 'pending', outcome = null, iteration = 0,
         attempts_count = 0, first_failed_at = null, last_error = null, error_type = null,
         error_stack = null, state = null, custom_status = null, output = null, waits_for = '{}',
-        unseen = '{}', woken = false, overtime = false, message_id = :message, created_at = :now::timestamptz,
+        unseen = '{}', woken = false, overtime_at = null, message_id = :message, created_at = :now::timestamptz,
         updated_at = :now::timestamptz, started_at = null, ended_at = null,
         expires_at = :now::timestamptz
           + make_interval(secs => extract(epoch from m.expires_at - m.created_at)::float8), due_at = :now::timestamptz
@@ -595,41 +595,68 @@ final class MonitorSql {
       select max(p.id), null, null, null, null, null, count(*) from page p
       """;
 
+  private static final String MAY_EXPIRE =
+      """
+      m.application = :application and m.ended_at is null and m.expires_at is not null
+            and m.expires_at > now() - interval '10 minutes' and m.status <> 'suspended'\
+      """;
+
   /**
-   * Instances that expire soon, or have expired lately and were not ended: in how many seconds. Of
-   * those in overtime a check goes on.
+   * Instances that expire soon, or have expired lately and were not ended: in how many seconds, or
+   * since when nothing was heard of the node on which a check of theirs goes on.
    */
   static final String EXPIRING =
       """
-      select m.id, m.type, m.execution,
-        extract(epoch from m.expires_at - clock_timestamp())::float8
-      from {monitors} m
-      where m.application = :application and m.ended_at is null and m.expires_at is not null
-        and m.expires_at > now() - interval '10 minutes'
-        and m.expires_at < now() + make_interval(secs => :ahead)
-        and m.status <> 'suspended' and not m.overtime
-      order by m.expires_at
-      limit :most
-      """;
+      select e.id, e.type, e.execution, extract(epoch from e.over_at - clock_timestamp())::float8
+      from (
+        (select m.id, m.type, m.execution, m.expires_at as over_at
+          from {monitors} m
+          where {may_expire} and m.overtime_at is null
+            and m.expires_at < now() + make_interval(secs => :ahead)
+          order by m.expires_at
+          limit :most)
+        union all
+        (select m.id, m.type, m.execution, m.overtime_at
+          from {monitors} m
+          where {may_expire} and m.overtime_at is not null and m.expires_at < now()
+          order by m.overtime_at
+          limit :most)) e
+      order by e.over_at
+      """
+          .replace("{may_expire}", MAY_EXPIRE);
 
-  /** Its check runs, on a node that is there; it may go on. */
+  /**
+   * Checks of theirs run, on a node that is there; they may go on. A row that somebody has locked
+   * is passed by: nobody ends it meanwhile.
+   */
   static final String GO_ON =
       """
+      with free as materialized (
+        select m.id
+        from unnest(:ids::text[], :executions::bigint[]) as a (id, execution)
+        cross join {monitors} m
+        where m.application = :application and m.id = any (array[a.id])
+          and m.execution = a.execution and (m.ended_at is null) is true
+        for no key update of m skip locked)
       update {monitors} m
-      set overtime = true, updated_at = clock_timestamp()
-      where m.application = :application and m.id = :id and m.execution = :execution
-        and m.ended_at is null
+      set overtime_at = clock_timestamp()
+      from free f
+      where m.application = :application and m.id = any (array[f.id])
       """;
 
-  /** Ends one whose time is over, whoever has its message: that finds nothing to do. */
+  /**
+   * Ends one whose time is over and of which no check goes on, whoever has its message: that finds
+   * nothing to do.
+   */
   static final String EXPIRE =
       """
       with free as materialized (
         select m.id
         from {monitors} m
         where m.application = :application and m.id = :id and m.execution = :execution
-          and (m.status in ('pending', 'running')) is true and not m.overtime
-          and m.expires_at < clock_timestamp() - make_interval(secs => :grace)
+          and (m.status in ('pending', 'running')) is true
+          and greatest(m.expires_at, m.overtime_at)
+            < clock_timestamp() - make_interval(secs => :grace)
         for no key update skip locked),
       ended as (
         update {monitors} m

@@ -42,9 +42,15 @@ final class MonitorTransactions implements HandlerTransactions<MonitorTransactio
   /** What a handler leaves to be written. Confined to its thread. */
   static final class Pending {
     private @Nullable Write write;
+    private Runnable atEnd = () -> {};
 
     void set(Write pending) {
       write = pending;
+    }
+
+    /** To be run once it is written, or is not to be. */
+    void atEnd(Runnable work) {
+      atEnd = work;
     }
   }
 
@@ -52,6 +58,16 @@ final class MonitorTransactions implements HandlerTransactions<MonitorTransactio
   public End run(LeaseRef lease, String owner, Work<Pending> work, AbortRegistration abort)
       throws Exception {
     Pending pending = new Pending();
+    try {
+      return run(lease, owner, work, abort, pending);
+    } finally {
+      pending.atEnd.run();
+    }
+  }
+
+  private End run(
+      LeaseRef lease, String owner, Work<Pending> work, AbortRegistration abort, Pending pending)
+      throws Exception {
     Decision decision = work.run(pending, Flush.NOTHING);
     if (decision instanceof Decision.RollBack) {
       return End.ROLLED_BACK;

@@ -301,7 +301,7 @@ final class Batches {
       List<Integer> ended = store.endSessions(before);
       if (!ended.isEmpty()) {
         log.changed(
-            "handler_session_ended",
+            LogEvent.HANDLER_SESSION_ENDED,
             "a transaction that a node before had open was ended, of processes " + ended);
       }
     } catch (OutboxStoreException e) {

@@ -327,7 +327,7 @@ public final class ControlStore {
                     .positionOrBeginning()),
         instant(row, 23),
         instant(row, 24),
-        StateRow.lag(row, 25),
+        StateRow.age(row, 25),
         Optional.ofNullable(row.getString(26)),
         row.getLong(27),
         row.getLong(28),

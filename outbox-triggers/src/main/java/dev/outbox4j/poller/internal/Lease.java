@@ -1,12 +1,9 @@
 package dev.outbox4j.poller.internal;
 
 import dev.outbox4j.OutboxStoreException;
-import dev.outbox4j.internal.Warnings;
 import java.time.Duration;
 import java.util.concurrent.Future;
 import org.jspecify.annotations.Nullable;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * The lease of a poller, from when it was acquired to when it is released. It is renewed at a third
@@ -16,14 +13,12 @@ import org.slf4j.LoggerFactory;
  * known by the record alone, and whoever has it still may go on.
  */
 final class Lease {
-  private static final Logger log = LoggerFactory.getLogger(Lease.class);
   private static final int RENEWALS_IN_A_LIFE = 3;
   private static final long LONGEST_PAUSE = Duration.ofSeconds(1).toNanos();
 
   private final PollerStore store;
   private final Renewals renewals;
-  private final Warnings warnings;
-  private final String poller;
+  private final PollerLog log;
   private final long token;
   private final long life;
 
@@ -40,18 +35,10 @@ final class Lease {
    *
    * @param sent when the statement was sent that acquired it, by the monotonic clock
    */
-  Lease(
-      PollerStore store,
-      Renewals renewals,
-      Warnings warnings,
-      String poller,
-      long token,
-      Duration life,
-      long sent) {
+  Lease(PollerStore store, Renewals renewals, PollerLog log, long token, Duration life, long sent) {
     this.store = store;
     this.renewals = renewals;
-    this.warnings = warnings;
-    this.poller = poller;
+    this.log = log;
     this.token = token;
     this.life = life.toNanos();
     this.renewedAt = sent;
@@ -76,14 +63,11 @@ final class Lease {
         lose(store.whyLost(token));
       }
     } catch (Throwable e) { // after an Error, too, the next one may succeed
-      warnings.warn(
-          log,
-          poller + " renewal",
-          "lease_renew_failed poller={} token={} remaining={} reason={}",
-          poller,
+      log.renewFailed(
           token,
-          remaining(),
-          e.toString());
+          Duration.ofNanos(System.nanoTime() - sent),
+          "it is tried again, and the lease has %s left: %s"
+              .formatted(remaining(), Failures.words(e)));
       synchronized (this) {
         schedule(Math.min(LONGEST_PAUSE, life / RENEWALS_IN_A_LIFE / 2));
       }
@@ -164,6 +148,11 @@ final class Lease {
   /** Why it was lost; null if it was not. */
   synchronized @Nullable String whyLost() {
     return lost;
+  }
+
+  /** How long ago it was renewed, or acquired. */
+  synchronized Duration sinceRenewal() {
+    return Duration.ofNanos(System.nanoTime() - renewedAt);
   }
 
   synchronized Duration remaining() {

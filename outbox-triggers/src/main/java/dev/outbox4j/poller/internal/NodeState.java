@@ -31,6 +31,7 @@ final class NodeState {
   private int failures;
   private @Nullable Duration lag;
   private long lagAt;
+  private @Nullable Lease lease;
   private Optional<HeldBack> heldBack = Optional.empty();
   private @Nullable Position position;
   private List<String> warnings = List.of();
@@ -94,16 +95,30 @@ final class NodeState {
     failures = 0;
   }
 
-  /** What another node wrote, or did not. */
-  synchronized void others(State now, StateRow row) {
+  /** The lease that this node has; null once it has none. */
+  synchronized void holds(@Nullable Lease held) {
+    lease = held;
+  }
+
+  /**
+   * What another node wrote, or did not. That the lease was not to be had is no success: when a
+   * look succeeded last is on record.
+   */
+  synchronized void others(State now, TickResult.Outcome outcome, StateRow row) {
     state = now;
-    lastSuccess = Instant.now();
+    boolean isFinished = outcome == TickResult.Outcome.FINISHED;
+    lastSuccess = isFinished ? Instant.now() : onRecord(row.sinceSuccess());
     heldBack = Optional.empty();
     lagOnRecord(row);
     failingSince = row.failingSince().orElse(null);
     failure = row.failure().orElse(null);
     reason = row.reason().orElse(null);
     failures = row.failures();
+  }
+
+  /** By this process's clock. */
+  private @Nullable Instant onRecord(@Nullable Duration since) {
+    return since == null ? lastSuccess : Instant.now().minus(since);
   }
 
   synchronized void acquired(StateRow row) {
@@ -151,6 +166,7 @@ final class NodeState {
         Optional.ofNullable(failingSince == null ? null : reason),
         failingSince == null ? 0 : failures,
         Optional.ofNullable(currentLag()),
+        Optional.ofNullable(lease).map(Lease::sinceRenewal),
         heldBack,
         Optional.ofNullable(position),
         allWarnings);

@@ -29,26 +29,34 @@ final class PollerLog {
   }
 
   void tickStart() {
-    debug("tick_start", 0, Position.beginning(), 0, 0, Duration.ZERO, "");
+    tell(LogEvent.TICK_START, 0, Position.beginning(), 0, 0, Duration.ZERO, "");
   }
 
   void acquireSkipped(StateRow row, String why) {
-    debug("lease_acquire_skipped", row.token(), Position.beginning(), 0, 0, Duration.ZERO, why);
+    tell(
+        LogEvent.LEASE_ACQUIRE_SKIPPED,
+        row.token(),
+        Position.beginning(),
+        0,
+        0,
+        Duration.ZERO,
+        why);
   }
 
   void fetchEmpty(long token, Position position, Duration took) {
-    debug("fetch_empty", token, position, 0, 0, took, "");
+    tell(LogEvent.FETCH_EMPTY, token, position, 0, 0, took, "");
   }
 
   void batchComplete(long token, Position position, int rows, int attempt, Duration took) {
-    debug("batch_complete", token, position, rows, attempt, took, "");
+    tell(LogEvent.BATCH_COMPLETE, token, position, rows, attempt, took, "");
   }
 
   void tickComplete(TickResult result, Duration took) {
     if (log.isDebugEnabled()) {
       log.debug(
-          LINE + " outcome={} total_processed={}",
-          "tick_complete",
+          "[{}] " + LINE + " outcome={} total_processed={}",
+          warnings.subscriber(),
+          LogEvent.TICK_COMPLETE.text(),
           application,
           poller,
           "",
@@ -63,35 +71,31 @@ final class PollerLog {
   }
 
   void retry(long token, Position position, int rows, int attempt) {
-    say(Level.INFO, "handler_retry", token, position, rows, attempt, Duration.ZERO, "");
+    tell(LogEvent.HANDLER_RETRY, token, position, rows, attempt, Duration.ZERO, "");
   }
 
   void quarantined(long token, Position position, int attempt, String reason) {
-    say(Level.WARN, "row_quarantined", token, position, 1, attempt, Duration.ZERO, reason);
+    tell(LogEvent.ROW_QUARANTINED, token, position, 1, attempt, Duration.ZERO, reason);
   }
 
   void heldBack(long token, Position position, String reason) {
-    say(Level.WARN, "rows_held_back", token, position, 0, 0, Duration.ZERO, reason);
+    tell(LogEvent.ROWS_HELD_BACK, token, position, 0, 0, Duration.ZERO, reason);
+  }
+
+  void renewFailed(long token, Duration took, String reason) {
+    tell(LogEvent.LEASE_RENEW_FAILED, token, Position.beginning(), 0, 0, took, reason);
   }
 
   void sessionNotEnded(String reason) {
-    say(
-        Level.WARN,
-        "handler_session_end_failed",
-        0,
-        Position.beginning(),
-        0,
-        0,
-        Duration.ZERO,
-        reason);
+    changed(LogEvent.HANDLER_SESSION_END_FAILED, reason);
   }
 
   void warned(String warning) {
-    say(Level.WARN, "source_warning", 0, Position.beginning(), 0, 0, Duration.ZERO, warning);
+    changed(LogEvent.SOURCE_WARNING, warning);
   }
 
-  void changed(String event, String reason) {
-    say(Level.INFO, event, 0, Position.beginning(), 0, 0, Duration.ZERO, reason);
+  void changed(LogEvent event, String reason) {
+    tell(event, 0, Position.beginning(), 0, 0, Duration.ZERO, reason);
   }
 
   void failed(
@@ -102,55 +106,38 @@ final class PollerLog {
       int attempt,
       Duration took,
       String reason) {
-    say(level(step), step.event(), token, position, rows, attempt, took, reason);
+    tell(LogEvent.of(step), token, position, rows, attempt, took, reason);
   }
 
-  /** What does not heal by itself is an error. */
-  private static Level level(PollerFailure step) {
-    return switch (step) {
-      case CHECKPOINT, SOURCE, NORMALIZE -> Level.ERROR;
-      case LEASE, FETCH, HANDLER, COMMIT, RELEASE -> Level.WARN;
-    };
-  }
-
-  private void say(
-      Level level,
-      String event,
+  private void tell(
+      LogEvent event,
       long token,
       Position position,
       int rows,
       int attempt,
       Duration took,
       String reason) {
-    warnings.say(
-        log,
-        level,
-        Runnable::run,
-        poller + " " + event,
-        LINE,
-        event,
-        application,
-        poller,
-        token,
-        position.cursor().orElse(""),
-        rows,
-        attempt,
-        took.toMillis(),
-        reason);
-  }
-
-  private void debug(
-      String event,
-      long token,
-      Position position,
-      int rows,
-      int attempt,
-      Duration took,
-      String reason) {
-    if (log.isDebugEnabled()) {
-      log.debug(
+    if (event.level() != Level.DEBUG) {
+      warnings.say(
+          log,
+          event.level(),
+          Runnable::run,
+          poller + " " + event.text(),
           LINE,
-          event,
+          event.text(),
+          application,
+          poller,
+          token,
+          position.cursor().orElse(""),
+          rows,
+          attempt,
+          took.toMillis(),
+          reason);
+    } else if (log.isDebugEnabled()) {
+      log.debug(
+          "[{}] " + LINE,
+          warnings.subscriber(),
+          event.text(),
           application,
           poller,
           token,

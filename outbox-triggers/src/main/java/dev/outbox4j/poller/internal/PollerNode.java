@@ -120,7 +120,6 @@ public final class PollerNode {
                 waits,
                 shared.patience()),
             renewals,
-            shared.warnings(),
             shared.observer(),
             lines,
             state,

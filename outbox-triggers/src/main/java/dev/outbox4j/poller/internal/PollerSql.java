@@ -16,7 +16,8 @@ final class PollerSql {
         p.owner, p.token, p.paused_at is not null, p.failing_since, p.failure, p.last_error,
         p.failures_count, p.attempts_count, p.retry_at > clock_timestamp(),
         coalesce(p.lease_until > clock_timestamp(), false),
-        extract(epoch from clock_timestamp() - p.complete_at)::float8, p.first_cursor
+        extract(epoch from clock_timestamp() - p.complete_at)::float8, p.first_cursor,
+        extract(epoch from clock_timestamp() - p.last_success_at)::float8
       """;
 
   /**

@@ -2,7 +2,6 @@ package dev.outbox4j.poller.internal;
 
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxStoreException;
-import dev.outbox4j.internal.Warnings;
 import dev.outbox4j.poller.Cursor;
 import dev.outbox4j.poller.HeldBack;
 import dev.outbox4j.poller.Poller;
@@ -42,7 +41,6 @@ final class PollerTick {
   private final FollowedSource source;
   private final Batches batches;
   private final Renewals renewals;
-  private final Warnings warnings;
   private final Observer observer;
   private final PollerLog log;
   private final NodeState state;
@@ -64,7 +62,6 @@ final class PollerTick {
       FollowedSource source,
       Batches batches,
       Renewals renewals,
-      Warnings warnings,
       Observer observer,
       PollerLog log,
       NodeState state,
@@ -75,7 +72,6 @@ final class PollerTick {
     this.source = source;
     this.batches = batches;
     this.renewals = renewals;
-    this.warnings = warnings;
     this.observer = observer;
     this.log = log;
     this.state = state;
@@ -141,13 +137,14 @@ final class PollerTick {
     if (before != null && !store.isOwn(before)) {
       batches.endSessions(row.token());
     }
-    Lease lease =
-        new Lease(store, renewals, warnings, poller.name(), row.token(), poller.lease(), sent);
+    Lease lease = new Lease(store, renewals, log, row.token(), poller.lease(), sent);
+    state.holds(lease);
     lease.begin();
     try {
       return new Turn(lease, row, tally).take();
     } finally {
       lease.end();
+      state.holds(null);
     }
   }
 
@@ -188,7 +185,7 @@ final class PollerTick {
   }
 
   private TickResult skipped(Tally tally, StateRow row, State now, Outcome outcome, String why) {
-    state.others(now, row);
+    state.others(now, outcome, row);
     log.acquireSkipped(row, why);
     return tally.result(outcome);
   }
@@ -219,6 +216,9 @@ final class PollerTick {
     private Position position = Position.beginning();
     private @Nullable Position end;
     private int attempt;
+
+    /** Of rows that are held back; once is enough. */
+    private boolean hasWarned;
 
     /** What was found last, and when. */
     private Horizon.@Nullable Found found;
@@ -472,8 +472,12 @@ final class PollerTick {
     private void tellHeldBack(Horizon.Found now) {
       state.heldBack(now.heldBack());
       now.heldBack()
-          .filter(held -> held.delay().compareTo(WORTH_A_WARNING) >= 0)
-          .ifPresent(held -> log.heldBack(lease.token(), position, held.toString()));
+          .filter(held -> !hasWarned && held.delay().compareTo(WORTH_A_WARNING) >= 0)
+          .ifPresent(
+              held -> {
+                hasWarned = true;
+                log.heldBack(lease.token(), position, held.toString());
+              });
     }
 
     private List<SourceRow> fetch(Horizon.Found now) {
@@ -598,7 +602,7 @@ final class PollerTick {
       Duration lag = outcome == Outcome.PROCESSED ? null : lag();
       try {
         if (!store.release(lease.token(), lag, heldBackWords())) {
-          log.changed("lease_released_by_others", store.whyLost(lease.token()));
+          log.changed(LogEvent.LEASE_RELEASED_BY_OTHERS, store.whyLost(lease.token()));
         }
       } catch (OutboxStoreException e) {
         return PollerTick.this.failed(
@@ -626,7 +630,7 @@ final class PollerTick {
       } catch (OutboxStoreException e) {
         return failed(new StepException(PollerFailure.COMMIT, e));
       }
-      log.changed("poller_finished", "no row up to its end is left");
+      log.changed(LogEvent.POLLER_FINISHED, "no row up to its end is left");
       state.succeeded();
       return tally.result(tally.rows > 0 ? Outcome.PROCESSED : Outcome.FINISHED);
     }

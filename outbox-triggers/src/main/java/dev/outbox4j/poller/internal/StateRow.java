@@ -39,6 +39,7 @@ import org.jspecify.annotations.Nullable;
  * @param waiting whether the next one is still to come
  * @param leased whether the lease is not over
  * @param lag how old what is handled is, if that is known
+ * @param sinceSuccess how long ago a look has succeeded, if one has
  * @param firstCursor the cursor of the first row that was handled
  * @param ownerBefore who had it before and has not released it
  * @param redrives whether rows in quarantine are to be handled again
@@ -64,6 +65,7 @@ record StateRow(
     boolean waiting,
     boolean leased,
     @Nullable Duration lag,
+    @Nullable Duration sinceSuccess,
     String firstCursor,
     @Nullable String ownerBefore,
     boolean redrives) {
@@ -121,12 +123,13 @@ record StateRow(
 
   static StateRow read(ResultSet row) throws SQLException {
     boolean waiting = row.getBoolean(20); // false for null
-    Duration lag = lag(row, 22).orElse(null);
+    Duration lag = age(row, 22).orElse(null);
+    Duration sinceSuccess = age(row, 24).orElse(null);
     return new StateRow(
         row.getBoolean(1),
         row.getLong(2),
         row.getString(3),
-        parts(row, 26),
+        parts(row, 27),
         row.getBoolean(4),
         Stored.read(row, 5),
         row.getString(9),
@@ -143,9 +146,10 @@ record StateRow(
         waiting,
         row.getBoolean(21),
         lag,
+        sinceSuccess,
         row.getString(23),
-        row.getString(24),
-        row.getBoolean(25));
+        row.getString(25),
+        row.getBoolean(26));
   }
 
   /** Another version of the library may know other steps. */
@@ -153,8 +157,8 @@ record StateRow(
     return Arrays.stream(PollerFailure.values()).filter(each -> each.name().equals(name)).findAny();
   }
 
-  /** How old what is handled is; empty if that is not on record. */
-  static Optional<Duration> lag(ResultSet row, int column) throws SQLException {
+  /** A number of seconds; empty if it is not on record. */
+  static Optional<Duration> age(ResultSet row, int column) throws SQLException {
     double seconds = row.getDouble(column);
     return row.wasNull() ? Optional.empty() : Optional.of(duration(seconds));
   }

@@ -111,6 +111,11 @@ public final class MicrometerPollerMetrics implements PollerEvents {
         poller);
     registrar.timeGauge(
         PollerMeters.STALENESS, of.apply(each -> since(each.lastTick())), application, poller);
+    registrar.timeGauge(
+        PollerMeters.SINCE_RENEWAL,
+        of.apply(each -> each.sinceRenewal().map(Durations::saturatedNanos).orElse(0L)),
+        application,
+        poller);
   }
 
   private static long since(Optional<Instant> then) {

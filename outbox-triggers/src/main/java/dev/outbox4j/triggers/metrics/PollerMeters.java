@@ -86,13 +86,19 @@ enum PollerMeters implements Described {
       "outbox.poller.since.success",
       "seconds",
       Tag.OF_POLLER,
-      "How long ago a look of this node succeeded; 0 before the first"),
+      "How long ago a look succeeded, of the node that has it as far as this one knows; 0 before the first"),
   STALENESS(
       "gauge",
       "outbox.poller.staleness",
       "seconds",
       Tag.OF_POLLER,
-      "How long ago a look of this node ended; 0 before the first");
+      "How long ago a look of this node ended; 0 before the first"),
+  SINCE_RENEWAL(
+      "gauge",
+      "outbox.poller.since.renewal",
+      "seconds",
+      Tag.OF_POLLER,
+      "How long ago this node renewed the lease that it has, or took it; 0 if it has none");
 
   /** The keys of tags. */
   static final class Tag {

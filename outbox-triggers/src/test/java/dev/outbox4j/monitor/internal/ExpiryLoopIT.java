@@ -1,6 +1,7 @@
 package dev.outbox4j.monitor.internal;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.migrations.MonitorMigrations;
 import dev.outbox4j.monitor.Json;
@@ -28,6 +29,9 @@ import org.junit.jupiter.api.extension.ExtendWith;
 class ExpiryLoopIT {
   private static final MonitorType<Json> WATCH = MonitorType.of("watch");
   private static final Duration HOUR = Duration.ofHours(1);
+  private static final Duration GRACE = Duration.ofMillis(500);
+  private static final Duration LONG_GRACE = Duration.ofMinutes(1);
+  private static final Duration SOON = Duration.ofMinutes(1);
 
   private final TestDatabase database;
   private final MonitorControl control;
@@ -40,10 +44,19 @@ class ExpiryLoopIT {
     this.database = database;
     this.outbox = PostgresOutbox.on(database.pool(4), database.table());
     this.control = MonitorControl.of(outbox, "shop");
-    this.expiries = loop(Duration.ofMillis(500));
+    this.expiries = loop(GRACE);
   }
 
   private ExpiryLoop loop(Duration grace) {
+    return loop(grace, running);
+  }
+
+  /** Of a node that runs checks of its own. */
+  private ExpiryLoop loop(Duration grace, RunningChecks running) {
+    return loop(grace, Duration.ofSeconds(5), running);
+  }
+
+  private ExpiryLoop loop(Duration grace, Duration every, RunningChecks running) {
     return new ExpiryLoop(
         outbox,
         "shop",
@@ -62,7 +75,8 @@ class ExpiryLoopIT {
                     told.add(application + " " + type + " " + id + " " + outcome);
                   }
                 })),
-        grace);
+        grace,
+        every);
   }
 
   @BeforeEach
@@ -144,22 +158,116 @@ class ExpiryLoopIT {
     assertThat(told).isEmpty();
   }
 
+  /** A check of it runs on a node. */
+  private void runs(String id, RunningChecks node) {
+    node.begins(instance(id));
+  }
+
+  private Instance instance(String id) {
+    Instance instance = new InstanceReads(outbox, "shop").read(id, messageOf(id));
+    assertThat(instance).isNotNull();
+    return instance;
+  }
+
+  private List<String> inOvertime() {
+    return database.list(
+        String.class, "select id from outbox_monitor where overtime_at is not null order by id");
+  }
+
   @Test
   void aCheckThatRunsHereGoesOnUntilItIsCommitted() {
-    expires("a", -1);
-    Instance instance = new InstanceReads(outbox, "shop").read("a", messageOf("a"));
-    assertThat(instance).isNotNull();
-    running.begins(instance);
+    ExpiryLoop patient = loop(LONG_GRACE);
+    expires("a", -120);
+    runs("a", running);
 
-    expiries.step();
-    running.ends(instance);
-    expiries.step();
+    patient.step();
+    assertThat(inOvertime()).containsExactly("a");
+    loop(LONG_GRACE, new RunningChecks()).step();
 
     assertThat(ended()).isEmpty();
-    assertThat(database.count("outbox_monitor where overtime")).isEqualTo(1);
-    database.update("update outbox_monitor set overtime = false");
-    expiries.step();
+    database.update("update outbox_monitor set overtime_at = null"); // as a commit does
+    loop(LONG_GRACE, new RunningChecks()).step();
     assertThat(ended()).containsExactly("a completed expired");
+  }
+
+  /** The lease of its message lasts much longer. */
+  @Test
+  void aCheckOfANodeThatIsKilledInOvertimeIsNotWaitedFor() {
+    RunningChecks ofKilled = new RunningChecks();
+    expires("a", -1);
+    runs("a", ofKilled);
+    loop(GRACE, ofKilled).step();
+    assertThat(ended()).isEmpty();
+
+    await()
+        .atMost(SOON)
+        .untilAsserted(
+            () -> {
+              assertThat(expiries.step()).isLessThanOrEqualTo(GRACE);
+              assertThat(ended()).containsExactly("a completed expired");
+            });
+    assertThat(told).containsExactly("shop watch a EXPIRED");
+  }
+
+  @Test
+  void aNodeSaysAgainAndAgainThatItsCheckGoesOn() {
+    expires("a", -120);
+    runs("a", running);
+    String at = "select overtime_at::text from outbox_monitor";
+
+    assertThat(expiries.step()).isBetween(Duration.ofMillis(100), Duration.ofMillis(167));
+    String first = database.one(String.class, at);
+    assertThat(expiries.step()).isLessThanOrEqualTo(Duration.ofMillis(167));
+
+    assertThat(database.one(String.class, at)).isGreaterThan(first);
+    assertThat(ended()).isEmpty();
+  }
+
+  @Test
+  void aCheckOfAnInstanceThatIsYoungerThanTheLookBeforeIsToldOf() {
+    ExpiryLoop loop = loop(GRACE, HOUR, running);
+    loop.start();
+    try {
+      expires("seen", -1);
+      runs("seen", running); // wakes it, or is found by its first look
+      await().atMost(SOON).until(() -> inOvertime().contains("seen"));
+      running.ends(instance("seen"));
+      await().atMost(SOON).until(() -> ended().size() == 1); // and nothing else is near its end
+
+      expires("young", 1);
+      runs("young", running);
+
+      await().atMost(SOON).until(() -> inOvertime().contains("young"));
+      assertThat(ended()).containsExactly("seen completed expired");
+    } finally {
+      loop.stop();
+    }
+  }
+
+  @Test
+  void oneInOvertimeThatIsLockedOrRefusedKeepsNoOther() throws SQLException {
+    for (String id : List.of("locked", "refused", "well")) {
+      expires(id, -120);
+      runs(id, running);
+    }
+    database.update(
+        "create function refuse() returns trigger language plpgsql as"
+            + " $$ begin raise exception 'no'; end $$");
+    database.update(
+        "create trigger refuse before update on outbox_monitor for each row"
+            + " when (new.id = 'refused') execute function refuse()");
+    try (Connection stranger = database.plain().getConnection()) {
+      stranger.setAutoCommit(false);
+      stranger
+          .createStatement()
+          .execute("select 1 from outbox_monitor where id = 'locked' for update");
+      expiries.step();
+      stranger.rollback();
+    } finally {
+      database.update("drop function refuse() cascade");
+    }
+    assertThat(inOvertime()).containsExactly("well");
+    assertThat(ended()).isEmpty();
   }
 
   @Test
