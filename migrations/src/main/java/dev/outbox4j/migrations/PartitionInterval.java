@@ -4,8 +4,8 @@ import dev.outbox4j.internal.schema.Period;
 
 /**
  * How much time a partition of dead letters is for. Each begins at midnight in UTC, whatever the
- * time zone of the server, the session or the process. Statements lock every partition that there
- * is: keep fewer than about fifty.
+ * time zone of the server, the session or the process. Statements plan for every partition that
+ * there is, and lock it: keep fewer than about twenty.
  */
 public enum PartitionInterval {
   /** A calendar month. */
