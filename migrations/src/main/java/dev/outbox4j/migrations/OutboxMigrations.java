@@ -78,7 +78,18 @@ public final class OutboxMigrations {
     if (this.schema.equals(schema)) {
       requireApart(this.table, table);
     }
-    return new OutboxMigrations(this.schema, this.table, others);
+    return new OutboxMigrations(this.schema, this.table, others.with(deadLetters.partitionedBy()));
+  }
+
+  /**
+   * Returns the same with a dead-letter table that is {@linkplain
+   * DeadLetterMigrations#partitionedBy(PartitionInterval) partitioned} by the time of failure.
+   *
+   * @param interval how much time a partition is for
+   * @return the migrations
+   */
+  public OutboxMigrations partitionedDeadLetters(PartitionInterval interval) {
+    return new OutboxMigrations(schema, table, deadLetters.partitionedBy(interval));
   }
 
   /** {@return the migrations of the dead-letter table} */

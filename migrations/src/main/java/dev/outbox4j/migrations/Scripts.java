@@ -45,6 +45,10 @@ record Scripts(String folder, List<String> files) {
 
   static final Scripts POLLERS = new Scripts("pollers", List.of("V1__pollers.sql"));
 
+  static final Scripts PARTITION = new Scripts("partitions", List.of("partition.sql"));
+
+  static final Scripts UNPARTITION = new Scripts("partitions", List.of("unpartition.sql"));
+
   private static final Pattern PLACEHOLDER = Pattern.compile("\\$\\{([^}]*)}");
 
   int latest() {

@@ -35,6 +35,30 @@ class OutboxMigrationsTest {
   }
 
   @Test
+  void printsThePartitionsOfDeadLetters() {
+    OutboxMigrations plain =
+        OutboxMigrations.of("My Schema", "Jobs-1").deadLetters("dead", "letters");
+    OutboxMigrations partitioned = plain.partitionedDeadLetters(PartitionInterval.WEEK);
+
+    assertThat(plain.sql()).doesNotContain("partition by");
+    assertThat(partitioned.sql())
+        .doesNotContain("${")
+        .startsWith(plain.sql())
+        .contains("'partitioned by week'")
+        .contains(
+            "(date_trunc('week', now() at time zone 'UTC') + interval '2 weeks') at time zone 'UTC'");
+    assertThat(partitioned.deadLetters("dead", "others").deadLetters())
+        .isEqualTo(DeadLetterMigrations.of("dead", "others").partitionedBy(PartitionInterval.WEEK));
+    assertThat(partitioned.deadLetters().unpartitionSql())
+        .doesNotContain("${")
+        .contains("\"dead\".\"letters_plain\"");
+    assertThatExceptionOfType(IllegalStateException.class)
+        .isThrownBy(() -> plain.deadLetters().partitionSql())
+        .withMessage(
+            "There is no interval for partitions of 'letters'; give it by partitionedBy(...)");
+  }
+
+  @Test
   void doesNotCreateThePublicSchema() {
     assertThat(OutboxMigrations.standard().sql()).doesNotContain("create schema");
   }

@@ -7,7 +7,8 @@ import java.util.Optional;
  * An entry of the audit.
  *
  * @param id its id
- * @param action {@code redrive}, {@code edit}, {@code discard} or {@code purge}
+ * @param action {@code redrive}, {@code edit}, {@code discard}, {@code purge}; {@code retention},
+ *     or {@code drop partition} of one
  * @param by who did it
  * @param note why, if that was said
  * @param filter to which letters, in words
@@ -16,7 +17,8 @@ import java.util.Optional;
  * @param status {@code running}, {@code completed}, {@code stopped}, {@code failed}, or {@code
  *     died} if it has not ended and has given no sign of life for five minutes: its process has
  *     died, or a single check takes as long
- * @param done how many letters it was done to
+ * @param done how many letters it was done to; of a partition that was dropped, about how many it
+ *     had, as the server reckons
  * @param refused how many it was not done to, though they were meant
  * @param passedBy how many it was not done to, since somebody else had them in hand or was faster,
  *     or since an older letter of their ordering key stays

@@ -13,6 +13,7 @@ import dev.outbox4j.postgres.internal.ServerTime;
 import dev.outbox4j.postgres.internal.Sql;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -31,12 +32,29 @@ final class JdbcWorklist {
   private final String table;
   private final @Nullable String schema;
 
+  /** Where the letters are, as it is written in a statement. */
+  private final String letters;
+
   JdbcWorklist(PostgresOutbox outbox, DeadLetterQueue deadLetters) {
     this.jdbc =
         new Jdbc(outbox.dataSource(), outbox.table(), PostgresOutbox.DEFAULT_NETWORK_TIMEOUT);
     this.schema = deadLetters.schema().orElse(outbox.table().schema().orElse(null));
     this.table = deadLetters.table();
     this.name = schema == null ? table : schema + "." + table;
+    this.letters = place(Place.DEAD_LETTERS);
+  }
+
+  private JdbcWorklist(JdbcWorklist all, String partition) {
+    this.jdbc = all.jdbc;
+    this.schema = all.schema;
+    this.table = all.table;
+    this.name = all.name;
+    this.letters = partition;
+  }
+
+  /** The letters of one partition, with the histories and the audit of all. */
+  JdbcWorklist ofPartition(String quoted) {
+    return new JdbcWorklist(this, quoted);
   }
 
   String name() {
@@ -50,7 +68,7 @@ final class JdbcWorklist {
   private Sql sql(String template) {
     return Preamble.before(
         template
-            .replace("{dead_letters}", place(Place.DEAD_LETTERS))
+            .replace("{dead_letters}", letters)
             .replace("{trips}", place(Place.DEAD_LETTER_TRIPS))
             .replace("{audit}", place(Place.DEAD_LETTER_AUDIT))
             .replace("{outbox_name}", JdbcDeadLetterWriter.OUTBOX_NAME),
@@ -277,6 +295,34 @@ final class JdbcWorklist {
             Map.of("action", action, "by", by, "note", note, "filter", filter),
             row -> new Run(row.getLong(1), ServerTime.read(row, 2)))
         .get(0);
+  }
+
+  /**
+   * Begins a retention; empty if one runs, or one has ended within a pause.
+   *
+   * @param pause how long one is enough for; zero if it is not to count
+   */
+  Optional<Run> beginRetention(String by, String filter, Duration pause) {
+    Sql sql = sql(WorklistSql.BEGIN_RETENTION);
+    Map<String, Object> values =
+        Map.of("by", by, "filter", filter, "pause", ServerTime.seconds(pause));
+    return jdbc.run(
+        "write to the audit of " + name,
+        connection ->
+            jdbc.preamble()
+                .run(
+                    connection,
+                    sql,
+                    values,
+                    null,
+                    (start, results) -> {
+                      read(results.next(), row -> row.getString(1));
+                      return read(
+                              results.next(),
+                              row -> new Run(row.getLong(1), ServerTime.read(row, 2)))
+                          .stream()
+                          .findFirst();
+                    }));
   }
 
   void seen(Run run) {

@@ -58,29 +58,30 @@ final class LetterRun {
 
   /** Discards or purges; the letters do not depend on each other. */
   DeadLetterReport all(Selected selected, boolean open, Step step) {
+    return audited(run -> each(run, jdbc, selected, open, step));
+  }
+
+  /** Does something to each letter of a selection, as a part of a run; false if interrupted. */
+  boolean each(Run run, JdbcWorklist of, Selected selected, boolean open, Step step) {
     Splitter splitter = new Splitter(BATCH);
-    return audited(
-        run ->
-            each(
-                jdbc,
-                selected,
-                open,
-                Optional.of(run.begun()),
-                letters -> {
-                  for (int from = 0; from < letters.size(); ) {
-                    if (Thread.currentThread().isInterrupted()) {
-                      return false;
-                    }
-                    int to = Math.min(from + splitter.largest(), letters.size());
-                    splitter.run(
-                        letters.subList(from, to),
-                        part -> tell(part, step.on(run, part)),
-                        this::failed);
-                    from = to;
-                  }
-                  giveSignOfLife(run);
-                  return true;
-                }));
+    return each(
+        of,
+        selected,
+        open,
+        Optional.of(run.begun()),
+        letters -> {
+          for (int from = 0; from < letters.size(); ) {
+            if (Thread.currentThread().isInterrupted()) {
+              return false;
+            }
+            int to = Math.min(from + splitter.largest(), letters.size());
+            splitter.run(
+                letters.subList(from, to), part -> tell(part, step.on(run, part)), this::failed);
+            from = to;
+          }
+          giveSignOfLife(run);
+          return true;
+        });
   }
 
   private void tell(List<Candidate> letters, Map<Long, Written> written) {
@@ -110,7 +111,11 @@ final class LetterRun {
 
   /** Does something under an entry of the audit, which says how it ended. */
   DeadLetterReport audited(Work work) {
-    Run run = jdbc.begin(action, by, note, filter);
+    return audited(jdbc.begin(action, by, note, filter), work);
+  }
+
+  /** Does something under an entry that was written already. */
+  DeadLetterReport audited(Run run, Work work) {
     boolean finished;
     try {
       finished = work.on(run);

@@ -105,6 +105,33 @@ final class WorklistSql {
       """
           .replace("{one_transaction}", Refusal.ONE_TRANSACTION);
 
+  /** How an entry says that it is of a retention, one of which runs at a time. */
+  static final String RETENTION = "retention";
+
+  /**
+   * Begins what one process at a time does, of all outboxes that share the table, and what need not
+   * be done so soon again. The entry is the lease: it lasts as long as it gives signs of life. The
+   * lock is the transaction's, and orders those who begin.
+   */
+  static final String BEGIN_RETENTION =
+      """
+      select set_config('outbox4j.turn',
+        pg_try_advisory_xact_lock(hashtextextended('outbox4j retention '
+          || cast('{dead_letters}' as regclass)::oid, 0))::text, true);
+      insert into {audit} (outbox, action, acted_by, filter)
+      select ({outbox_name}), '{retention}', :by, :filter
+      where {one_transaction} and current_setting('outbox4j.turn') = 'true'
+        and not exists (
+          select from {audit} a
+          where a.action = '{retention}'
+            and (a.status = 'running' and a.seen_at > clock_timestamp() - interval '5 minutes'
+              or a.status = 'completed' and a.outbox = ({outbox_name})
+                and a.ended_at > clock_timestamp() - make_interval(secs => :pause::float8)))
+      returning id, clock_timestamp()
+      """
+          .replace("{one_transaction}", Refusal.ONE_TRANSACTION)
+          .replace("{retention}", RETENTION);
+
   static final String SEEN =
       """
       update {audit} set seen_at = clock_timestamp() where id = :run::bigint

@@ -55,6 +55,8 @@ class ConfigurationReferenceTest {
               "publishFunction",
               "qualifiedName",
               "qualifiedSleepers"),
+          "dev.outbox4j.dlq.DeadLetterRetention$Builder",
+          Set.of("build"),
           "dev.outbox4j.dlq.DeadLetterQueue",
           Set.of("table", "schema", "bind"),
           "dev.outbox4j.migrations.OutboxMigrations",

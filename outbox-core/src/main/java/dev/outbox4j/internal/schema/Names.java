@@ -3,6 +3,8 @@ package dev.outbox4j.internal.schema;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
+import java.time.LocalDate;
+import java.time.format.DateTimeFormatter;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Objects;
@@ -320,6 +322,26 @@ public final class Names {
     return deadLetters + "_audit";
   }
 
+  /** The partition for dead letters that no other one takes. */
+  public static String deadLetterDefault(String deadLetters) {
+    return deadLetters + "_default";
+  }
+
+  /** The partition that was the whole table before it had partitions. */
+  public static String deadLetterFirst(String deadLetters) {
+    return deadLetters + "_first";
+  }
+
+  /** A partition for dead letters of some time, by its first day. */
+  public static String deadLetterPartition(String deadLetters, LocalDate firstDay) {
+    return deadLetters + "_p" + firstDay.format(DateTimeFormatter.BASIC_ISO_DATE);
+  }
+
+  /** The constraint that spares the server a scan, while a partition is attached. */
+  public static String deadLetterUntil(String deadLetters) {
+    return deadLetters + "_until";
+  }
+
   /** The table of dead letters at one of their places. */
   public static String ofDeadLetters(Place place, String deadLetters) {
     return switch (place) {
@@ -439,6 +461,8 @@ public final class Names {
         deadLetterTimeIndex(deadLetters),
         deadLetterMessageIndex(deadLetters),
         deadLetterOpenIndex(deadLetters),
+        deadLetterDefault(deadLetters),
+        deadLetterFirst(deadLetters),
         deadLetterTrips(deadLetters),
         deadLetterTrips(deadLetters) + "_pkey",
         deadLetterAudit(deadLetters),

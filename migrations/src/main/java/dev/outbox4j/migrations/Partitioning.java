@@ -1,0 +1,225 @@
+package dev.outbox4j.migrations;
+
+import dev.outbox4j.OutboxException;
+import dev.outbox4j.internal.schema.Names;
+import dev.outbox4j.internal.schema.Period;
+import java.sql.Connection;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Instant;
+import java.time.OffsetDateTime;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import javax.sql.DataSource;
+
+/**
+ * Partitions a dead-letter table while it is written to, and makes it a plain one again. Each step
+ * is one execution and one transaction, so that no lock outlives its statement, whatever becomes of
+ * this process; and whoever calls again goes on from what is there.
+ */
+final class Partitioning {
+  private static final int ATTEMPTS = 60;
+  private static final long LONGEST_PAUSE_MILLIS = 2_000;
+
+  /** A lock that was not had in time, a statement that took too long, and lost races. */
+  private static final Set<String> OF_THE_MOMENT = Set.of("55P03", "57014", "40001", "40P01");
+
+  /** Writers wait as long as the lock is waited for, and as long as the statement takes. */
+  private static final String SHORT_LOCKS = limits("50ms", "2s");
+
+  /** Nobody waits behind it. */
+  private static final String UNHURRIED = limits("10s", "0");
+
+  private final Connection connection;
+  private final DeadLetterMigrations letters;
+
+  private Partitioning(Connection connection, DeadLetterMigrations letters) {
+    this.connection = connection;
+    this.letters = letters;
+  }
+
+  private interface Work {
+    boolean on(Partitioning partitioning) throws SQLException;
+  }
+
+  /** Partitions the table; false if it was already. */
+  static boolean partition(DataSource dataSource, DeadLetterMigrations letters, Period period) {
+    return run(dataSource, letters, partitioning -> partitioning.partition(period));
+  }
+
+  /** Makes the table a plain one; false if it was already. */
+  static boolean unpartition(DataSource dataSource, DeadLetterMigrations letters) {
+    return run(dataSource, letters, Partitioning::unpartition);
+  }
+
+  private static boolean run(DataSource dataSource, DeadLetterMigrations letters, Work work) {
+    try (Connection connection = dataSource.getConnection()) {
+      boolean autoCommit = connection.getAutoCommit();
+      connection.setAutoCommit(true);
+      try {
+        return work.on(new Partitioning(connection, letters));
+      } finally {
+        if (!autoCommit && !connection.isClosed()) {
+          connection.setAutoCommit(false);
+        }
+      }
+    } catch (SQLException e) {
+      throw new OutboxException(
+          "The partitions of dead-letter table '%s' could not be changed: %s"
+              .formatted(letters.table(), e.getMessage()),
+          e);
+    }
+  }
+
+  /** The SQL that partitions, for a table with a boundary that the server reckons. */
+  static String sql(DeadLetterMigrations letters, Period period) {
+    return sql(
+        letters,
+        period,
+        "(date_trunc('%s', now() at time zone 'UTC') + interval '2 %ss') at time zone 'UTC'"
+            .formatted(period.unit(), period.unit()));
+  }
+
+  private static String sql(DeadLetterMigrations letters, Period period, String until) {
+    Map<String, String> placeholders = new HashMap<>(letters.placeholders());
+    placeholders.put("outbox_dlq_unit", period.unit());
+    placeholders.put("outbox_dlq_until", until);
+    return Scripts.PARTITION.sql(0, 1, placeholders);
+  }
+
+  static String plainSql(DeadLetterMigrations letters) {
+    return Scripts.UNPARTITION.sql(0, 1, letters.placeholders());
+  }
+
+  private boolean partition(Period period) throws SQLException {
+    State state = state();
+    if (state.partitioned()) {
+      requireSame(period, state);
+      return false;
+    }
+    String until =
+        // a whole period to spare
+        Period.literal(Period.midnight(period.after(period.firstDay(state.now()), 2)));
+    String constraint = Names.quoted(Names.deadLetterUntil(letters.table()));
+    String drop = "alter table %s drop constraint if exists %s;".formatted(name(), constraint);
+    try {
+      patiently(
+          SHORT_LOCKS
+              + ofPlain(
+                  drop,
+                  "alter table %s add constraint %s check (failed_at < %s) not valid;"
+                      .formatted(name(), constraint, until)));
+      patiently(UNHURRIED + "alter table %s validate constraint %s".formatted(name(), constraint));
+      patiently(SHORT_LOCKS + sql(letters, period, until));
+    } catch (SQLException | OutboxException e) {
+      if (!withdrawn(SHORT_LOCKS + ofPlain(drop), e)) {
+        requireSame(period, state());
+        return false; // somebody else was faster
+      }
+      throw e;
+    }
+    requireSame(period, state());
+    return true;
+  }
+
+  /** Statements on the table, unless somebody else has partitioned it meanwhile. */
+  private String ofPlain(String... statements) {
+    return """
+        do $outbox4j$
+        begin
+          lock table only {table} in access exclusive mode;
+          if (select c.relkind from pg_catalog.pg_class c where c.oid = {literal}::regclass) = 'r' then
+            {statements}
+          end if;
+        end
+        $outbox4j$"""
+        .replace("{table}", name())
+        .replace("{literal}", Names.literal(name()))
+        .replace("{statements}", String.join("\n    ", statements));
+  }
+
+  /**
+   * Takes the constraint back, which refuses letters that fail after its time; false if somebody
+   * else has partitioned the table.
+   */
+  private boolean withdrawn(String drop, Exception failure) throws SQLException {
+    try {
+      if (state().partitioned()) {
+        return false;
+      }
+      patiently(drop);
+    } catch (SQLException | OutboxException e) {
+      failure.addSuppressed(e);
+    }
+    return true;
+  }
+
+  private void requireSame(Period period, State state) {
+    if (!state.comment().contains(period.phrase())) {
+      throw new OutboxException(
+          "Dead-letter table '%s' is not %s, by its comment '%s'; give its own interval, or change the comment"
+              .formatted(letters.table(), period.phrase(), state.comment()));
+    }
+  }
+
+  private boolean unpartition() throws SQLException {
+    if (!state().partitioned()) {
+      return false;
+    }
+    patiently(limits("50ms", "0") + plainSql(letters));
+    return true;
+  }
+
+  private record State(boolean partitioned, String comment, Instant now) {}
+
+  private State state() throws SQLException {
+    try (Statement statement = connection.createStatement();
+        ResultSet row =
+            statement.executeQuery(
+                """
+                select c.relkind = 'p', coalesce(obj_description(c.oid, 'pg_class'), ''), now()
+                from pg_catalog.pg_class c where c.oid = %s::regclass
+                """
+                    .formatted(Names.literal(name())))) {
+      row.next();
+      return new State(
+          row.getBoolean(1), row.getString(2), row.getObject(3, OffsetDateTime.class).toInstant());
+    }
+  }
+
+  private String name() {
+    return Names.qualified(letters.schema(), letters.table());
+  }
+
+  private static String limits(String lock, String statement) {
+    return "select set_config('lock_timeout', '%s', true), set_config('statement_timeout', '%s', true);\n"
+        .formatted(lock, statement);
+  }
+
+  /** Others go first between the attempts, so that none waits longer than one of them. */
+  private void patiently(String sql) throws SQLException {
+    long pause = 100;
+    for (int attempt = 1; ; attempt++) {
+      try (Statement statement = connection.createStatement()) {
+        statement.execute(sql);
+        return;
+      } catch (SQLException e) {
+        if (attempt == ATTEMPTS
+            || !OF_THE_MOMENT.contains(Optional.ofNullable(e.getSQLState()).orElse(""))) {
+          throw e;
+        }
+      }
+      try {
+        TimeUnit.MILLISECONDS.sleep(pause);
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+        throw new OutboxException("Interrupted while waiting for a lock on " + name(), e);
+      }
+      pause = Math.min(LONGEST_PAUSE_MILLIS, pause * 2);
+    }
+  }
+}

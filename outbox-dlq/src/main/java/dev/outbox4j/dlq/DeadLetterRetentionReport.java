@@ -1,0 +1,51 @@
+package dev.outbox4j.dlq;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * What a run of the retention has done.
+ *
+ * @param partitioned whether the table is partitioned
+ * @param deleted how many letters it deleted one by one, in batches
+ * @param leftAlone how many it did not delete, although they were due: their messages are in the
+ *     outbox, somebody had them in hand, or the server refused
+ * @param created the partitions that it created
+ * @param dropped the partitions that it dropped
+ * @param held the partitions that are old enough to be dropped, and have letters that nobody has
+ *     resolved
+ * @param postponed what is to be done to partitions and was not, since others had them in use; the
+ *     next run tries again
+ * @param caught how many letters are in the default partition, since there was no other one for
+ *     them; at most 10,000 are counted
+ * @param finished whether it came to its end; false if its thread was interrupted
+ */
+public record DeadLetterRetentionReport(
+    boolean partitioned,
+    long deleted,
+    long leftAlone,
+    List<String> created,
+    List<String> dropped,
+    List<String> held,
+    List<String> postponed,
+    long caught,
+    boolean finished) {
+  /** Copies the lists. */
+  public DeadLetterRetentionReport {
+    created = List.copyOf(created);
+    dropped = List.copyOf(dropped);
+    held = List.copyOf(held);
+    postponed = List.copyOf(postponed);
+  }
+
+  /** {@return what somebody should look at; empty if all is as it should be} */
+  public List<String> problems() {
+    List<String> problems = new ArrayList<>();
+    if (caught > 0) {
+      problems.add(
+          "Letters in the default partition, since there was no other one for them: " + caught);
+    }
+    postponed.forEach(what -> problems.add(what + " has to wait, since others have it in use"));
+    return problems;
+  }
+}

@@ -1,0 +1,295 @@
+package dev.outbox4j.dlq;
+
+import dev.outbox4j.internal.schema.Names;
+import dev.outbox4j.internal.schema.Period;
+import java.time.Instant;
+
+/**
+ * The texts of the statements on partitions. Each is one execution and one transaction: its locks
+ * end with it on the server, whatever becomes of the client.
+ */
+final class PartitionSql {
+  /** What the comment on a partition says that has no unresolved letter, and since when. */
+  static final String CLOSED = "outbox4j closed";
+
+  /**
+   * Of what keeps out writers: the lock is waited for no longer than they may wait, and with what
+   * is done then it takes less than 100 ms, or the server ends it. No standby is waited for while
+   * the lock is held; what is lost with a server that is not the primary any more is done again.
+   */
+  private static final String SHORT =
+      """
+      set transaction_isolation = 'read committed';
+      select set_config('statement_timeout', '90ms', true), set_config('lock_timeout', '50ms', true),
+        set_config('synchronous_commit', 'local', true), set_config('enable_seqscan', 'off', true),
+        set_config('jit', 'off', true);
+      """;
+
+  /** Of what keeps out nobody who writes. */
+  private static final String LIGHT =
+      """
+      set transaction_isolation = 'read committed';
+      select set_config('lock_timeout', '100ms', true), set_config('enable_seqscan', 'off', true),
+        set_config('jit', 'off', true);
+      """;
+
+  /** The server says boundaries as the session writes times: so they are read where it does. */
+  static final String LOOK =
+      """
+      select set_config('datestyle', 'ISO, YMD', true), set_config('timezone', 'UTC', true);
+      select c.relkind = 'p', pg_catalog.obj_description(c.oid, 'pg_class'), n.nspname,
+        clock_timestamp()
+      from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+      where c.oid = cast({letters_literal} as regclass);
+      select n.nspname, c.relname, b.bound = 'DEFAULT',
+        cast((regexp_match(b.bound, 'FROM \\(''([^'']*)''\\)'))[1] as timestamptz),
+        cast((regexp_match(b.bound, 'TO \\(''([^'']*)''\\)'))[1] as timestamptz),
+        cast((regexp_match(pg_catalog.obj_description(c.oid, 'pg_class'), '{closed} (\\S+)'))[1]
+          as timestamptz),
+        pg_catalog.pg_relation_size(c.oid),
+        exists (
+          select from pg_catalog.pg_constraint k
+          where k.conrelid = c.oid and k.conname = {until_literal})
+      from pg_catalog.pg_inherits i
+      join pg_catalog.pg_class c on c.oid = i.inhrelid
+      join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+      cross join lateral (select pg_catalog.pg_get_expr(c.relpartbound, c.oid) as bound) b
+      where i.inhparent = cast({letters_literal} as regclass)
+      order by 5, 2
+      """
+          .replace("{closed}", CLOSED);
+
+  /** Only the indexes on unresolved letters are walked. */
+  static final String UNRESOLVED =
+      LIGHT + "select exists (select from {partition} d where d.resolved_at is null)";
+
+  static final String CAUGHT =
+      LIGHT + "select count(*) from (select from {partition} limit 10000) caught";
+
+  /** Beside the table: nobody waits for it. An empty one is what a process left that died. */
+  private static final String CREATE =
+      """
+      if to_regclass({partition_literal}) is null then
+        null;
+      elsif (select c.relispartition from pg_catalog.pg_class c
+          where c.oid = to_regclass({partition_literal})) then
+        return;
+      elsif exists (select from {partition}) then
+        raise exception 'outbox4j: table % has rows, and is no partition', {partition_literal}
+          using errcode = '42P07';
+      else
+        drop table {partition};
+      end if;
+      create table {partition} (
+        like {letters} including all excluding identity excluding statistics);
+      if (select c.relowner <> p.relowner from pg_catalog.pg_class c cross join pg_catalog.pg_class p
+          where c.oid = cast({letters_literal} as regclass)
+            and p.oid = cast({partition_literal} as regclass)) then
+        execute format('alter table %s owner to %I', {partition_literal}, (
+          select pg_catalog.pg_get_userbyid(c.relowner) from pg_catalog.pg_class c
+          where c.oid = cast({letters_literal} as regclass)));
+      end if;
+      """;
+
+  /** With indexes like those of the table, so that these need only be linked. */
+  private static final String ATTACH =
+      """
+      perform set_config('lock_timeout', '50ms', true);
+      if not (select c.relispartition from pg_catalog.pg_class c
+          where c.oid = cast({partition_literal} as regclass)) then
+        alter table {letters} attach partition {partition} for values from ({from}) to ({to});
+      end if;
+      """;
+
+  private static final String DISCARD =
+      """
+      if (select not c.relispartition from pg_catalog.pg_class c
+          where c.oid = to_regclass({partition_literal})) then
+        if not exists (select from {partition}) then
+          drop table {partition};
+        end if;
+      end if;
+      """;
+
+  /** So that the server need not read the default partition while it keeps out writers. */
+  private static final String EXCLUDE =
+      """
+      alter table {partition} add constraint {until}
+        check (failed_at < {from} or failed_at >= {to}) not valid
+      """;
+
+  private static final String VALIDATE = "alter table {partition} validate constraint {until}";
+
+  private static final String INCLUDE = "alter table {partition} drop constraint if exists {until}";
+
+  private static final String CLOSE =
+      """
+      if not exists (select from {partition} d where d.resolved_at is null) then
+        execute format('comment on table %s is %L', {partition_literal}, '{closed} '
+          || to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'));
+      end if;
+      """
+          .replace("{closed}", CLOSED);
+
+  private static final String REOPEN = "comment on table {partition} is null";
+
+  /**
+   * The table first, as writers have it, and then the partition: whoever has that and not the table
+   * is not waited for. Files are deleted after the locks are given up.
+   */
+  private static final String DROP =
+      """
+      perform set_config('lock_timeout', '50ms', true);
+      lock table only {letters} in access exclusive mode;
+      perform set_config('lock_timeout', '10ms', true);
+      lock table {partition} in access exclusive mode;
+      if {kept} then
+        raise exception 'outbox4j: the partition has unresolved letters' using errcode = '55000';
+      end if;
+      insert into {audit} (outbox, action, acted_by, filter, status, ended_at, done_count)
+      select n.nspname || '.' || o.relname, 'drop partition', current_setting('outbox4j.by'),
+        {words}, 'completed', clock_timestamp(), greatest(p.reltuples, 0)::bigint
+      from pg_catalog.pg_class o
+      join pg_catalog.pg_namespace n on n.oid = o.relnamespace
+      cross join pg_catalog.pg_class p
+      where o.oid = cast({outbox_literal} as regclass)
+        and p.oid = cast({partition_literal} as regclass);
+      drop table {partition};
+      """;
+
+  /** Histories of letters that are in a partition: so many of those of a range of ids. */
+  static final String TRIPS =
+      LIGHT
+          + """
+          with bounds as materialized (
+            select (select id from {partition} order by id limit 1) as first,
+              (select id from {partition} order by id desc limit 1) as last),
+          found as materialized (
+            select t.dead_letter, t.redriven_at
+            from bounds b
+            cross join {trips} t
+            where t.dead_letter >= b.first and t.dead_letter <= b.last
+              and exists (
+                select from {partition} d
+                where d.id = any (array[t.dead_letter]) and d.created_at = t.created_at)
+            limit 500
+            for update of t skip locked)
+          delete from {trips} t using found f
+          where t.dead_letter = f.dead_letter and t.redriven_at = f.redriven_at
+          """;
+
+  private static final String TAG = "$outbox4j$";
+
+  private final String letters;
+  private final String outbox;
+  private final String trips;
+  private final String audit;
+  private final String until;
+
+  /** Takes the names of the tables as they are written in a statement, and that of a constraint. */
+  PartitionSql(String letters, String outbox, String trips, String audit, String until) {
+    this.letters = letters;
+    this.outbox = outbox;
+    this.trips = trips;
+    this.audit = audit;
+    this.until = until;
+  }
+
+  String look() {
+    return LOOK.replace("{letters_literal}", Names.literal(letters))
+        .replace("{until_literal}", Names.literal(until));
+  }
+
+  String unresolved(String partition) {
+    return of(UNRESOLVED, partition);
+  }
+
+  String caught(String partition) {
+    return of(CAUGHT, partition);
+  }
+
+  String trips(String partition) {
+    return of(TRIPS, partition).replace("{trips}", trips);
+  }
+
+  String create(String partition) {
+    return LIGHT + block(of(CREATE, partition));
+  }
+
+  String attach(String partition, Range range) {
+    return SHORT + block(range.in(of(ATTACH, partition)));
+  }
+
+  String discard(String partition) {
+    return LIGHT + block(of(DISCARD, partition));
+  }
+
+  String exclude(String partition, Range range) {
+    return SHORT + range.in(of(EXCLUDE, partition));
+  }
+
+  String validate(String partition) {
+    return LIGHT + of(VALIDATE, partition);
+  }
+
+  String include(String partition) {
+    return SHORT + of(INCLUDE, partition);
+  }
+
+  String close(String partition) {
+    return LIGHT + block(of(CLOSE, partition));
+  }
+
+  String reopen(String partition) {
+    return LIGHT + of(REOPEN, partition);
+  }
+
+  /** Its one parameter is who does it. */
+  String drop(String partition, boolean withUnresolved, String words) {
+    return SHORT
+        + "select set_config('outbox4j.by', ?, true);\n"
+        + block(
+            of(
+                    DROP.replace(
+                        "{kept}",
+                        withUnresolved
+                            ? "false"
+                            : "exists (select from {partition} d where d.resolved_at is null)"),
+                    partition)
+                .replace("{audit}", audit)
+                .replace("{outbox_literal}", Names.literal(outbox))
+                .replace("{words}", Names.literal(words)));
+  }
+
+  private String of(String template, String partition) {
+    return template
+        .replace("{partition_literal}", Names.literal(partition))
+        .replace("{partition}", partition)
+        .replace("{letters_literal}", Names.literal(letters))
+        .replace("{letters}", letters)
+        .replace("{until}", Names.quoted(until));
+  }
+
+  private static String block(String body) {
+    if (body.contains(TAG)) {
+      throw new IllegalStateException("A name has " + TAG + " in it; rename the partition");
+    }
+    return "do " + TAG + "\nbegin\n" + body + "end\n" + TAG;
+  }
+
+  /**
+   * The time that a partition is for.
+   *
+   * @param from the earliest
+   * @param to the first that is too late
+   */
+  record Range(Instant from, Instant to) {
+    private String in(String template) {
+      return template.replace("{from}", literal(from)).replace("{to}", literal(to));
+    }
+
+    private static String literal(Instant instant) {
+      return Period.literal(instant);
+    }
+  }
+}

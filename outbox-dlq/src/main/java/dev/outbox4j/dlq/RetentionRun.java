@@ -1,0 +1,301 @@
+package dev.outbox4j.dlq;
+
+import dev.outbox4j.OutboxException;
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.dlq.JdbcPartitions.Look;
+import dev.outbox4j.dlq.JdbcWorklist.Run;
+import dev.outbox4j.dlq.PartitionSql.Range;
+import dev.outbox4j.internal.schema.Period;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.LocalDate;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * One run: partitions that will be wanted, letters and partitions that are not wanted any more.
+ * Every step looks for itself whether it is still right, so that a run that was taken for dead does
+ * no harm. Confined to the thread that runs.
+ */
+final class RetentionRun {
+  private static final Logger log = LoggerFactory.getLogger(DeadLetterRetention.class);
+
+  /** As much as the server reads while it keeps out writers: 1 MiB. */
+  private static final long LITTLE = 1L << 20;
+
+  private static final String OVERLAPS_LETTERS = "23514";
+  private static final String HAS_UNRESOLVED = "55000";
+  private static final String NOT_THERE = "42P01";
+
+  private final JdbcWorklist worklist;
+  private final JdbcPartitions partitions;
+  private final RetentionSettings settings;
+  private final Patience patience;
+  private final LetterRun letters;
+
+  private final List<String> created = new ArrayList<>();
+  private final List<String> dropped = new ArrayList<>();
+  private final List<String> held = new ArrayList<>();
+  private final List<String> postponed = new ArrayList<>();
+  private boolean partitioned;
+  private long caught;
+
+  RetentionRun(
+      JdbcWorklist worklist,
+      JdbcPartitions partitions,
+      RetentionSettings settings,
+      Patience patience) {
+    this.worklist = worklist;
+    this.partitions = partitions;
+    this.settings = settings;
+    this.patience = patience;
+    this.letters =
+        new LetterRun(worklist, WorklistSql.RETENTION, settings.by(), "", settings.words());
+  }
+
+  /**
+   * Runs, unless another process does.
+   *
+   * @param pause unless one has ended within this time
+   * @return what it has done; empty if it was not to run
+   */
+  Optional<DeadLetterRetentionReport> run(Duration pause) {
+    Optional<Run> begun = worklist.beginRetention(settings.by(), settings.words(), pause);
+    if (begun.isEmpty()) {
+      return Optional.empty();
+    }
+    DeadLetterReport report = letters.audited(begun.get(), this::work);
+    return Optional.of(
+        new DeadLetterRetentionReport(
+            partitioned,
+            report.done(),
+            report.refused() + report.passedBy(),
+            created,
+            dropped,
+            held,
+            postponed,
+            caught,
+            report.finished()));
+  }
+
+  private boolean work(Run run) {
+    Look look = partitions.look();
+    partitioned = look.partitioned();
+    if (!partitioned) {
+      return deleteDue(run, worklist);
+    }
+    Period period =
+        look.period()
+            .orElseThrow(
+                () ->
+                    new OutboxException(
+                        "The comment on the dead-letter table "
+                            + worklist.name()
+                            + " does not say how it is partitioned; add 'partitioned by month', week or"
+                            + " day to it"));
+    include(look);
+    create(look, period);
+    for (Partition partition : look.partitions()) {
+      if (Thread.currentThread().isInterrupted()) {
+        return false;
+      }
+      if (!partition.isDefault() && !retain(run, partition, look.now())) {
+        return false;
+      }
+      letters.giveSignOfLife(run);
+    }
+    return lookAtDefault(run, look);
+  }
+
+  // ---- coming partitions
+
+  /** A process that died while it created a partition has left what refuses its letters. */
+  private void include(Look look) {
+    for (Partition partition : look.partitions()) {
+      if (partition.isDefault() && partition.constrained()) {
+        orPostpone(partition.name(), () -> partitions.include(partition));
+      }
+    }
+  }
+
+  private void create(Look look, Period period) {
+    LocalDate today = period.firstDay(look.now());
+    for (int n = 0; n <= settings.ahead(); n++) {
+      Instant to = Period.midnight(period.after(today, n + 1));
+      Instant from = free(look, Period.midnight(period.after(today, n)), to);
+      if (from.isBefore(to)
+          && look.partitions().stream().noneMatch(other -> other.overlaps(from, to))
+          && !Thread.currentThread().isInterrupted()) {
+        create(look, new Range(from, to));
+      }
+    }
+  }
+
+  /** Where the partitions end that take a part of a time, if they do. */
+  private static Instant free(Look look, Instant from, Instant to) {
+    Instant free = from;
+    for (Partition partition : look.partitions()) {
+      Instant end = partition.to();
+      if (end != null && end.isAfter(free) && !end.isAfter(to) && partition.overlaps(free, to)) {
+        free = end;
+      }
+    }
+    return free;
+  }
+
+  private void create(Look look, Range range) {
+    String name = partitions.newName(range.from());
+    Optional<Partition> large =
+        look.partitions().stream()
+            .filter(partition -> partition.isDefault() && partition.bytes() > LITTLE)
+            .findFirst();
+    try {
+      if (large.isEmpty()) {
+        created(look, name, range);
+      } else if (range.from().isAfter(look.now())) {
+        beside(large.get(), look, name, range);
+      } // else its letters come to the default partition at this moment: they cannot be excluded
+    } catch (OutboxStoreException e) {
+      if (!is(e, OVERLAPS_LETTERS)) {
+        throw e;
+      }
+      orPostpone(name, () -> partitions.discard(look, name));
+      log.warn(
+          "Partition {} of dead letters cannot be created, since the default partition has letters of"
+              + " its time; these, and those that come, stay there until they are due",
+          name);
+    }
+  }
+
+  private boolean created(Look look, String name, Range range) {
+    boolean done =
+        orPostpone(name, () -> partitions.create(look, name))
+            && orPostpone(name, () -> partitions.attach(look, name, range));
+    if (done) {
+      created.add(name);
+    }
+    return done;
+  }
+
+  /** Says to the server, by a constraint, that the default partition has no letters of a time. */
+  private void beside(Partition large, Look look, String name, Range range) {
+    if (!orPostpone(name, () -> partitions.exclude(large, range))) {
+      return;
+    }
+    try {
+      if (orPostpone(name, () -> partitions.validate(large))) {
+        created(look, name, range);
+      }
+    } finally {
+      orPostpone(large.name(), () -> partitions.include(large));
+    }
+  }
+
+  // ---- old partitions
+
+  /** Drops a partition, or finds out why not; false if it was interrupted. */
+  private boolean retain(Run run, Partition partition, Instant now) {
+    try {
+      return retained(run, partition, now);
+    } catch (OutboxStoreException e) {
+      if (is(e, HAS_UNRESOLVED)) {
+        held.add(partition.name());
+      } else if (!is(e, NOT_THERE)) { // else somebody else was faster
+        throw e;
+      }
+      return true;
+    }
+  }
+
+  private boolean retained(Run run, Partition partition, Instant now) {
+    Duration keepAll = settings.keepAll();
+    if (keepAll != null && partition.isOlderThan(keepAll, now)) {
+      drop(run, partition, true);
+      return true;
+    }
+    if (!partition.isOlderThan(settings.keepResolved(), now)) {
+      return true;
+    }
+    if (partitions.hasUnresolved(partition)) {
+      held.add(partition.name());
+      if (partition.closedAt() != null) {
+        orPostpone(partition.name(), () -> partitions.reopen(partition));
+      }
+      return deleteDue(run, worklist.ofPartition(partition.quoted()));
+    }
+    if (partition.closedAt() == null) {
+      orPostpone(partition.name(), () -> partitions.close(partition));
+    } else if (partition.isClosedFor(settings.keepResolved(), now)) {
+      drop(run, partition, false);
+    }
+    return true;
+  }
+
+  private void drop(Run run, Partition partition, boolean withUnresolved) {
+    while (partitions.deleteTrips(partition) > 0) {
+      letters.giveSignOfLife(run);
+    }
+    if (orPostpone(
+        partition.name(),
+        () -> partitions.drop(partition, withUnresolved, settings.by(), words(partition)))) {
+      dropped.add(partition.name());
+    }
+  }
+
+  private static String words(Partition partition) {
+    return "partition %s, letters that failed%s before %s; the count is the server's estimate"
+        .formatted(
+            partition.name(),
+            partition.from() == null ? "" : " from " + partition.from(),
+            partition.to());
+  }
+
+  // ---- letters one by one
+
+  private boolean lookAtDefault(Run run, Look look) {
+    for (Partition partition : look.partitions()) {
+      if (partition.isDefault()) {
+        boolean finished = deleteDue(run, worklist.ofPartition(partition.quoted()));
+        caught = partitions.count(partition);
+        return finished;
+      }
+    }
+    return true;
+  }
+
+  private boolean deleteDue(Run run, JdbcWorklist of) {
+    Duration keepAll = settings.keepAll();
+    return delete(
+            run, of, DeadLetterFilter.resolvedBefore(before(run, settings.keepResolved())), false)
+        && (keepAll == null
+            || delete(run, of, DeadLetterFilter.failedBefore(before(run, keepAll)), true));
+  }
+
+  private static Instant before(Run run, Duration kept) {
+    return run.begun().minus(kept);
+  }
+
+  private boolean delete(Run run, JdbcWorklist of, DeadLetterFilter due, boolean forced) {
+    DeadLetterFilter meant =
+        due.otherwise(forced ? DeadLetterFilter.any() : DeadLetterFilter.resolved());
+    return letters.each(
+        run, of, new Selected(meant.terms()), false, (each, some) -> of.purge(each, some, forced));
+  }
+
+  // ---- what others are in the way of
+
+  private boolean orPostpone(String what, Patience.Step step) {
+    boolean done = patience.does(step);
+    if (!done && !postponed.contains(what)) {
+      postponed.add(what);
+    }
+    return done;
+  }
+
+  private static boolean is(OutboxStoreException e, String state) {
+    return e.sqlState().filter(state::equals).isPresent();
+  }
+}

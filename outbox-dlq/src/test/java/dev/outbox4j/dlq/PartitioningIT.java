@@ -1,0 +1,358 @@
+package dev.outbox4j.dlq;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.OutboxException;
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
+import dev.outbox4j.migrations.DeadLetterMigrations;
+import dev.outbox4j.migrations.OutboxMigrations;
+import dev.outbox4j.migrations.PartitionInterval;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.testing.CountingDataSource;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.DeadLetterWriter;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** From a plain table to one with partitions and back, with writers and without. */
+@ExtendWith(PostgresExtension.class)
+class PartitioningIT {
+  private static final DeadLetterMigrations BY_MONTH =
+      Partitions.PLAIN.partitionedBy(PartitionInterval.MONTH);
+
+  private final TestDatabase database;
+  private final Partitions partitions;
+  private final Rows rows;
+
+  PartitioningIT(TestDatabase database) {
+    this.database = database;
+    this.partitions = new Partitions(database);
+    this.rows = new Rows(database, "outbox");
+  }
+
+  @BeforeEach
+  void plain() {
+    partitions.drop();
+    Partitions.PLAIN.migrate(database.plain());
+  }
+
+  private boolean isPartitioned() {
+    return database.one(
+        Boolean.class, "select relkind = 'p' from pg_class where oid = 'outbox_dlq'::regclass");
+  }
+
+  private List<String> grants() {
+    return database.list(
+        String.class,
+        "select format('%s %s %s', a.privilege_type, pg_get_userbyid(a.grantee), '') from pg_class c"
+            + " cross join lateral aclexplode(c.relacl) a where c.oid = 'outbox_dlq'::regclass"
+            + " union all select format('%s %s %s', a.privilege_type, pg_get_userbyid(a.grantee),"
+            + " t.attname) from pg_attribute t cross join lateral aclexplode(t.attacl) a where"
+            + " t.attrelid = 'outbox_dlq'::regclass and not t.attisdropped order by 1");
+  }
+
+  private List<String> indexes() {
+    return database.list(
+        String.class,
+        "select replace(pg_get_indexdef(indexrelid), ' ON ONLY ', ' ON ') from pg_index where"
+            + " indrelid = 'outbox_dlq'::regclass order by 1");
+  }
+
+  @ParameterizedTest
+  @EnumSource(PartitionInterval.class)
+  void aNewTableIsPartitioned(PartitionInterval interval) {
+    assertThat(Partitions.PLAIN.partitionedBy(interval).migrate(database.plain())).isEqualTo(1);
+
+    assertThat(isPartitioned()).isTrue();
+    assertThat(partitions.names()).containsExactly("outbox_dlq_default", "outbox_dlq_first");
+    assertThat(partitions.faults()).isEmpty();
+    assertThat(
+            database.one(
+                Boolean.class,
+                ("select pg_get_expr(relpartbound, oid) = format('FOR VALUES FROM (MINVALUE) TO (%%L)',"
+                        + " (date_trunc('%1$s', now() at time zone 'UTC') + interval '2 %1$ss')"
+                        + " at time zone 'UTC') from pg_class where relname = 'outbox_dlq_first'")
+                    .formatted(interval.name().toLowerCase(Locale.ROOT))))
+        .as("ends with the coming period")
+        .isTrue();
+    assertThat(Partitions.PLAIN.partitionedBy(interval).migrate(database.plain())).isZero();
+  }
+
+  @Test
+  void theWholeSqlMakesThem() {
+    database.update("create schema if not exists \"Dead ones\"");
+    database.update("drop table if exists \"Dead ones\".\"Letters-1\" cascade");
+    DeadLetterMigrations migrations =
+        DeadLetterMigrations.of("Dead ones", "Letters-1").partitionedBy(PartitionInterval.WEEK);
+
+    partitions.script(migrations.sql());
+    partitions.script(migrations.partitionSql()); // does nothing
+
+    assertThat(
+            PostgresOutbox.on(database.plain(), database.table())
+                .validator()
+                .deadLetters("Dead ones", "Letters-1")
+                .validateSchema()
+                .faults())
+        .isEmpty();
+    assertThat(migrations.unpartition(database.plain())).isTrue();
+    assertThat(migrations.unpartition(database.plain())).isFalse();
+    assertThat(
+            PostgresOutbox.on(database.plain(), database.table())
+                .validator()
+                .deadLetters("Dead ones", "Letters-1")
+                .validateSchema()
+                .faults())
+        .isEmpty();
+    partitions.script("drop schema \"Dead ones\" cascade");
+  }
+
+  @Test
+  void refusesAnotherInterval() {
+    BY_MONTH.migrate(database.plain());
+
+    assertThatThrownBy(
+            () -> Partitions.PLAIN.partitionedBy(PartitionInterval.DAY).migrate(database.plain()))
+        .isInstanceOf(OutboxException.class)
+        .hasMessage(
+            "Dead-letter table 'outbox_dlq' is not partitioned by day, by its comment 'outbox4j"
+                + " schema 1, partitioned by month'; give its own interval, or change the comment");
+  }
+
+  @Test
+  void keepsGrantsIndexesIdsAndCommentThereAndBack() {
+    database.update("drop role if exists dlq_p");
+    database.update("drop role if exists dlq_s");
+    database.update("drop role if exists dlq_o");
+    for (String role : List.of("dlq_p", "dlq_s", "dlq_o")) {
+      database.update("create role " + role);
+    }
+    partitions.script(OutboxMigrations.standard().grantsSql("dlq_p", "dlq_s", "dlq_o"));
+    database.update("grant select on outbox_dlq to dlq_p with grant option");
+    database.update("create index own_idx on outbox_dlq (type) where type is not null");
+    partitions.resolved(3, 1, 3);
+    partitions.script("select setval('outbox_dlq_id_seq', 41)");
+    List<String> grants = grants();
+    List<String> indexes = indexes();
+
+    BY_MONTH.migrate(database.plain());
+
+    assertThat(grants()).isEqualTo(grants);
+    assertThat(indexes()).isEqualTo(indexes);
+    partitions.script(
+        "insert into outbox_dlq (outbox, original_id, lease_token, queue, payload, deliveries_count,"
+            + " attempts_count, created_at, available_at, failure_reason) values ('public.outbox', 1,"
+            + " 1, 'orders', 'x', 1, 1, now(), now(), 'rejected')");
+    assertThat(database.list(Long.class, "select id from outbox_dlq order by id"))
+        .containsExactly(1L, 2L, 3L, 42L);
+    assertThat(partitions.faults()).isEmpty();
+
+    assertThat(BY_MONTH.unpartition(database.plain())).isTrue();
+
+    assertThat(isPartitioned()).isFalse();
+    assertThat(grants()).isEqualTo(grants);
+    assertThat(indexes()).isEqualTo(indexes);
+    assertThat(partitions.faults()).isEmpty();
+    assertThat(database.one(String.class, "select obj_description('outbox_dlq'::regclass)"))
+        .isEqualTo("outbox4j schema 1");
+    assertThat(database.one(Long.class, "select nextval('outbox_dlq_id_seq')")).isEqualTo(43);
+    assertThat(
+            database.list(
+                String.class,
+                "select relname::text from pg_class where relname like 'outbox\\_dlq\\_first%' or"
+                    + " relname like 'outbox\\_dlq\\_default%' or relname like 'outbox\\_dlq\\_plain%'"))
+        .isEmpty();
+    assertThat(BY_MONTH.migrate(database.plain())).as("and again").isEqualTo(1);
+    assertThat(partitions.faults()).isEmpty();
+    database.update("drop owned by dlq_p, dlq_s, dlq_o");
+    database.update("drop role dlq_p, dlq_s, dlq_o");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "create view own as select id from outbox_dlq|view own|drop view own",
+        "create rule own as on delete to outbox_dlq do instead nothing|rule own|drop rule own on outbox_dlq",
+        "alter table outbox_dlq enable row level security|row security|alter table outbox_dlq disable"
+            + " row level security",
+        "create unique index own on outbox_dlq (original_id)|unique index own|drop index own"
+      })
+  void namesWhatWouldStayWithOldLetters(String make, String obstacle, String undo) {
+    database.update(make);
+    try {
+      assertThatThrownBy(() -> BY_MONTH.migrate(database.plain()))
+          .isInstanceOf(OutboxException.class)
+          .hasMessageContaining("since these would stay with its old letters: " + obstacle);
+      assertThat(isPartitioned()).isFalse();
+    } finally {
+      database.update(undo);
+    }
+    assertThat(partitions.faults()).as("the constraint is withdrawn").isEmpty();
+  }
+
+  // ---- with writers
+
+  /** Letters that are written all the time, as a subscriber would. */
+  private final class Writers implements AutoCloseable {
+    private final HikariDataSource pool = database.pool(4);
+    private final ExecutorService threads = Executors.newFixedThreadPool(4);
+    private final AtomicBoolean running = new AtomicBoolean(true);
+    private final AtomicInteger written = new AtomicInteger();
+    private final List<Future<List<Long>>> all = new ArrayList<>();
+
+    Writers() {
+      for (int i = 0; i < 4; i++) {
+        all.add(threads.submit(this::write));
+      }
+      awaitMore();
+    }
+
+    private List<Long> write() {
+      DeadLetterWriter writer =
+          Letters.TABLE.bind(PostgresOutbox.on(pool, database.table()).store());
+      List<Long> ids = new ArrayList<>();
+      while (running.get()) {
+        long id = rows.lease("orders");
+        ids.add(id);
+        while (!writes(writer, id)) {
+          Thread.onSpinWait();
+        }
+        written.incrementAndGet();
+      }
+      return ids;
+    }
+
+    /** What is locked is tried again, and nothing else may happen. */
+    private boolean writes(DeadLetterWriter writer, long id) {
+      try {
+        return writer.write(List.of(Rows.entry("orders", id))).done().contains(id);
+      } catch (OutboxStoreException e) {
+        assertThat(e.fault()).isIn(Fault.TIMEOUT, Fault.TRANSIENT);
+        return false;
+      }
+    }
+
+    void awaitMore() {
+      int before = written.get();
+      await().until(() -> written.get() >= before + 50);
+    }
+
+    List<Long> end() throws Exception {
+      running.set(false);
+      List<Long> ids = new ArrayList<>();
+      for (Future<List<Long>> each : all) {
+        ids.addAll(each.get());
+      }
+      Collections.sort(ids);
+      return ids;
+    }
+
+    @Override
+    public void close() {
+      running.set(false);
+      threads.shutdownNow();
+      pool.close();
+    }
+  }
+
+  @Test
+  void noLetterIsLostOrWrittenTwiceByWritersMeanwhile() throws Exception {
+    partitions.resolved(3, 1_000_001, 1_020_000);
+    try (Writers writers = new Writers()) {
+      assertThat(BY_MONTH.migrate(database.plain())).isEqualTo(1);
+      writers.awaitMore();
+      partitions.retention(database.plain()).build().run();
+      writers.awaitMore();
+      assertThat(BY_MONTH.unpartition(database.plain())).isTrue();
+      writers.awaitMore();
+      List<Long> written = writers.end();
+
+      assertThat(
+              database.list(
+                  Long.class,
+                  "select original_id from outbox_dlq where id <= 1000000 order by original_id"))
+          .isEqualTo(written);
+    }
+    assertThat(database.one(Long.class, "select count(*) - count(distinct id) from outbox_dlq"))
+        .isZero();
+    assertThat(database.count("outbox_dlq where id > 1000000")).isEqualTo(20_000);
+    assertThat(database.count("outbox")).isZero();
+    assertThat(partitions.faults()).isEmpty();
+  }
+
+  // ---- cut off
+
+  @Test
+  void goesOnAfterAProcessThatDiedBeforeAnyOfItsStatements() {
+    boolean cut = true;
+    int statements = 0;
+    for (; cut; statements++) {
+      plain();
+      partitions.resolved(3, 1, 10);
+      CountingDataSource dying = new CountingDataSource(database.plain());
+      AtomicInteger left = new AtomicInteger(statements);
+      AtomicBoolean died = new AtomicBoolean();
+      dying.beforeEach(
+          text -> {
+            boolean ours = text.contains("outbox_dlq_until") || text.contains("relkind = 'p'");
+            if (ours && left.getAndDecrement() <= 0) {
+              died.set(true);
+              throw new Killed();
+            }
+          });
+      try {
+        BY_MONTH.migrate(dying);
+      } catch (Killed e) {
+        assertThat(died).isTrue();
+      }
+      cut = died.get();
+      assertThat(database.count("outbox_dlq")).isEqualTo(10);
+
+      BY_MONTH.migrate(database.plain());
+
+      assertThat(isPartitioned()).isTrue();
+      assertThat(partitions.faults()).isEmpty();
+      assertThat(database.count("outbox_dlq")).isEqualTo(10);
+    }
+    assertThat(statements).isGreaterThan(4);
+  }
+
+  private static final class Killed extends RuntimeException {
+    private static final long serialVersionUID = 1;
+  }
+
+  @Test
+  void severalMayPartitionItAtOnce() throws Exception {
+    ExecutorService threads = Executors.newFixedThreadPool(4);
+    try {
+      List<Future<Integer>> all =
+          threads.invokeAll(Collections.nCopies(4, () -> BY_MONTH.migrate(database.plain())));
+      for (Future<Integer> each : all) {
+        assertThat(each.get()).isBetween(0, 1);
+      }
+    } finally {
+      threads.shutdown();
+    }
+    assertThat(isPartitioned()).isTrue();
+    assertThat(partitions.faults()).isEmpty();
+  }
+}

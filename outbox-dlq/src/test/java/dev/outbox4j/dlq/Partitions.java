@@ -1,0 +1,113 @@
+package dev.outbox4j.dlq;
+
+import dev.outbox4j.migrations.DeadLetterMigrations;
+import dev.outbox4j.migrations.PartitionInterval;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.SchemaFault;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Duration;
+import java.util.List;
+import javax.sql.DataSource;
+
+/** Dead-letter tables, plain and partitioned, made anew. */
+final class Partitions {
+  static final DeadLetterMigrations PLAIN = DeadLetterMigrations.of("public", "outbox_dlq");
+
+  private final TestDatabase database;
+
+  Partitions(TestDatabase database) {
+    this.database = database;
+  }
+
+  /** The history of the migrations, too. */
+  void drop() {
+    database.update(
+        "drop table if exists outbox_dlq, outbox_dlq_trips, outbox_dlq_audit, outbox_dlq_first,"
+            + " outbox_dlq_default, outbox_dlq_schema_history cascade");
+    database.update("truncate outbox");
+  }
+
+  void plain() {
+    drop();
+    script(PLAIN.sql());
+  }
+
+  /** The one of the time before has no letters and is gone, so that others can be made. */
+  void by(PartitionInterval interval) {
+    plain();
+    script(PLAIN.partitionedBy(interval).partitionSql());
+    database.update("drop table outbox_dlq_first");
+  }
+
+  void script(String sql) {
+    try (Connection connection = database.plain().getConnection();
+        Statement statement = connection.createStatement()) {
+      statement.execute(sql);
+    } catch (SQLException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /** A partition of a month of 2020. */
+  String month(int month) {
+    String name = "outbox_dlq_p2020%02d01".formatted(month);
+    database.update(
+        "create table %s partition of outbox_dlq for values from ('2020-%02d-01Z') to ('2020-%02d-01Z')"
+            .formatted(name, month, month + 1));
+    return name;
+  }
+
+  /** Letters of a month of 2020, resolved at its end. */
+  void resolved(int month, int first, int last) {
+    letters(month, first, last, "timestamptz '2020-%02d-28Z'".formatted(month));
+  }
+
+  void unresolved(int month, int first, int last) {
+    letters(month, first, last, "null");
+  }
+
+  private void letters(int month, int first, int last, String resolvedAt) {
+    database.update(
+        """
+        insert into outbox_dlq (id, outbox, original_id, lease_token, queue, type, payload,
+          deliveries_count, attempts_count, created_at, available_at, failed_at, failure_reason,
+          resolved_at)
+        select n, 'public.outbox', 1000 + n, 7, 'orders', 'type', 'body', 2, 1,
+          timestamptz '2020-01-01Z', now(),
+          timestamptz '2020-%02d-02Z' + n * interval '1 second', 'rejected', %s
+        from generate_series(%d, %d) n
+        """
+            .formatted(month, resolvedAt, first, last));
+  }
+
+  /** It was found without unresolved letters so long ago. */
+  void closed(String partition) {
+    database.update(
+        "comment on table %s is 'outbox4j closed 2020-12-31T00:00:00Z'".formatted(partition));
+  }
+
+  List<String> names() {
+    return database.list(
+        String.class,
+        "select c.relname::text from pg_inherits i join pg_class c on c.oid = i.inhrelid"
+            + " where i.inhparent = 'outbox_dlq'::regclass order by c.relname");
+  }
+
+  List<SchemaFault> faults() {
+    return PostgresOutbox.on(database.plain(), database.table())
+        .validator()
+        .deadLetters("outbox_dlq")
+        .checkGrants()
+        .validateSchema()
+        .faults();
+  }
+
+  DeadLetterRetention.Builder retention(DataSource dataSource) {
+    return DeadLetterRetention.builder(
+            PostgresOutbox.on(dataSource, database.table()), Letters.TABLE)
+        .patience(new Patience(5, Duration.ofMillis(20)));
+  }
+}

@@ -1,0 +1,276 @@
+package dev.outbox4j.dlq;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
+import dev.outbox4j.migrations.PartitionInterval;
+import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.testing.CountingDataSource;
+import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.TestDatabase;
+import dev.outbox4j.spi.DeadLetterWriter;
+import java.sql.Connection;
+import java.sql.Statement;
+import java.time.Duration;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** A run that is cut off anywhere, or that others are in the way of. */
+@ExtendWith(PostgresExtension.class)
+class RetentionFaultsIT {
+  private final TestDatabase database;
+  private final Partitions partitions;
+  private final Rows rows;
+
+  RetentionFaultsIT(TestDatabase database) {
+    this.database = database;
+    this.partitions = new Partitions(database);
+    this.rows = new Rows(database, "outbox");
+  }
+
+  @BeforeEach
+  void anOldPartition() {
+    partitions.by(PartitionInterval.MONTH);
+    partitions.month(3);
+    partitions.resolved(3, 1, 5);
+    partitions.closed("outbox_dlq_p20200301");
+    partitions.month(4);
+    partitions.resolved(4, 6, 8);
+    partitions.unresolved(4, 9, 9);
+    partitions.month(5);
+    partitions.resolved(5, 10, 10);
+    partitions.resolved(11, 11, 700); // in the default partition
+  }
+
+  private DeadLetterRetention retention() {
+    return partitions.retention(database.plain()).build();
+  }
+
+  private void letItDie() {
+    database.update("update outbox_dlq_audit set seen_at = now() - interval '6 minutes'");
+  }
+
+  private void allIsDone() {
+    assertThat(partitions.names())
+        .hasSize(7)
+        .contains("outbox_dlq_p20200401", "outbox_dlq_p20200501", "outbox_dlq_default")
+        .doesNotContain("outbox_dlq_p20200301");
+    assertThat(database.list(Long.class, "select id from outbox_dlq order by id"))
+        .containsExactly(9L, 10L);
+    assertThat(
+            database.one(
+                Long.class,
+                "select count(*) from outbox_dlq_audit where action = 'drop partition'"))
+        .isEqualTo(1);
+    assertThat(partitions.faults()).isEmpty();
+  }
+
+  @Test
+  void goesOnAfterAProcessThatDiedBeforeAnyOfItsStatements() {
+    int statements = 0;
+    boolean cut = true;
+    while (cut) {
+      anOldPartition();
+      CountingDataSource dying = new CountingDataSource(database.plain());
+      AtomicInteger left = new AtomicInteger(statements);
+      AtomicBoolean died = new AtomicBoolean();
+      dying.beforeEach(
+          text -> {
+            if (left.getAndDecrement() <= 0) {
+              died.set(true);
+              throw new Killed();
+            }
+          });
+      try {
+        partitions.retention(dying).build().run();
+      } catch (Killed e) {
+        assertThat(died).isTrue();
+      }
+      cut = died.get();
+      letItDie();
+      assertThat(retention().run()).isPresent();
+      allIsDone();
+      statements++;
+    }
+    assertThat(statements).isGreaterThan(10);
+  }
+
+  private static final class Killed extends RuntimeException {
+    private static final long serialVersionUID = 1;
+  }
+
+  @Test
+  void goesOnAfterAStatementWhoseAnswerWasLost() {
+    for (String what : List.of("drop table", "attach partition")) {
+      anOldPartition();
+      CountingDataSource losing = new CountingDataSource(database.plain());
+      AtomicBoolean done = new AtomicBoolean();
+      losing.beforeEach(
+          text -> {
+            if (text.contains(what) && done.compareAndSet(false, true)) {
+              // it is done, and the client never hears of it
+              partitions.script(text.replace("?", "'retention'"));
+              throw new Killed();
+            }
+          });
+      assertThatThrownBy(() -> partitions.retention(losing).build().run())
+          .isInstanceOf(Killed.class);
+      letItDie();
+      retention().run();
+      allIsDone();
+    }
+  }
+
+  // ---- what is locked
+
+  /** A letter is written as fast as its own lock timeout of 100 ms demands, or the move fails. */
+  @Test
+  void writersDoNotWaitBehindARunThatWaitsForALongReader() throws Exception {
+    database.update("comment on table outbox_dlq_p20200301 is null");
+    retention().run(); // so that there is a partition of now
+    partitions.closed("outbox_dlq_p20200301");
+    try (Connection reader = database.plain().getConnection();
+        Statement report = reader.createStatement()) {
+      reader.setAutoCommit(false);
+      report.execute("select count(*) from outbox_dlq");
+
+      AtomicBoolean running = new AtomicBoolean(true);
+      AtomicInteger written = new AtomicInteger();
+      AtomicInteger late = new AtomicInteger();
+      ExecutorService threads = Executors.newSingleThreadExecutor();
+      Future<?> writing =
+          threads.submit(
+              () -> {
+                DeadLetterWriter writer =
+                    Letters.TABLE.bind(
+                        PostgresOutbox.on(database.plain(), database.table()).store());
+                while (running.get()) {
+                  write(writer, rows.lease("orders"), written, late);
+                }
+                return null;
+              });
+      await().until(() -> written.get() > 0);
+      DeadLetterRetentionReport whole =
+          partitions
+              .retention(database.plain())
+              .patience(new Patience(5, Duration.ofMillis(100)))
+              .build()
+              .run()
+              .orElseThrow();
+      running.set(false);
+      writing.get();
+      threads.shutdown();
+
+      assertThat(written.get())
+          .isGreaterThan(late.get() * 20); // those of a machine that stood still
+      assertThat(whole.postponed()).contains("outbox_dlq_p20200301");
+      assertThat(whole.dropped()).isEmpty();
+      assertThat(partitions.names()).contains("outbox_dlq_p20200301");
+      reader.rollback();
+    }
+
+    DeadLetterRetention later = retention();
+    assertThat(later.run().orElseThrow().dropped()).containsExactly("outbox_dlq_p20200301");
+    assertThat(later.health().healthy()).isTrue();
+  }
+
+  private static void write(
+      DeadLetterWriter writer, long id, AtomicInteger written, AtomicInteger late) {
+    try {
+      assertThat(writer.write(List.of(Rows.entry("orders", id))).done()).containsExactly(id);
+      written.incrementAndGet();
+    } catch (OutboxStoreException e) {
+      assertThat(e.fault()).isEqualTo(Fault.TIMEOUT);
+      late.incrementAndGet();
+    }
+  }
+
+  @Test
+  void whoReadsAPartitionByItselfPostponesIt() throws Exception {
+    try (Connection reader = database.plain().getConnection();
+        Statement report = reader.createStatement()) {
+      reader.setAutoCommit(false);
+      report.execute("select count(*) from outbox_dlq_p20200301");
+
+      assertThat(retention().run().orElseThrow().postponed()).contains("outbox_dlq_p20200301");
+      reader.rollback();
+    }
+    assertThat(retention().run().orElseThrow().dropped()).containsExactly("outbox_dlq_p20200301");
+  }
+
+  @Test
+  void aSlowTriggerDoesNotKeepWritersOut() {
+    database.update(
+        "create or replace function slow() returns trigger language plpgsql as $$ begin"
+            + " if new.action = 'drop partition' then perform pg_sleep(60); end if; return new; end $$");
+    database.update(
+        "create trigger slow before insert on outbox_dlq_audit for each row execute function slow()");
+
+    DeadLetterRetentionReport report = retention().run().orElseThrow();
+
+    assertThat(report.postponed()).containsExactly("outbox_dlq_p20200301");
+    assertThat(partitions.names()).contains("outbox_dlq_p20200301");
+  }
+
+  @Test
+  void twoThatRunAtOnceDropAPartitionOnce() throws Exception {
+    ExecutorService threads = Executors.newFixedThreadPool(4);
+    try {
+      DeadLetterRetention one = retention();
+      List<Future<Boolean>> runs =
+          threads.invokeAll(
+              Collections.nCopies(
+                  8,
+                  () -> {
+                    try {
+                      return one.run().isPresent();
+                    } catch (OutboxStoreException e) {
+                      throw new AssertionError(e);
+                    }
+                  }));
+      assertThat(runs.stream().filter(RetentionFaultsIT::ran)).isNotEmpty();
+    } finally {
+      threads.shutdown();
+    }
+    allIsDone();
+  }
+
+  private static boolean ran(Future<Boolean> run) {
+    try {
+      return run.get();
+    } catch (Exception e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** It was taken for dead, and goes on beside its successor. */
+  @Test
+  void aFrozenRunThatComesBackDoesNoHarm() {
+    CountingDataSource freezing = new CountingDataSource(database.plain());
+    AtomicBoolean frozen = new AtomicBoolean();
+    freezing.beforeEach(
+        text -> {
+          if (text.contains("drop table") && frozen.compareAndSet(false, true)) {
+            letItDie();
+            assertThat(retention().run().orElseThrow().dropped())
+                .containsExactly("outbox_dlq_p20200301");
+          }
+        });
+
+    DeadLetterRetentionReport report = partitions.retention(freezing).build().run().orElseThrow();
+
+    assertThat(report.dropped()).isEmpty();
+    allIsDone();
+  }
+}
