@@ -2,6 +2,7 @@ package dev.outbox4j;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.codec.jackson2.Jackson2Codec;
 import dev.outbox4j.spi.PayloadCodec;
@@ -9,10 +10,14 @@ import dev.outbox4j.spi.UndecodableException;
 import dev.outbox4j.testing.InMemoryStore;
 import java.lang.reflect.Type;
 import java.time.Clock;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 
@@ -149,6 +154,42 @@ class HandlerResultTest {
     assertThat(lastError())
         .contains("returned a value of java.lang.Integer")
         .contains("write braces");
+  }
+
+  /** The only thread that handlers have is free while three stages are pending. */
+  @Test
+  void asManyStagesArePendingAsThereAreWorkersWhileNoThreadIsOccupied() throws Exception {
+    int all = 10;
+    List<CompletableFuture<Void>> begun = new CopyOnWriteArrayList<>();
+    for (int i = 0; i < all; i++) {
+      store.publish(OutboxMessage.to("orders").type("t").body("x").build());
+    }
+    ExecutorService one = Executors.newSingleThreadExecutor();
+    try (OutboxSubscriber subscriber =
+        builder()
+            .workers(3)
+            .executor(one)
+            .on(
+                "t",
+                (payload, delivery) -> {
+                  CompletableFuture<Void> work = new CompletableFuture<>();
+                  begun.add(work);
+                  return work;
+                })
+            .build()) {
+      subscriber.start();
+      for (int done = 0; done < all; done++) {
+        int most = Math.min(done + 3, all);
+        int running = most - done;
+        await().until(() -> begun.size() == most && subscriber.health().running() == running);
+        assertThat(one.submit(() -> "free").get(10, TimeUnit.SECONDS)).isEqualTo("free");
+        await().during(Duration.ofMillis(50)).until(() -> begun.size() == most);
+        begun.get(done).complete(null);
+      }
+      await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    } finally {
+      one.shutdownNow();
+    }
   }
 
   @Test

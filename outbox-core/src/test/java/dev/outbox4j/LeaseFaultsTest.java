@@ -192,6 +192,41 @@ class LeaseFaultsTest extends EngineFixture {
   }
 
   @Test
+  void theLeaseOfAPendingStageIsKeptUntilItCompletes() {
+    AtomicInteger renewals = new AtomicInteger();
+    List<Integer> deliveries = new CopyOnWriteArrayList<>();
+    CompletableFuture<Void> pending = new CompletableFuture<>();
+    store.beforeEach(
+        operation -> {
+          if (operation.equals("renew")) {
+            renewals.incrementAndGet();
+          }
+        });
+    publish("t");
+    ResultHandler<Payload, CompletableFuture<Void>> handler =
+        (payload, delivery) -> {
+          deliveries.add(delivery.deliveries());
+          return pending;
+        };
+    start(builder().lease(Duration.ofSeconds(1)).on("t", handler));
+    await().until(() -> subscriber.health().running() == 1);
+    OutboxSubscriber other =
+        builder().name("other").lease(Duration.ofSeconds(1)).on("t", handler).build();
+    other.start(); // it would take the row when its lease ends
+    try {
+      Instant first = store.rows().get(0).leaseUntil();
+      await().atMost(Duration.ofSeconds(30)).until(() -> renewals.get() >= 6 && ended(first));
+      assertThat(ended(store.rows().get(0).leaseUntil())).isFalse();
+      assertThat(pending).isNotDone();
+      pending.complete(null);
+      await().untilAsserted(() -> assertThat(store.rows()).isEmpty());
+    } finally {
+      other.stop();
+    }
+    assertThat(deliveries).containsExactly(1);
+  }
+
+  @Test
   void rowOfAKilledSubscriberIsHandledWhenItsLeaseEndsAndNotAtTheNextPoll() {
     AtomicInteger handled = new AtomicInteger();
     publish("t");

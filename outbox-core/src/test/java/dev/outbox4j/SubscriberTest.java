@@ -340,7 +340,7 @@ class SubscriberTest {
   }
 
   @Test
-  void virtualThreadsAreRefusedWhereThereAreNone() {
+  void virtualThreadsRunHandlersFromJava21OnAndAreRefusedBelow() {
     if (Runtime.version().feature() >= 21) {
       List<Boolean> virtual = new java.util.concurrent.CopyOnWriteArrayList<>();
       start(

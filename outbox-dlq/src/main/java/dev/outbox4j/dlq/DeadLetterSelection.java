@@ -47,7 +47,7 @@ public final class DeadLetterSelection {
     return jdbc.page(selected, requireSize(size), Optional.of(after));
   }
 
-  private static int requireSize(int size) {
+  static int requireSize(int size) {
     if (size < 1 || size > MOST_OF_A_PAGE) {
       throw new IllegalArgumentException("size is " + size + "; it must be 1 to " + MOST_OF_A_PAGE);
     }

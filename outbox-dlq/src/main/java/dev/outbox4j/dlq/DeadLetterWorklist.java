@@ -1,5 +1,6 @@
 package dev.outbox4j.dlq;
 
+import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.postgres.PostgresOutbox;
 import java.util.List;
@@ -100,6 +101,36 @@ public final class DeadLetterWorklist {
                       .formatted(id, resolution.by(), resolution.what()));
             });
     return new RedriveRun(jdbc, redrive, "edit", "id " + id).edited(letter, edit);
+  }
+
+  /**
+   * Returns the ordering keys of a queue that have unresolved letters, in the order of the keys by
+   * their bytes in UTF-8: those that an ordered queue holds, if its subscribers do so.
+   *
+   * @param queue the queue
+   * @param size how many at most, 1 to 1,000; each costs what its unresolved letters cost
+   * @return the first keys
+   * @throws IllegalArgumentException if the size is out of range, or no queue can have that name
+   * @throws OutboxStoreException if the statement fails
+   */
+  public List<DeadLetterKey> keysOnHold(String queue, int size) {
+    return keysOnHold(queue, size, "");
+  }
+
+  /**
+   * Returns the ordering keys of a queue that have unresolved letters and come after a key.
+   *
+   * @param queue the queue
+   * @param size how many at most, 1 to 1,000
+   * @param after the last key of the page before, whether or not it is still on hold
+   * @return the next keys; fewer than {@code size} if there are no more
+   * @throws IllegalArgumentException if the size is out of range, or no queue can have that name
+   * @throws OutboxStoreException if the statement fails
+   */
+  public List<DeadLetterKey> keysOnHold(String queue, int size, String after) {
+    OutboxMessage.to(queue); // the rules for names
+    Objects.requireNonNull(after, "after");
+    return jdbc.keys(queue, DeadLetterSelection.requireSize(size), after);
   }
 
   /**

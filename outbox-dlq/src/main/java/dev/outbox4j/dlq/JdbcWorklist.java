@@ -229,6 +229,16 @@ final class JdbcWorklist {
         Optional.ofNullable(row.getString(25)));
   }
 
+  List<DeadLetterKey> keys(String queue, int size, String after) {
+    return rows(
+        "look at",
+        WorklistSql.KEYS,
+        Map.of("queue", queue, "size", (long) size, "after", after),
+        row ->
+            new DeadLetterKey(
+                row.getString(1), row.getLong(2), ServerTime.read(row, 3), row.getLong(4)));
+  }
+
   List<DeadLetterTrip> trips(long id) {
     return rows("look at the redrives of", WorklistSql.TRIPS, Map.of("id", id), JdbcWorklist::trip);
   }

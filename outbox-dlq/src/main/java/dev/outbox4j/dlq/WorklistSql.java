@@ -96,6 +96,42 @@ final class WorklistSql {
       """
           .replace("{columns}", COLUMNS);
 
+  /** Unresolved letters of a queue that have keys, by whose order only their index goes. */
+  private static final String OF_KEYS =
+      """
+      {dead_letters} d
+          where d.queue = :queue and d.ordering_key is not null and d.resolved_at is null
+            and d.outbox = ({outbox_name})\
+      """;
+
+  /** From one key to the next, however many letters each has; then what the found ones have. */
+  static final String KEYS =
+      """
+      with recursive keys (ordering_key, place) as (
+        (select d.ordering_key, 1::bigint
+          from {of_keys} and d.ordering_key > :after
+          order by d.ordering_key limit 1)
+        union all
+        select (
+          select d.ordering_key
+          from {of_keys} and d.ordering_key > k.ordering_key
+          order by d.ordering_key limit 1), k.place + 1
+        from keys k
+        where k.ordering_key is not null and k.place < :size)
+      select k.ordering_key, found.letters, found.since, found.first
+      from keys k
+      cross join lateral (
+        select count(*) as letters, min(ordered.failed_at) as since, min(ordered.original_id) as first
+        from (
+          select d.failed_at, d.original_id
+          from {of_keys} and d.ordering_key >= k.ordering_key and d.ordering_key <= k.ordering_key
+          order by d.ordering_key
+          offset 0) ordered) found
+      where k.ordering_key is not null and found.letters > 0
+      order by k.place
+      """
+          .replace("{of_keys}", OF_KEYS);
+
   static final String BEGIN =
       """
       insert into {audit} (outbox, action, acted_by, note, filter)

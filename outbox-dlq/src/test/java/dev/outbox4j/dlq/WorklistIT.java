@@ -119,6 +119,40 @@ class WorklistIT {
   }
 
   @Test
+  void keysOnHoldAreThoseWithUnresolvedLettersPageByPage() {
+    letters("orders", 1, 20); // of two keys
+    letters("mail", 21, 2);
+    database.update("update outbox_dlq set ordering_key = 'key-' || id where id in (4, 5, 6, 21)");
+    database.update("update outbox_dlq set ordering_key = null where id = 7");
+    database.update("update outbox_dlq set resolved_at = now() where id in (1, 2, 5)");
+    database.update("update outbox_dlq set outbox = 'public.other' where id = 6");
+
+    List<DeadLetterKey> all = worklist.keysOnHold("orders", 1_000);
+    assertThat(all)
+        .containsExactly(
+            new DeadLetterKey("key-0", 7, failed(8), 1_008),
+            new DeadLetterKey("key-1", 7, failed(3), 1_003),
+            new DeadLetterKey("key-4", 1, failed(4), 1_004));
+    assertThat(worklist.keysOnHold("orders", 2)).isEqualTo(all.subList(0, 2));
+    assertThat(worklist.keysOnHold("orders", 2, "key-1")).isEqualTo(all.subList(2, 3));
+    assertThat(worklist.keysOnHold("orders", 2, "key-00")).isEqualTo(all.subList(1, 3));
+    assertThat(worklist.keysOnHold("orders", 2, "key-4")).isEmpty();
+    assertThat(worklist.keysOnHold("none", 1)).isEmpty();
+
+    worklist.where(queue("orders").and(orderingKey("key-1"))).discard("ann", "no use");
+    assertThat(worklist.keysOnHold("orders", 10))
+        .extracting(DeadLetterKey::orderingKey)
+        .containsExactly("key-0", "key-4");
+    assertThatThrownBy(() -> worklist.keysOnHold("orders", 1_001))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("size is 1001; it must be 1 to 1000");
+  }
+
+  private static Instant failed(long id) {
+    return Instant.parse("2026-01-01T00:00:00Z").plusSeconds(id);
+  }
+
+  @Test
   void eachConditionLeavesTheOthersOut() {
     letters("orders", 1, 20);
     letters("mail", 21, 20);

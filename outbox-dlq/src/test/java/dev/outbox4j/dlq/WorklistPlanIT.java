@@ -198,6 +198,41 @@ class WorklistPlanIT {
     }
   }
 
+  /** Of a hundred thousand keys, and of one with as many letters, whatever the statistics say. */
+  @Test
+  void aPageOfKeysOnHoldReadsTheLettersOfTheseKeysOnly() throws SQLException {
+    try (ServerCounters counters = new ServerCounters(database, "outbox_dlq")) {
+      counters.run("truncate outbox_dlq restart identity");
+      counters.run(insert("public.outbox", 0, "orders", "null", 1));
+      counters.run("vacuum analyze outbox_dlq");
+      counters.run(insert("public.outbox", 10, "orders", "now()", 10_000));
+      counters.run(
+          insert("public.outbox", 200_000, "orders", "null", LETTERS)
+              .replace("mod(n, 1000)", "lpad(n::text, 6, '0')"));
+      counters.run(
+          insert("public.outbox", 500_000, "hot", "null", LETTERS)
+              .replace("'key-' || mod(n, 1000)", "case when n < 9 then 'k' || n else 'last' end"));
+      readsKeys(counters);
+      counters.run("vacuum analyze outbox_dlq");
+      readsKeys(counters);
+    }
+  }
+
+  private void readsKeys(ServerCounters counters) throws SQLException {
+    DeadLetterWorklist worklist = worklist(counters);
+    long before = counters.reads().pages();
+    List<DeadLetterKey> keys = worklist.keysOnHold("orders", 100, "key-050000");
+    assertThat(keys).hasSize(100).allSatisfy(key -> assertThat(key.letters()).isEqualTo(1));
+    assertThat(keys.get(0).orderingKey()).isEqualTo("key-050001");
+    assertThat(worklist.keysOnHold("hot", 8)).hasSize(8);
+    assertThat(worklist.keysOnHold("none", 8)).isEmpty();
+    assertThat(counters.reads().pages() - before).isBetween(1L, 1_500L);
+
+    assertThat(worklist.keysOnHold("hot", 1, "k8"))
+        .singleElement()
+        .satisfies(key -> assertThat(key.letters()).isEqualTo(LETTERS - 8));
+  }
+
   private DeadLetterWorklist worklist(ServerCounters counters) {
     return DeadLetterWorklist.of(
         PostgresOutbox.on(counters.session(), database.table()), DeadLetterQueue.in("outbox_dlq"));

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.SingleConnection;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -158,7 +159,7 @@ class FetchPlanIT {
     }
 
     @Override
-    void executed(PreparedStatement statement) throws SQLException {
+    protected void executed(PreparedStatement statement) throws SQLException {
       for (SQLWarning each = statement.getWarnings(); each != null; each = each.getNextWarning()) {
         notices.add(String.valueOf(each.getMessage()));
       }

@@ -1,13 +1,11 @@
 package dev.outbox4j.examples.chaos;
 
 import java.sql.SQLException;
-import java.util.Arrays;
 import java.util.Collections;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.stream.Collectors;
 import javax.sql.DataSource;
 
 /** Second effects of messages, each by the reason that allows it, if any does. */
@@ -96,6 +94,25 @@ final class Duplicates {
 
   /** How many there are, and how many there may be. */
   record Bounded(long found, long most) {
+    /** By fault, from lines that have the fault, how many there are and how many there may be. */
+    static Map<String, Bounded> of(List<String> lines) {
+      Map<String, Bounded> byFault = new TreeMap<>();
+      for (String line : lines) {
+        List<String> words = List.of(line.split(" ", -1));
+        byFault.put(
+            words.get(0), new Bounded(Long.parseLong(words.get(1)), Long.parseLong(words.get(2))));
+      }
+      return byFault;
+    }
+
+    /** Those faults of which there are more than there may be. */
+    static List<String> excesses(Map<String, Bounded> byFault) {
+      return byFault.entrySet().stream()
+          .filter(each -> each.getValue().found() > each.getValue().most())
+          .map(each -> each.getKey() + ": " + each.getValue())
+          .toList();
+    }
+
     /** As in a report. */
     @Override
     public String toString() {
@@ -113,7 +130,7 @@ final class Duplicates {
    */
   static Duplicates of(DataSource direct, int subscribers, int mostInFlight) throws SQLException {
     Duplicates duplicates =
-        new Duplicates(Database.number(direct, AFTER_BRIEF_FAULTS, "{" + briefFaults() + "}"));
+        new Duplicates(Database.number(direct, AFTER_BRIEF_FAULTS, Fault.briefOnes()));
     for (String line : Database.texts(direct, BY_REASON)) {
       int gap = line.indexOf(' ');
       duplicates.counts.put(
@@ -123,19 +140,9 @@ final class Duplicates {
       int gap = line.lastIndexOf(' ');
       duplicates.byFault.put(line.substring(0, gap), Long.valueOf(line.substring(gap + 1)));
     }
-    for (String line : Database.texts(direct, AFTER_LEASE_AND_MOST, mostInFlight, subscribers)) {
-      List<String> words = List.of(line.split(" ", -1));
-      duplicates.afterLease.put(
-          words.get(0), new Bounded(Long.parseLong(words.get(1)), Long.parseLong(words.get(2))));
-    }
+    duplicates.afterLease.putAll(
+        Bounded.of(Database.texts(direct, AFTER_LEASE_AND_MOST, mostInFlight, subscribers)));
     return duplicates;
-  }
-
-  private static String briefFaults() {
-    return Arrays.stream(Fault.values())
-        .filter(Fault::brief)
-        .map(Fault::label)
-        .collect(Collectors.joining(","));
   }
 
   /**
@@ -153,10 +160,7 @@ final class Duplicates {
 
   /** The faults that have more second effects after the end of a lease than they may. */
   List<String> excesses() {
-    return afterLease.entrySet().stream()
-        .filter(each -> each.getValue().found() > each.getValue().most())
-        .map(each -> each.getKey() + ": " + each.getValue())
-        .toList();
+    return Bounded.excesses(afterLease);
   }
 
   /** How many there are of each fault. */

@@ -132,6 +132,11 @@ enum Fault {
     return BRIEF.contains(this);
   }
 
+  /** The brief ones, as an array of SQL. */
+  static String briefOnes() {
+    return BRIEF.stream().map(Fault::label).collect(Collectors.joining(",", "{", "}"));
+  }
+
   /**
    * All that leases may run out by, a machine that stands still and a pooler that is silent
    * included, as an array of SQL.

@@ -54,6 +54,11 @@ final class FaultRunner {
     scene.report().fault(fault, episode, (System.nanoTime() - begun) / 1e9);
   }
 
+  /** The pairs of faults that were not done at once yet. */
+  List<String> pairsLeft() {
+    return two.left();
+  }
+
   private Episode episode(Fault fault) throws IOException, InterruptedException, SQLException {
     if (fault.network().isPresent()) {
       return network.ofPools(fault.network().get());

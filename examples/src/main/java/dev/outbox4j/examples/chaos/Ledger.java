@@ -449,6 +449,11 @@ final class Ledger {
             select from faults f where f.hit_from <= x.next_at and f.hit_to >= x.began)""");
   }
 
+  /** The same, by the faults that may be the reason. */
+  RepeatsInOrder repeatsInOrder() throws SQLException {
+    return RepeatsInOrder.of(direct, Fleet.SUBSCRIBERS, Subscriber.MOST_IN_ORDER);
+  }
+
   /** Notes that a queue was paused at least between two instants. */
   void paused(String from, String to) throws SQLException {
     Database.update(direct, "insert into pauses values (?::timestamptz, ?::timestamptz)", from, to);

@@ -52,6 +52,13 @@ final class Report {
     }
   }
 
+  /** Nor may it leave out a pair of faults that are done at once. */
+  void judgePairsDone(List<String> left) {
+    if (!left.isEmpty()) {
+      breach("not done at once, as the time was over: " + left + "; give it more");
+    }
+  }
+
   void rowsHeldAtKill(int rows) {
     kills++;
     leastHeldAtKill = Math.min(leastHeldAtKill, rows);

@@ -25,6 +25,17 @@ final class ServerFaults {
           "publisher_sessions_ended", "application_name ~ '^publisher-'",
           "listen_sessions_ended", "usename ~ '^listener'");
 
+  /** All that subscribers and publishers need, features that they use included. */
+  private static final List<String> TABLES =
+      List.of(
+          "outbox",
+          "outbox_sleepers",
+          "outbox_dlq",
+          "outbox_buckets",
+          "outbox_bucket_owners",
+          "outbox_pauses",
+          "outbox_slots");
+
   private final Scene scene;
 
   ServerFaults(Scene scene) {
@@ -111,7 +122,7 @@ final class ServerFaults {
   Episode lockTables() throws IOException, InterruptedException, SQLException {
     Map<Count, Long> before = scene.fleet().tally();
     Evidence evidence = new Evidence();
-    for (String table : List.of("outbox", "outbox_sleepers", "outbox_dlq")) {
+    for (String table : TABLES) {
       try (Connection connection = scene.direct().getConnection();
           Statement statement = connection.createStatement()) {
         connection.setAutoCommit(false);

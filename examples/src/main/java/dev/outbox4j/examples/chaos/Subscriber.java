@@ -78,6 +78,9 @@ final class Subscriber {
   /** The most rows that a process has under its lease at a time, whatever becomes of them. */
   static final int MOST_IN_FLIGHT = WORKERS + 8 * BATCH + FEW_WORKERS + 8 * SMALL_BATCH;
 
+  /** The most of the ordered queue that a process has read and not settled. */
+  static final int MOST_IN_ORDER = FEW_WORKERS + 8 * BATCH;
+
   /** One to write them, and one to look at the end. */
   static final int EFFECTS = 2;
 

@@ -3,8 +3,10 @@ package dev.outbox4j.examples.chaos;
 import java.io.IOException;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Random;
+import java.util.Set;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 
@@ -23,7 +25,12 @@ final class TwoFaults {
           new Pair(Fault.BLACK_HOLE_TO_SERVER, Fault.KILL_BACKEND),
           new Pair(Fault.SLOW_NETWORK, Fault.DROP_COLUMN));
 
-  private record Pair(Fault first, Fault second) {}
+  private record Pair(Fault first, Fault second) {
+    @Override
+    public String toString() {
+      return first.label() + " and " + second.label();
+    }
+  }
 
   /** Does a fault and heals it. */
   interface Runner {
@@ -31,6 +38,7 @@ final class TwoFaults {
   }
 
   private final Runner runner;
+  private final Set<Pair> left = new LinkedHashSet<>(PAIRS);
   private int next;
   private List<Fault> last = List.of();
 
@@ -42,6 +50,7 @@ final class TwoFaults {
   Episode run() throws IOException, InterruptedException, SQLException {
     Pair pair = PAIRS.get(next++ % PAIRS.size());
     last = List.of(pair.first(), pair.second());
+    left.remove(pair);
     FutureTask<Episode> first = new FutureTask<>(() -> runner.run(pair.first()));
     Thread thread = new Thread(first, "chaos-first-of-two");
     thread.setDaemon(true);
@@ -54,6 +63,11 @@ final class TwoFaults {
   /** The two that were done last; what they explain is what each explains alone. */
   List<Fault> last() {
     return last;
+  }
+
+  /** The pairs that were not done yet. */
+  List<String> left() {
+    return left.stream().map(Pair::toString).toList();
   }
 
   private static Episode outcome(FutureTask<Episode> first)

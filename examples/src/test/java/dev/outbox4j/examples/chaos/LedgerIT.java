@@ -627,6 +627,53 @@ class LedgerIT {
     assertThat(ledger.repeatedInOrderUnexplained()).isZero();
   }
 
+  @ParameterizedTest
+  @CsvSource({
+    "terminate-connections, s0.1, 1",
+    "kill-subscriber, s9.9, 1", // of another process
+    "kill-subscriber, s0.1, 0",
+    "freeze-subscriber, s1.2, 0", // whose handler was overtaken by the first one here
+    "black-hole-network, , 0",
+    "machine-stalled, , 0"
+  })
+  void findsARepeatInOrderOfWhichOnlyBriefFaultsTell(
+      String fault, @Nullable String victim, long expected) throws SQLException {
+    repeatedInOrder(11, 21, 0);
+    database.update(
+        "update handled set owner = ? where nth = (select max(nth) from handled)", OTHER);
+    assertThat(ledger.repeatsInOrder().ofBriefFaults()).as("it is unexplained").isZero();
+    fault(Fault.CUT_NETWORK.label(), null);
+    assertThat(ledger.repeatsInOrder().ofBriefFaults()).isOne();
+
+    fault(fault, victim);
+    assertThat(ledger.repeatsInOrder().ofBriefFaults()).isEqualTo(expected);
+
+    database.update("insert into retried values (21, 0, interval '200 ms', false)");
+    assertThat(ledger.repeatsInOrder().ofBriefFaults()).as("after a failure").isZero();
+  }
+
+  @Test
+  void boundsTheRepeatsInOrderOfAFaultByWhatAProcessMayHaveRead() throws SQLException {
+    for (int key = 0; key < 3; key++) {
+      repeatedInOrder(11 + key, 21 + key, 100 * key);
+    }
+    fault(Fault.KILL_SUBSCRIBER.label(), OWNER);
+    RepeatsInOrder few = RepeatsInOrder.of(database.plain(), 4, 2);
+    assertThat(few.byFault()).containsExactly(Map.entry("kill-subscriber", new Bounded(3, 2)));
+    assertThat(few.excesses()).containsExactly("kill-subscriber: 3 of at most 2");
+    assertThat(RepeatsInOrder.of(database.plain(), 4, 3).excesses()).isEmpty();
+
+    fault(Fault.LONG_CUT.label(), null);
+    assertThat(RepeatsInOrder.of(database.plain(), 4, 3).byFault())
+        .containsEntry("long-cut", new Bounded(3, 12));
+  }
+
+  private void repeatedInOrder(long no, long row, int millis) {
+    inOrder(no, row, "k" + no);
+    effectInOrder(no, row, millis, millis + 10);
+    effectInOrder(no, row, millis + 20, millis + 30);
+  }
+
   @Test
   void findsWritesByAnotherThanTheOwnerOfTheBucket() throws SQLException {
     effect(OWNER, 1);

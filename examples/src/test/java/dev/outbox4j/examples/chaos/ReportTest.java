@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -47,6 +48,15 @@ class ReportTest {
     assertThat(report.clean()).isFalse();
     assertThat(slowServer.clean()).isFalse();
     assertThat(slowPromotion.clean()).isFalse();
+  }
+
+  @Test
+  void isNotCleanIfAPairOfFaultsWasLeftOut() {
+    report.judgePairsDone(List.of());
+    assertThat(report.clean()).isTrue();
+
+    report.judgePairsDone(List.of("slow-network and freeze-subscriber"));
+    assertThat(report.clean()).isFalse();
   }
 
   @Test

@@ -8,7 +8,9 @@ import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.dlq.DeadLetterKey;
 import dev.outbox4j.dlq.DeadLetterQueue;
+import dev.outbox4j.dlq.DeadLetterWorklist;
 import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.postgres.OutboxPublisher;
 import dev.outbox4j.postgres.OutboxTable;
@@ -114,12 +116,23 @@ class OrderingSamplesIT {
       await().until(() -> subscriber.health().order().orElseThrow().keysOnHold() == 1);
       assertThat(database.one(String.class, DocumentedSql.of("ordering.md", "keys-on-hold")))
           .isEqualTo("order-7");
+      assertThat(onHold()).containsExactly("order-7: 1");
       assertThat(applied).isEmpty();
 
       database.update("delete from outbox_dlq");
       await().until(() -> applied.containsKey("order-7"));
     }
     assertThat(applied.get("order-7")).containsExactly(42);
+  }
+
+  private List<String> onHold() {
+    // tag::keys
+    DeadLetterWorklist deadLetters =
+        DeadLetterWorklist.of(
+            PostgresOutbox.on(dataSource, table), DeadLetterQueue.in("outbox_dlq"));
+    List<DeadLetterKey> keys = deadLetters.keysOnHold("orders", 100);
+    // end::keys
+    return keys.stream().map(key -> key.orderingKey() + ": " + key.letters()).toList();
   }
 
   private void apply(String change, Delivery delivery) {

@@ -9,11 +9,16 @@ import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.SubscriberHealth;
+import dev.outbox4j.dlq.DeadLetterFilter;
 import dev.outbox4j.dlq.DeadLetterQueue;
+import dev.outbox4j.dlq.DeadLetterSelection;
+import dev.outbox4j.dlq.DeadLetterWorklist;
 import dev.outbox4j.migrations.OrderedMigrations;
+import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
@@ -130,14 +135,45 @@ class HeldKeysIT {
     failing.add("a0");
     OutboxSubscriber subscriber = engine.start(subscriber("s"));
     publish("a", "a0", "a1");
+    publish("b", "b0");
     await().atMost(SOON).until(() -> onHold(subscriber) == 1);
+    await().atMost(SOON).until(() -> handled.contains("b0"));
+    nothingMoreThan("b0");
 
-    database.update(
-        "update outbox_dlq set resolved_at = now(), resolution = 'discarded' where queue = ?",
-        queue);
+    DeadLetterWorklist worklist =
+        DeadLetterWorklist.of(
+            PostgresOutbox.on(engine.pool, database.table()), DeadLetterQueue.in("outbox_dlq"));
+    DeadLetterSelection ofTheKey =
+        worklist.where(DeadLetterFilter.queue(queue).and(DeadLetterFilter.orderingKey("a")));
+    assertThat(ofTheKey.discard("ann", "the order was cancelled").done()).isEqualTo(1);
 
     await().atMost(SOON).until(() -> engine.rows(queue) == 0);
-    assertThat(handled).containsExactly("a1");
+    assertThat(handled).containsExactly("b0", "a1");
+    await().atMost(SOON).until(() -> onHold(subscriber) == 0);
+  }
+
+  @Test
+  void aMessageThatExpiredHoldsItsKey() {
+    OutboxSubscriber subscriber = engine.start(subscriber("s"));
+    List<Long> ids =
+        engine.inTransaction(
+            List.of(
+                OutboxMessage.to(queue)
+                    .type("t")
+                    .orderingKey("a")
+                    .expiresAt(Instant.now().minusSeconds(3_600))
+                    .body("a0")
+                    .build(),
+                OutboxMessage.to(queue).type("t").orderingKey("a").body("a1").build(),
+                OutboxMessage.to(queue).type("t").orderingKey("b").body("b0").build()));
+    await().atMost(SOON).until(() -> onHold(subscriber) == 1);
+    await().atMost(SOON).until(() -> handled.contains("b0"));
+    assertThat(engine.deadLetter(String.class, "failure_reason", ids.get(0))).isEqualTo("expired");
+    nothingMoreThan("b0");
+    putBack(ids.get(0)); // it does not expire again
+
+    await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+    assertThat(handled).containsExactly("b0", "a0", "a1");
   }
 
   @Test

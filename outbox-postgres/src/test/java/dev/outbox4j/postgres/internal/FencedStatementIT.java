@@ -7,14 +7,13 @@ import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.CountingDataSource;
+import dev.outbox4j.postgres.testing.FaultyDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.LeaseRef;
 import dev.outbox4j.spi.RetryUpdate;
 import dev.outbox4j.spi.Written;
-import java.lang.reflect.Proxy;
 import java.sql.Connection;
-import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
@@ -132,35 +131,14 @@ class FencedStatementIT {
   }
 
   /** On a connection that fails once it has sent such a statement, and it was committed. */
-  private FencedStatement<LeaseRef> losesTheAnswerOf(String part) throws SQLException {
-    SingleConnection losing =
-        new SingleConnection(database.plain().getConnection()) {
-          @Override
-          Object called(String method, Object result) {
-            return result instanceof PreparedStatement statement
-                    && statement.toString().contains(part)
-                ? losing(statement)
-                : result;
-          }
-        };
+  private FencedStatement<LeaseRef> losesTheAnswerOf(String part) {
+    FaultyDataSource losing = new FaultyDataSource(database.plain());
+    losing.cutAfter(sql -> sql.contains(part));
     return new FencedStatement<>(
         "ack",
         new Jdbc(losing, database.table(), Duration.ofSeconds(15)),
         DELETE,
         Function.identity());
-  }
-
-  private static Object losing(PreparedStatement statement) {
-    return Proxy.newProxyInstance(
-        FencedStatementIT.class.getClassLoader(),
-        new Class<?>[] {PreparedStatement.class},
-        (self, method, arguments) -> {
-          Object result = method.invoke(statement, arguments);
-          if (method.getName().equals("execute")) {
-            throw new SQLException("the answer was lost", "08006");
-          }
-          return result;
-        });
   }
 
   @Test

@@ -1,8 +1,7 @@
 package dev.outbox4j.postgres.internal;
 
+import dev.outbox4j.postgres.testing.SingleConnection;
 import dev.outbox4j.postgres.testing.TestDatabase;
-import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Proxy;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
@@ -69,35 +68,13 @@ final class Plans extends SingleConnection implements AutoCloseable {
   }
 
   @Override
-  Object called(String method, Object result) {
-    return method.equals("prepareStatement") ? kept((PreparedStatement) result) : result;
-  }
-
-  private Object kept(PreparedStatement statement) {
-    return Proxy.newProxyInstance(
-        getClass().getClassLoader(),
-        new Class<?>[] {PreparedStatement.class},
-        (self, method, arguments) -> {
-          if (method.getName().equals("close")) {
-            keep(statement);
-            return null;
-          }
-          try {
-            return method.invoke(statement, arguments);
-          } catch (InvocationTargetException e) {
-            throw e.getCause();
-          }
-        });
-  }
-
-  private void keep(PreparedStatement statement) throws SQLException {
+  protected void executed(PreparedStatement statement) throws SQLException {
     for (SQLWarning w = statement.getWarnings(); w != null; w = w.getNextWarning()) {
       int json = w.getMessage().indexOf('{');
       if (json >= 0) {
         plans.add(Plan.parse(w.getMessage().substring(json)));
       }
     }
-    statement.close();
   }
 
   @Override

@@ -10,6 +10,7 @@ import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.SingleConnection;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.ClaimRequest.Idle;
 import dev.outbox4j.spi.LeaseRef;

@@ -1,4 +1,4 @@
-package dev.outbox4j.poller;
+package dev.outbox4j.postgres.testing;
 
 import java.io.PrintWriter;
 import java.lang.reflect.InvocationHandler;
@@ -17,12 +17,12 @@ import org.jspecify.annotations.Nullable;
  * Cuts connections at chosen statements: before they are sent, or when they have taken effect and
  * their answer is under way. A commit is the statement "commit". Each fault happens once.
  */
-final class FaultyDataSource implements DataSource {
+public final class FaultyDataSource implements DataSource {
   private final DataSource target;
   private final AtomicReference<@Nullable Fault> fault = new AtomicReference<>();
   private volatile boolean away;
 
-  FaultyDataSource(DataSource target) {
+  public FaultyDataSource(DataSource target) {
     this.target = target;
   }
 
@@ -33,22 +33,22 @@ final class FaultyDataSource implements DataSource {
   }
 
   /** The next such statement is not sent. */
-  void cutBefore(Predicate<String> statement) {
+  public void cutBefore(Predicate<String> statement) {
     fault.set(new Fault(statement, true));
   }
 
   /** The answer to the next such statement is lost. */
-  void cutAfter(Predicate<String> statement) {
+  public void cutAfter(Predicate<String> statement) {
     fault.set(new Fault(statement, false));
   }
 
   /** From the next such statement on, none is sent any more, and no connection can be had. */
-  void dieAt(Predicate<String> statement) {
+  public void dieAt(Predicate<String> statement) {
     fault.set(new Fault(dying(statement), true));
   }
 
   /** The same behind the next such statement, whose answer is lost. */
-  void dieAfter(Predicate<String> statement) {
+  public void dieAfter(Predicate<String> statement) {
     fault.set(new Fault(dying(statement), false));
   }
 
@@ -62,21 +62,21 @@ final class FaultyDataSource implements DataSource {
   }
 
   /** Does something before the next such statement, which is sent after that. */
-  void before(Predicate<String> statement, Runnable something) {
+  public void before(Predicate<String> statement, Runnable something) {
     fault.set(new Fault(statement, true, something));
   }
 
-  boolean isSpent() {
+  public boolean isSpent() {
     return fault.get() == null;
   }
 
-  void heal() {
+  public void heal() {
     fault.set(null);
     away = false;
   }
 
   /** No connection can be had. */
-  void goAway() {
+  public void goAway() {
     away = true;
   }
 

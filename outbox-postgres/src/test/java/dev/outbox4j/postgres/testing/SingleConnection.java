@@ -1,4 +1,4 @@
-package dev.outbox4j.poller;
+package dev.outbox4j.postgres.testing;
 
 import java.io.PrintWriter;
 import java.lang.reflect.InvocationHandler;
@@ -12,15 +12,15 @@ import java.util.logging.Logger;
 import javax.sql.DataSource;
 
 /** Lends the same connection again and again, which closing leaves open. */
-class SingleConnection implements DataSource {
+public class SingleConnection implements DataSource {
   private final Connection connection;
 
-  SingleConnection(Connection connection) {
+  public SingleConnection(Connection connection) {
     this.connection = connection;
   }
 
-  /** Told before each statement is closed. */
-  void executed(PreparedStatement statement) throws SQLException {}
+  /** Told before each prepared statement is closed. */
+  protected void executed(PreparedStatement statement) throws SQLException {}
 
   @Override
   public Connection getConnection() {
