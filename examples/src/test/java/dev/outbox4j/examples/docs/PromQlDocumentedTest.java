@@ -31,6 +31,11 @@ class PromQlDocumentedTest {
           "- `outbox\\.[a-z.]+`: .* \\*Prometheus:\\* `([a-z_]+)`\\. \\*Tags:\\* (.+)\\.");
   private static final Pattern DEPTH =
       Pattern.compile("- `outbox\\.depth\\.[a-z.]+`, `([a-z_]+)`, tags? ((?:`\\w+`(?:, )?)+): .*");
+  private static final Pattern TRIGGER =
+      Pattern.compile("- `outbox\\.[a-z.]+`, `([a-z_]+)`, [a-z]+, tags? ((?:`\\w+`(?:, )?)+): .*");
+  private static final Path RULES = DOCS.resolve("operations/job-queue-alerts.yml");
+  private static final Pattern RULE =
+      Pattern.compile("\\n {8}expr: >-\\n((?: {10}.*\\n)+)|\\n {8}expr: (?!>-)(.*)");
   private static final Pattern BLOCK = Pattern.compile("```promql\\n(.*?)```", Pattern.DOTALL);
   private static final Pattern ALERT =
       Pattern.compile("- \\*\\*[^*]+\\*\\*:\\s+`([^`]*outbox_[^`]*)`");
@@ -58,7 +63,26 @@ class PromQlDocumentedTest {
             .forEach(expressions::add);
       }
     }
+    expressions.addAll(rules());
     return expressions;
+  }
+
+  /** Those of the rules that are shipped as a file for Prometheus. */
+  private static List<String> rules() throws IOException {
+    return RULE.matcher(Files.readString(RULES))
+        .results()
+        .map(found -> found.group(1) == null ? found.group(2) : found.group(1))
+        .map(expression -> expression.strip().replaceAll("\\s+", " "))
+        .toList();
+  }
+
+  @Test
+  void findsTheRulesOfTheFile() throws IOException {
+    assertThat(rules())
+        .hasSize(
+            (int)
+                Files.readString(RULES).lines().filter(line -> line.contains("- alert: ")).count())
+        .hasSize(4);
   }
 
   @ParameterizedTest
@@ -83,6 +107,8 @@ class PromQlDocumentedTest {
         .hasMessageContaining("[reason] are not among the labels [queue]");
     assertThatThrownBy(() -> PromQl.labels("absent(narrow{reason=\"x\"})", TWO))
         .hasMessageContaining("narrow has no label reason");
+    assertThatThrownBy(() -> PromQl.labels("wide > narrow offset 5m", TWO))
+        .hasMessageContaining("'>' is between series with [queue, reason] and with [queue]");
     assertThatThrownBy(() -> PromQl.labels("rate(gone[5m])", TWO))
         .hasMessageContaining("there is no metric gone");
     assertThatThrownBy(() -> PromQl.labels("narrow grows faster than wide", TWO))
@@ -101,7 +127,7 @@ class PromQlDocumentedTest {
     String text = Files.readString(DOCS.resolve("metrics.md")).replaceAll("\n  (?=\\S)", " ");
     Map<String, Set<String>> metrics = new TreeMap<>();
     for (String line : text.lines().toList()) {
-      for (Pattern pattern : List.of(METER, DEPTH)) {
+      for (Pattern pattern : List.of(METER, DEPTH, TRIGGER)) {
         Matcher meter = pattern.matcher(line);
         if (meter.matches()) {
           Set<String> labels = PromQl.labelsOf(meter.group(2));
