@@ -29,6 +29,7 @@ export const PAGES = [
       { file: 'docs/monitors.md', text: 'Monitors' },
       { file: 'docs/table-pollers.md', text: 'Table pollers' },
       { file: 'docs/locks.md', text: 'Locks' },
+      { file: 'docs/job-queues.md', text: 'Job queues' },
       { file: 'docs/coming-from.md', text: 'Coming from' },
       { file: 'docs/testing.md', text: 'Testing your service' },
       { file: 'docs/schema-and-validation.md', text: 'Schema and validation' },
@@ -50,6 +51,8 @@ export const PAGES = [
     text: 'Operations',
     pages: [
       { file: 'docs/operations/troubleshooting.md', text: 'Troubleshooting and sizing' },
+      { file: 'docs/operations/runbook-poison-messages.md', text: 'Runbook: poison messages' },
+      { file: 'docs/operations/runbook-dead-letter-ratio.md', text: 'Runbook: dead-letter ratio' },
       { file: 'docs/operations/security.md', text: 'Security' }
     ]
   },

@@ -96,6 +96,16 @@ final class Grants {
     return this;
   }
 
+  /** Beyond what a publisher or a subscriber needs. */
+  Grants jobs(String role) {
+    String to = to("role", role);
+    String enqueue = "function " + qualified(schema, Names.jobEnqueue(table));
+    sql.append("revoke all on ").append(enqueue).append(" from public;\n");
+    write("enqueues jobs, runs them, and asks for their states", Grant.ofJobs(), to);
+    grant("execute", enqueue, to);
+    return this;
+  }
+
   Grants pollers(String role) {
     write("runs pollers, and controls them", Grant.ofPollers(), to("role", role));
     return this;

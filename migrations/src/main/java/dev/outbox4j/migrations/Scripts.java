@@ -43,6 +43,8 @@ record Scripts(String folder, List<String> files) {
 
   static final Scripts MONITORS = new Scripts("monitors", List.of("V1__monitors.sql"));
 
+  static final Scripts JOBS = new Scripts("jobs", List.of("V1__jobs.sql"));
+
   static final Scripts POLLERS = new Scripts("pollers", List.of("V1__pollers.sql"));
 
   static final Scripts PARTITION = new Scripts("partitions", List.of("partition.sql"));

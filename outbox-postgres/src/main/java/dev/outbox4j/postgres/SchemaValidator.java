@@ -156,6 +156,16 @@ public final class SchemaValidator {
   }
 
   /**
+   * Includes the tables of job queues and the function that enqueues. With {@link #checkGrants} for
+   * publishing or subscribing, the grants on them are included, too.
+   *
+   * @return the validator
+   */
+  public SchemaValidator jobs() {
+    return new SchemaValidator(dataSource, question.with(Place.JOBS).with(Place.JOB_ENDS));
+  }
+
+  /**
    * Includes the tables of table pollers, of their history and of their quarantine. With {@link
    * #checkGrants} for subscribing, the grants on them are included, too. Their sources are not.
    *

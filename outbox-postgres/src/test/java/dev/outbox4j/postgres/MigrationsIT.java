@@ -14,6 +14,7 @@ import dev.outbox4j.internal.schema.Place;
 import dev.outbox4j.migrations.DeadLetterMigrations;
 import dev.outbox4j.migrations.DedupMigrations;
 import dev.outbox4j.migrations.InboxMigrations;
+import dev.outbox4j.migrations.JobMigrations;
 import dev.outbox4j.migrations.LockMigrations;
 import dev.outbox4j.migrations.MonitorMigrations;
 import dev.outbox4j.migrations.OrderedMigrations;
@@ -86,6 +87,7 @@ class MigrationsIT {
     TimerMigrations.of("public", "outbox").migrate(database.plain());
     LockMigrations.of("public", "outbox").migrate(database.plain());
     MonitorMigrations.of("public", "outbox").migrate(database.plain());
+    JobMigrations.of("public", "outbox").migrate(database.plain());
     PollerMigrations.of("public", "outbox").migrate(database.plain());
     InboxMigrations.of("public", "inbox").migrate(database.plain());
     for (Place place : Place.values()) {
@@ -106,6 +108,8 @@ class MigrationsIT {
             case LOCKS -> "outbox_lock";
             case MONITORS -> "outbox_monitor";
             case MONITOR_EVENTS -> "outbox_monitor_event";
+            case JOBS -> "outbox_job";
+            case JOB_ENDS -> "outbox_job_end";
             case POLLERS -> "outbox_poller";
             case POLLER_HISTORY -> "outbox_poller_history";
             case POLLER_QUARANTINE -> "outbox_poller_quarantine";

@@ -144,6 +144,10 @@ final class PromQl {
       next();
       expect("]");
     }
+    if (peek().equals("offset")) {
+      expect("offset");
+      next();
+    }
     return labels;
   }
 

@@ -34,7 +34,9 @@ class PromQlDocumentedTest {
   private static final Pattern SHORT =
       Pattern.compile(
           "- `outbox\\.[a-z.]+`, `([a-z_]+)`,(?: \\w+,)? tags? ((?:`\\w+`(?:, )?)+): .*");
-
+  private static final Path RULES = DOCS.resolve("operations/job-queue-alerts.yml");
+  private static final Pattern RULE =
+      Pattern.compile("\\n {8}expr: >-\\n((?: {10}.*\\n)+)|\\n {8}expr: (?!>-)(.*)");
   private static final Pattern BLOCK = Pattern.compile("```promql\\n(.*?)```", Pattern.DOTALL);
   private static final Pattern ALERT =
       Pattern.compile("- \\*\\*[^*]+\\*\\*:\\s+`([^`]*outbox_[^`]*)`");
@@ -62,7 +64,26 @@ class PromQlDocumentedTest {
             .forEach(expressions::add);
       }
     }
+    expressions.addAll(rules());
     return expressions;
+  }
+
+  /** Those of the rules that are shipped as a file for Prometheus. */
+  private static List<String> rules() throws IOException {
+    return RULE.matcher(Files.readString(RULES))
+        .results()
+        .map(found -> found.group(1) == null ? found.group(2) : found.group(1))
+        .map(expression -> expression.strip().replaceAll("\\s+", " "))
+        .toList();
+  }
+
+  @Test
+  void findsTheRulesOfTheFile() throws IOException {
+    assertThat(rules())
+        .hasSize(
+            (int)
+                Files.readString(RULES).lines().filter(line -> line.contains("- alert: ")).count())
+        .hasSize(4);
   }
 
   @ParameterizedTest
@@ -87,6 +108,8 @@ class PromQlDocumentedTest {
         .hasMessageContaining("[reason] are not among the labels [queue]");
     assertThatThrownBy(() -> PromQl.labels("absent(narrow{reason=\"x\"})", TWO))
         .hasMessageContaining("narrow has no label reason");
+    assertThatThrownBy(() -> PromQl.labels("wide > narrow offset 5m", TWO))
+        .hasMessageContaining("'>' is between series with [queue, reason] and with [queue]");
     assertThatThrownBy(() -> PromQl.labels("rate(gone[5m])", TWO))
         .hasMessageContaining("there is no metric gone");
     assertThatThrownBy(() -> PromQl.labels("narrow grows faster than wide", TWO))

@@ -54,7 +54,9 @@ public record Column(
     /** A publisher of dedup keys updates it. */
     DEDUP_UPDATES,
     /** A subscriber of a limited queue updates it. */
-    SLOT_UPDATES
+    SLOT_UPDATES,
+    /** Who asks for the states of jobs reads it. */
+    JOB_READS
   }
 
   /** Copies the collections. */

@@ -136,6 +136,14 @@ public record Grant(Place place, String privilege, List<String> columns) {
     return Stream.of(Place.MONITORS, Place.MONITOR_EVENTS).flatMap(Grant::all).toList();
   }
 
+  /** Returns what a process of a job queue needs beyond publishing and subscribing. */
+  public static List<Grant> ofJobs() {
+    return Stream.concat(
+            Stream.of(on(Place.OUTBOX, "select", Use.JOB_READS)),
+            Stream.of(Place.JOBS, Place.JOB_ENDS).flatMap(Grant::all))
+        .toList();
+  }
+
   /** Returns what a node that runs table pollers needs, and who controls them. */
   public static List<Grant> ofPollers() {
     return Stream.of(Place.POLLERS, Place.POLLER_HISTORY, Place.POLLER_QUARANTINE)

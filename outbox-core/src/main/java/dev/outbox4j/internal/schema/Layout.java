@@ -3,6 +3,7 @@ package dev.outbox4j.internal.schema;
 import static dev.outbox4j.internal.schema.Column.Use.CANCELLER_READS;
 import static dev.outbox4j.internal.schema.Column.Use.DEDUP_INSERTS;
 import static dev.outbox4j.internal.schema.Column.Use.DEDUP_UPDATES;
+import static dev.outbox4j.internal.schema.Column.Use.JOB_READS;
 import static dev.outbox4j.internal.schema.Column.Use.OFTEN_WRITTEN;
 import static dev.outbox4j.internal.schema.Column.Use.OPERATOR_INSERTS;
 import static dev.outbox4j.internal.schema.Column.Use.OPERATOR_UPDATES;
@@ -54,10 +55,11 @@ public record Layout(
                       REPLACER_READS,
                       OPERATOR_INSERTS,
                       DEDUP_INSERTS)
-                  .used(REPLACER_UPDATES, SUBSCRIBER_UPDATES),
+                  .used(REPLACER_UPDATES, SUBSCRIBER_UPDATES, JOB_READS),
               Column.required("queue", "text")
                   .inByteOrder()
-                  .used(PUBLISHER_INSERTS, PUBLISHER_READS, CANCELLER_READS, OPERATOR_INSERTS),
+                  .used(PUBLISHER_INSERTS, PUBLISHER_READS, CANCELLER_READS, OPERATOR_INSERTS)
+                  .used(JOB_READS),
               replaced(Column.optional("type", "text").inByteOrder()),
               replaced(Column.optional("ordering_key", "text").inByteOrder()),
               replaced(Column.required("payload", "bytea")),
@@ -66,17 +68,18 @@ public record Layout(
               Column.required("available_at", TIMESTAMP)
                   .defaulting("clock_timestamp()")
                   .used(PUBLISHER_INSERTS, PUBLISHER_READS, OPERATOR_INSERTS, SUBSCRIBER_UPDATES)
-                  .used(REPLACER_READS, REPLACER_UPDATES),
+                  .used(REPLACER_READS, REPLACER_UPDATES, JOB_READS),
               Column.optional("lease_until", TIMESTAMP)
                   .used(CANCELLER_READS, SUBSCRIBER_UPDATES, OFTEN_WRITTEN)
-                  .used(REPLACER_READS, REPLACER_UPDATES),
+                  .used(REPLACER_READS, REPLACER_UPDATES, JOB_READS),
               claimed(Column.optional("leased_at", TIMESTAMP)).used(REPLACER_READS),
               Column.required("lease_token", "bigint")
                   .defaulting("0")
                   .used(OPERATOR_INSERTS, SUBSCRIBER_UPDATES, OFTEN_WRITTEN)
                   .used(REPLACER_READS, REPLACER_UPDATES),
-              claimed(Column.required("deliveries_count", "integer").defaulting("0")),
-              attempt(Column.required("attempts_count", "integer").defaulting("0")),
+              claimed(Column.required("deliveries_count", "integer").defaulting("0"))
+                  .used(JOB_READS),
+              attempt(Column.required("attempts_count", "integer").defaulting("0")).used(JOB_READS),
               attempt(Column.optional("first_attempt_at", TIMESTAMP)),
               attempt(Column.optional("last_attempt_at", TIMESTAMP)),
               claimed(Column.optional("leased_by", "text")).used(REPLACER_READS),
@@ -587,6 +590,48 @@ public record Layout(
           true,
           List.of());
 
+  private static final List<Setting> OF_JOBS =
+      List.of(
+          new Setting("autovacuum_vacuum_scale_factor", "0"),
+          new Setting("autovacuum_vacuum_threshold", "1000"));
+
+  private static final Layout JOBS =
+      new Layout(
+          "table of jobs",
+          1,
+          List.of(
+              Column.required("queue", "text").inByteOrder(),
+              Column.required("job_id", "text").inByteOrder(),
+              Column.required("type", "text").inByteOrder(),
+              Column.required("message_id", "bigint").defaulting("0"),
+              Column.required("enqueued_at", TIMESTAMP),
+              Column.required("due_at", TIMESTAMP)),
+          List.of(
+              Index.primaryKey("queue", "job_id"),
+              Index.plain("message_id"),
+              Index.plain("queue", "enqueued_at")),
+          "",
+          true,
+          OF_JOBS);
+
+  private static final Layout JOB_ENDS =
+      new Layout(
+          "table of how jobs ended",
+          1,
+          List.of(
+              Column.required("message_id", "bigint"),
+              Column.required("queue", "text").inByteOrder(),
+              Column.required("job_id", "text").inByteOrder(),
+              Column.required("status", "text").inByteOrder(),
+              Column.optional("reason", "text"),
+              Column.required("attempts_count", "integer").defaulting("0"),
+              Column.required("deliveries_count", "integer").defaulting("0"),
+              Column.required("ended_at", TIMESTAMP)),
+          List.of(Index.primaryKey("message_id"), Index.plain("queue", "status", "ended_at")),
+          "",
+          true,
+          OF_JOBS);
+
   private static final Layout INBOX =
       new Layout(
           "inbox table",
@@ -628,6 +673,8 @@ public record Layout(
       case LOCKS -> LOCKS;
       case MONITORS -> MONITORS;
       case MONITOR_EVENTS -> MONITOR_EVENTS;
+      case JOBS -> JOBS;
+      case JOB_ENDS -> JOB_ENDS;
       case POLLERS -> POLLERS;
       case POLLER_HISTORY -> POLLER_HISTORY;
       case POLLER_QUARANTINE -> POLLER_QUARANTINE;

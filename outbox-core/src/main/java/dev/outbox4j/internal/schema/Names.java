@@ -208,6 +208,26 @@ public final class Names {
     return outbox + "_monitor_history";
   }
 
+  /** The table of jobs. */
+  public static String jobs(String outbox) {
+    return outbox + "_job";
+  }
+
+  /** The table of how jobs ended. */
+  public static String jobEnds(String outbox) {
+    return outbox + "_job_end";
+  }
+
+  /** The function that enqueues jobs. */
+  public static String jobEnqueue(String outbox) {
+    return outbox + "_job_enqueue";
+  }
+
+  /** The history of the migrations of job queues. */
+  public static String jobsHistory(String outbox) {
+    return outbox + "_job_history";
+  }
+
   /** The table of table pollers. */
   public static String pollers(String outbox) {
     return outbox + "_poller";
@@ -243,6 +263,8 @@ public final class Names {
       case LOCKS -> locks(outbox);
       case MONITORS -> monitors(outbox);
       case MONITOR_EVENTS -> monitorEvents(outbox);
+      case JOBS -> jobs(outbox);
+      case JOB_ENDS -> jobEnds(outbox);
       case POLLERS -> pollers(outbox);
       case POLLER_HISTORY -> pollerHistory(outbox);
       case POLLER_QUARANTINE -> pollerQuarantine(outbox);
@@ -430,6 +452,17 @@ public final class Names {
         monitorsHistory(outbox),
         monitorsHistory(outbox) + "_pk",
         monitorsHistory(outbox) + "_s_idx",
+        jobs(outbox),
+        jobs(outbox) + "_pkey",
+        jobs(outbox) + "_message_idx",
+        jobs(outbox) + "_enqueued_idx",
+        jobEnds(outbox),
+        jobEnds(outbox) + "_pkey",
+        jobEnds(outbox) + "_status_idx",
+        jobEnqueue(outbox),
+        jobsHistory(outbox),
+        jobsHistory(outbox) + "_pk",
+        jobsHistory(outbox) + "_s_idx",
         pollers(outbox),
         pollers(outbox) + "_pkey",
         pollerHistory(outbox),

@@ -32,6 +32,10 @@ public enum Place {
   MONITORS,
   /** What has happened to instances of monitors, and what they are to be told. */
   MONITOR_EVENTS,
+  /** The jobs of job queues. */
+  JOBS,
+  /** How jobs ended. */
+  JOB_ENDS,
   /** The table pollers. */
   POLLERS,
   /** What people did to table pollers. */

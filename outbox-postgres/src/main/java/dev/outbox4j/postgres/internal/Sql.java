@@ -27,8 +27,8 @@ public record Sql(String text, List<String> parameters, int statements) {
    * @param template with {@code :name} for parameters, {@code {outbox}}, {@code {sleepers}}, {@code
    *     {buckets}}, {@code {owners}}, {@code {pauses}}, {@code {dedup}}, {@code {slots}}, {@code
    *     {timers}}, {@code {timer_runs}}, {@code {monitors}}, {@code {monitor_events}}, {@code
-   *     {locks}}, {@code {pollers}}, {@code {poller_history}} and {@code {poller_quarantine}} for
-   *     the tables
+   *     {locks}}, {@code {jobs}}, {@code {job_ends}}, {@code {job_enqueue}}, {@code {pollers}},
+   *     {@code {poller_history}} and {@code {poller_quarantine}} for the tables
    * @param table the outbox
    * @return the text
    */
@@ -51,6 +51,9 @@ public record Sql(String text, List<String> parameters, int statements) {
             .replace("{monitor_events}", Names.qualified(schema, Names.monitorEvents(outbox)))
             .replace("{locks}", Names.qualified(schema, Names.locks(outbox)))
             .replace("{locks_channel}", Names.literal(Names.locksChannel(outbox)))
+            .replace("{jobs}", Names.qualified(schema, Names.jobs(outbox)))
+            .replace("{job_ends}", Names.qualified(schema, Names.jobEnds(outbox)))
+            .replace("{job_enqueue}", Names.qualified(schema, Names.jobEnqueue(outbox)))
             .replace("{pollers}", Names.qualified(schema, Names.pollers(outbox)))
             .replace("{poller_history}", Names.qualified(schema, Names.pollerHistory(outbox)))
             .replace("{poller_quarantine}", Names.qualified(schema, Names.pollerQuarantine(outbox)))

@@ -14,7 +14,7 @@ final class FunctionComparison {
   private static final String FUNCTIONS =
       """
       select pg_catalog.pg_get_function_identity_arguments(p.oid), pg_catalog.format_type(p.prorettype, null),
-             p.prokind = 'f' and p.prorettype = 'bigint'::regtype and {signature},
+             p.prokind = 'f' and p.prorettype = '{returns}'::regtype and {signature},
              pg_catalog.has_function_privilege(p.oid, 'execute'),
              case p.provolatile when 'i' then 'immutable' when 's' then 'stable' else 'volatile' end,
              p.prosecdef,
@@ -29,22 +29,33 @@ final class FunctionComparison {
   /** How a function is called. */
   enum Signature {
     PUBLISH(
+        "bigint",
         "(queue text, payload bytea)",
         """
         p.pronargs - p.pronargdefaults <= 2 and p.pronargs >= 2
           and p.proargtypes[0] = 'text'::regtype and p.proargtypes[1] = 'bytea'::regtype\
         """),
     TAKE_DEDUP_KEYS(
+        "bigint",
         "(text[], text[], bigint[], interval[], interval[])",
         """
         p.proretset and pg_catalog.oidvectortypes(p.proargtypes) =
           'text[], text[], bigint[], interval[], interval[]'\
+        """),
+    ENQUEUE_JOBS(
+        "record",
+        "(text, text, text, bytea, jsonb, interval, interval, interval)",
+        """
+        p.proretset and pg_catalog.oidvectortypes(p.proargtypes) =
+          'text, text, text, bytea, jsonb, interval, interval, interval'\
         """);
 
+    private final String returns;
     private final String arguments;
     private final String predicate;
 
-    Signature(String arguments, String predicate) {
+    Signature(String returns, String arguments, String predicate) {
+      this.returns = returns;
       this.arguments = arguments;
       this.predicate = predicate;
     }
@@ -67,7 +78,10 @@ final class FunctionComparison {
   void compare(TableName function, boolean execute) throws SQLException {
     String label = "function " + function.label();
     try (PreparedStatement statement =
-        catalog.prepare(FUNCTIONS.replace("{signature}", signature.predicate))) {
+        catalog.prepare(
+            FUNCTIONS
+                .replace("{returns}", signature.returns)
+                .replace("{signature}", signature.predicate))) {
       statement.setString(1, function.name());
       statement.setString(2, function.schema());
       try (ResultSet rows = statement.executeQuery()) {
@@ -132,7 +146,10 @@ final class FunctionComparison {
   private void missing(String label, String found) {
     fault(
         label,
-        "a function that can be called with " + signature.arguments + " and returns bigint",
+        "a function that can be called with "
+            + signature.arguments
+            + " and returns "
+            + signature.returns,
         found,
         "create it as the migration does");
   }

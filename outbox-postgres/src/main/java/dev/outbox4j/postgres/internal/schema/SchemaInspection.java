@@ -120,6 +120,11 @@ public final class SchemaInspection {
       new FunctionComparison(Signature.TAKE_DEDUP_KEYS, catalog, session.user(), faults)
           .compare(dedup.name().sibling(Names.dedupTake(question.table().name())), execute);
     }
+    Relation jobs = tables.get(Place.JOBS);
+    if (jobs != null) {
+      new FunctionComparison(Signature.ENQUEUE_JOBS, catalog, session.user(), faults)
+          .compare(jobs.name().sibling(Names.jobEnqueue(question.table().name())), execute);
+    }
     if (!question.roles().isEmpty() && !tables.isEmpty()) {
       new GrantComparison(catalog, session.user(), faults).compare(grants(), tables);
     }
@@ -178,11 +183,13 @@ public final class SchemaInspection {
   private Stream<Grant> grantsOf(OutboxRole role) {
     return switch (role) {
       case PUBLISHER ->
-          Stream.concat(
-              Grant.of(Grant.Role.PUBLISHER).stream(),
-              question.optional().contains(Place.DEDUP)
-                  ? Grant.ofDedupPublisher().stream()
-                  : Stream.empty());
+          Stream.of(
+                  Grant.of(Grant.Role.PUBLISHER),
+                  question.optional().contains(Place.DEDUP)
+                      ? Grant.ofDedupPublisher()
+                      : List.<Grant>of(),
+                  question.optional().contains(Place.JOBS) ? Grant.ofJobs() : List.<Grant>of())
+              .flatMap(List::stream);
       case SUBSCRIBER ->
           Stream.of(
                   Grant.of(Grant.Role.SUBSCRIBER), // on tables that were found
@@ -192,6 +199,7 @@ public final class SchemaInspection {
                   Grant.ofTimers(),
                   Grant.ofLocks(),
                   Grant.ofMonitors(),
+                  question.optional().contains(Place.JOBS) ? Grant.ofJobs() : List.<Grant>of(),
                   Grant.ofPollers())
               .flatMap(List::stream);
       case OPERATOR ->
