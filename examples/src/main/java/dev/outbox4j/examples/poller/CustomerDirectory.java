@@ -2,6 +2,7 @@ package dev.outbox4j.examples.poller;
 
 import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.SubscriberEvents;
 import dev.outbox4j.codec.jackson2.Jackson2Codec;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.postgres.PostgresOutbox;
@@ -47,8 +48,10 @@ final class CustomerDirectory implements AutoCloseable {
    *
    * @param outbox where the queue and the read model are
    * @param unpooled connections outside every pool, for LISTEN
+   * @param handled told of messages that are handled
    */
-  CustomerDirectory(PostgresOutbox outbox, DataSource unpooled) throws SQLException {
+  CustomerDirectory(PostgresOutbox outbox, DataSource unpooled, SubscriberEvents handled)
+      throws SQLException {
     try (Connection connection = outbox.dataSource().getConnection();
         Statement statement = connection.createStatement()) {
       for (String each : TABLES) {
@@ -66,6 +69,7 @@ final class CustomerDirectory implements AutoCloseable {
             .on("upsert", CustomerChanged.class, outbox.transactional(this::upsert))
             .on("delete", CustomerChanged.class, outbox.transactional(this::delete))
             .workers(4)
+            .events(handled)
             .build();
   }
 

@@ -1,16 +1,19 @@
 package dev.outbox4j.examples.poller;
 
-import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
+import dev.outbox4j.Delivery;
+import dev.outbox4j.SubscriberEvents;
+import dev.outbox4j.examples.run.EmbeddedServer;
+import dev.outbox4j.examples.run.ExampleDatabase;
+import dev.outbox4j.examples.run.Report;
+import dev.outbox4j.examples.run.Waits;
 import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.migrations.PollerMigrations;
 import dev.outbox4j.poller.Cursor;
-import dev.outbox4j.poller.HeldBack;
 import dev.outbox4j.poller.PollerStatus;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
-import io.zonky.test.db.postgres.embedded.EmbeddedPostgres;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
@@ -18,11 +21,7 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
-import java.util.Comparator;
-import java.util.Optional;
-import java.util.concurrent.atomic.AtomicReference;
 import javax.sql.DataSource;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Runs the example: writers, a follower, the read model, and at the end a backfill and the
@@ -36,13 +35,15 @@ public final class CustomersExample {
   private final DataSource unpooled;
   private final Options options;
   private final PrintStream out;
+  private final Waits waits = new Waits();
+  private final Ticks ticks = new Ticks(waits);
 
   /**
    * How much is written.
    *
    * @param writers how many write at once, at most 8
    * @param transactions how many transactions each makes
-   * @param longest for how long one stays open at most
+   * @param longest for how long one of these stays open at most
    * @param cursor how the follower follows
    */
   record Options(int writers, int transactions, Duration longest, Cursor cursor) {}
@@ -63,26 +64,26 @@ public final class CustomersExample {
     PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
     boolean right;
     out.println("Starting an embedded PostgreSQL");
-    try (EmbeddedPostgres server = EmbeddedPostgres.start()) {
-      Options options = new Options(8, 200, Duration.ofSeconds(3), Cursor.serverTime("updated_at"));
-      right = new CustomersExample(server.getPostgresDatabase(), options, out).run();
+    try (EmbeddedServer server = EmbeddedServer.start()) {
+      Options options =
+          new Options(8, 200, Duration.ofMillis(1_500), Cursor.serverTime("updated_at"));
+      right = new CustomersExample(server.dataSource(), options, out).run();
     }
     System.exit(right ? 0 : 1);
   }
 
   /** {@return whether everything is accounted for} */
-  boolean run() throws SQLException, InterruptedException {
-    HikariConfig config = new HikariConfig();
-    config.setDataSource(unpooled);
-    config.setMaximumPoolSize(CONNECTIONS + options.writers());
-    try (HikariDataSource pool = new HikariDataSource(config)) {
+  boolean run() throws Exception {
+    int connections = CONNECTIONS + options.writers();
+    try (HikariDataSource pool = ExampleDatabase.pool(unpooled, connections)) {
       OutboxMigrations.standard().migrate(pool);
       PollerMigrations.of("public", "outbox").migrate(pool);
       OrderedMigrations.of("public", "outbox", CustomersPoller.QUEUE).migrate(pool);
       LegacyDatabase.create(pool);
       PostgresOutbox outbox = PostgresOutbox.on(pool, OutboxTable.named("outbox"));
-      try (CustomerDirectory directory = new CustomerDirectory(outbox, unpooled);
-          CustomersPoller follower = new CustomersPoller(outbox, pool, options.cursor())) {
+      try (CustomerDirectory directory = new CustomerDirectory(outbox, unpooled, handled());
+          CustomersPoller follower =
+              new CustomersPoller(outbox, pool, options.cursor(), waits, ticks)) {
         follower.forget();
         directory.start();
         follower.start();
@@ -91,28 +92,31 @@ public final class CustomersExample {
     }
   }
 
-  private boolean writeAndReconcile(DataSource pool, CustomersPoller follower)
-      throws SQLException, InterruptedException {
+  private SubscriberEvents handled() {
+    return new SubscriberEvents() {
+      @Override
+      public void acked(String subscriber, Delivery delivery) {
+        waits.happened();
+      }
+    };
+  }
+
+  private boolean writeAndReconcile(DataSource pool, CustomersPoller follower) throws Exception {
     LegacyWriters writers =
         new LegacyWriters(pool, options.writers(), options.transactions(), options.longest());
     writers.insert(SEEDED);
-    Waits.until(
+    waits.until(
         "that the first customers are published",
         () -> follower.status().filter(status -> status.rows() == SEEDED).isPresent());
 
-    AtomicReference<@Nullable HeldBack> longest = new AtomicReference<>();
-    Thread watch = watch(follower, longest);
     writers.write();
     long written = System.nanoTime();
     awaitAll(follower, written);
-    watch.interrupt();
-    watch.join();
     awaitEmptyQueue(pool);
     out.printf(
         "%d transactions were committed, %d rolled back%n",
         writers.committed(), writers.rolledBack());
-    Optional.ofNullable(longest.get())
-        .ifPresent(held -> out.printf("The longest wait: %s%n", held));
+    ticks.longestWait().ifPresent(held -> out.printf("The longest wait: %s%n", held));
 
     Reconciliation reconciliation = new Reconciliation(pool);
     out.printf("%nWhat the follower has published:%n");
@@ -131,37 +135,9 @@ public final class CustomersExample {
     return right;
   }
 
-  /** Notes the longest wait for an open transaction that is seen. */
-  private static Thread watch(
-      CustomersPoller follower, AtomicReference<@Nullable HeldBack> longest) {
-    Thread thread =
-        new Thread(
-            () -> {
-              try {
-                while (true) {
-                  follower
-                      .heldBack()
-                      .ifPresent(held -> longest.updateAndGet(old -> max(old, held)));
-                  Thread.sleep(10);
-                }
-              } catch (InterruptedException e) {
-                Thread.currentThread().interrupt(); // it is over
-              }
-            },
-            "watch");
-    thread.start();
-    return thread;
-  }
-
-  private static HeldBack max(@Nullable HeldBack one, HeldBack other) {
-    return one == null || Comparator.comparing(HeldBack::delay).compare(one, other) < 0
-        ? other
-        : one;
-  }
-
   /** The lag says since when all is handled that was committed. */
-  private static void awaitAll(CustomersPoller follower, long written) throws InterruptedException {
-    Waits.until(
+  private void awaitAll(CustomersPoller follower, long written) throws Exception {
+    waits.until(
         "that all is published",
         () ->
             follower
@@ -171,19 +147,17 @@ public final class CustomersExample {
                 .isPresent());
   }
 
-  private static void awaitEmptyQueue(DataSource pool) throws InterruptedException {
-    Waits.until("that the queue is empty", () -> isEmpty(pool));
+  private void awaitEmptyQueue(DataSource pool) throws Exception {
+    waits.until("that the queue is empty", () -> isEmpty(pool));
   }
 
-  private static boolean isEmpty(DataSource pool) {
+  private static boolean isEmpty(DataSource pool) throws SQLException {
     try (Connection connection = pool.getConnection();
         Statement statement = connection.createStatement();
         ResultSet row =
             statement.executeQuery(
                 "select not exists (select from outbox where queue = 'customers')")) {
       return row.next() && row.getBoolean(1);
-    } catch (SQLException e) {
-      throw new IllegalStateException("the queue could not be read", e);
     }
   }
 }

@@ -1,12 +1,12 @@
 package dev.outbox4j.examples.poller;
 
+import dev.outbox4j.examples.run.Waits;
 import dev.outbox4j.poller.Audit;
 import dev.outbox4j.poller.Cursor;
 import dev.outbox4j.poller.Deletes;
-import dev.outbox4j.poller.HeldBack;
 import dev.outbox4j.poller.Poller;
 import dev.outbox4j.poller.PollerControl;
-import dev.outbox4j.poller.PollerHealth;
+import dev.outbox4j.poller.PollerEvents;
 import dev.outbox4j.poller.PollerStatus;
 import dev.outbox4j.poller.Pollers;
 import dev.outbox4j.poller.Source;
@@ -25,6 +25,7 @@ final class CustomersPoller implements AutoCloseable {
   private final PostgresOutbox outbox;
   private final DataSource legacy;
   private final Cursor cursor;
+  private final Waits waits;
   private final Pollers pollers;
   private final PollerControl control;
 
@@ -34,13 +35,17 @@ final class CustomersPoller implements AutoCloseable {
    * @param outbox where the queue is
    * @param legacy where the customers are, in the same database or another
    * @param cursor the time of the last change, and how it is kept
+   * @param waits what waits for it
+   * @param ticks told of each tick
    */
-  CustomersPoller(PostgresOutbox outbox, DataSource legacy, Cursor cursor) {
+  CustomersPoller(
+      PostgresOutbox outbox, DataSource legacy, Cursor cursor, Waits waits, PollerEvents ticks) {
     this.outbox = outbox;
     this.legacy = legacy;
     this.cursor = cursor;
+    this.waits = waits;
     this.control = PollerControl.of(outbox, APPLICATION);
-    this.pollers = pollers(customers());
+    this.pollers = builder(customers()).events(ticks).build();
   }
 
   private Poller customers() {
@@ -50,8 +55,8 @@ final class CustomersPoller implements AutoCloseable {
         .pollInterval(Duration.ofMillis(100));
   }
 
-  private Pollers pollers(Poller poller) {
-    return Pollers.builder(outbox, APPLICATION).source(legacy).publishTo(poller, QUEUE).build();
+  private Pollers.Builder builder(Poller poller) {
+    return Pollers.builder(outbox, APPLICATION).source(legacy).publishTo(poller, QUEUE);
   }
 
   /** Forgets what an earlier run has left on record: the table is another one now. */
@@ -68,14 +73,6 @@ final class CustomersPoller implements AutoCloseable {
     return control.status(NAME);
   }
 
-  /** {@return why rows wait at this moment, from memory} */
-  Optional<HeldBack> heldBack() {
-    return pollers.health().pollers().stream()
-        .map(PollerHealth::heldBack)
-        .flatMap(Optional::stream)
-        .findFirst();
-  }
-
   /**
    * Publishes all rows that there are, also those that were dated back behind the position. The
    * follower is paused meanwhile: what it publishes after that is newer, and stays behind what the
@@ -84,12 +81,13 @@ final class CustomersPoller implements AutoCloseable {
    * @param name tells this backfill from others
    * @return how many rows were published
    */
-  long backfill(String name) throws InterruptedException {
+  long backfill(String name) throws Exception {
     Audit audit = Audit.of("the example", "backfill " + name);
     control.pause(NAME, audit);
-    Waits.until(
+    waits.until(
         "that the follower is quiet", () -> status().flatMap(PollerStatus::holder).isEmpty());
-    try (Pollers backfill = pollers(customers().named(name).untilNow().rate(100_000))) {
+    Poller all = customers().named(name).untilNow().rate(100_000);
+    try (Pollers backfill = builder(all).build()) {
       while (control.status(name).flatMap(PollerStatus::finishedAt).isEmpty()) {
         TickResult result = backfill.tick(name);
         if (result.outcome() == TickResult.Outcome.FAILED) {

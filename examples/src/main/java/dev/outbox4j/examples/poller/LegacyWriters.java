@@ -5,15 +5,14 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Random;
 import java.util.TreeSet;
+import java.util.concurrent.CompletionService;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorCompletionService;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
 import javax.sql.DataSource;
@@ -74,7 +73,7 @@ final class LegacyWriters {
    * @param dataSource where the table is
    * @param writers how many there are
    * @param transactions how many each makes
-   * @param longest for how long a transaction stays open at most
+   * @param longest for how long one of these stays open at most
    */
   LegacyWriters(DataSource dataSource, int writers, int transactions, Duration longest) {
     this.dataSource = dataSource;
@@ -98,16 +97,17 @@ final class LegacyWriters {
   void write() throws InterruptedException {
     ExecutorService threads = Executors.newFixedThreadPool(writers + 1);
     try {
+      CompletionService<Void> all = new ExecutorCompletionService<>(threads);
       CountDownLatch begun = new CountDownLatch(1);
-      List<Future<?>> all = new ArrayList<>();
-      all.add(threads.submit(() -> stayOpen(begun)));
+      CountDownLatch half = new CountDownLatch(writers * transactions / 2);
+      all.submit(() -> stayOpen(begun, half));
       begun.await();
       for (int i = 0; i < writers; i++) {
         Random random = new Random(i);
-        all.add(threads.submit(() -> write(random)));
+        all.submit(() -> write(random, half));
       }
-      for (Future<?> each : all) {
-        each.get();
+      for (int i = 0; i <= writers; i++) {
+        all.take().get(); // in the order in which they end, so that one that fails ends the others
       }
     } catch (ExecutionException e) {
       throw new IllegalStateException("a writer failed", e.getCause());
@@ -116,14 +116,15 @@ final class LegacyWriters {
     }
   }
 
-  /** A transaction that begins before all others, and commits when many of them have. */
-  private Void stayOpen(CountDownLatch begun) throws SQLException, InterruptedException {
+  /** A transaction that begins before all others, and commits when half of them are over. */
+  private Void stayOpen(CountDownLatch begun, CountDownLatch half)
+      throws SQLException, InterruptedException {
     try (Connection connection = begin()) {
       for (int i = 0; i < 3; i++) {
         insert(connection, "late " + i);
       }
       begun.countDown();
-      Thread.sleep(longest.toMillis());
+      half.await();
       connection.commit();
       committed.increment();
     } finally {
@@ -132,11 +133,11 @@ final class LegacyWriters {
     return null;
   }
 
-  private Void write(Random random) throws SQLException, InterruptedException {
+  private Void write(Random random, CountDownLatch half) throws SQLException {
     for (int i = 0; i < transactions; i++) {
       try (Connection connection = begin()) {
         change(connection, random);
-        Thread.sleep(open(random));
+        stayOpen(connection, open(random));
         if (random.nextInt(20) == 0) {
           connection.rollback();
           rolledBack.increment();
@@ -145,15 +146,27 @@ final class LegacyWriters {
           committed.increment();
         }
       }
+      half.countDown();
     }
     return null;
+  }
+
+  /** Time is all that is waited for here: it passes in a slow statement, as in many a program. */
+  private static void stayOpen(Connection connection, long millis) throws SQLException {
+    if (millis == 0) {
+      return;
+    }
+    try (PreparedStatement slow = connection.prepareStatement("select pg_sleep(? / 1000.0)")) {
+      slow.setLong(1, millis);
+      slow.execute();
+    }
   }
 
   /** Most are short, and one in twenty is long. */
   private long open(Random random) {
     return switch (random.nextInt(20)) {
-      case 0 -> random.nextLong(longest.toMillis() / 2 + 1);
-      case 1, 2, 3, 4 -> random.nextLong(longest.toMillis() / 20 + 1);
+      case 0 -> random.nextLong(longest.toMillis() + 1);
+      case 1, 2, 3, 4 -> random.nextLong(longest.toMillis() / 10 + 1);
       default -> 0;
     };
   }

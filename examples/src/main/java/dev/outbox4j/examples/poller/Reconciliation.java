@@ -1,6 +1,6 @@
 package dev.outbox4j.examples.poller;
 
-import java.sql.Array;
+import dev.outbox4j.examples.run.Report;
 import java.sql.Connection;
 import java.sql.ResultSet;
 import java.sql.SQLException;
@@ -125,11 +125,11 @@ final class Reconciliation {
         statement.execute(FATES);
         List<Report.Line> lines = new ArrayList<>();
         for (Check check : checks) {
-          lines.add(line(statement, check));
+          lines.add(line(connection, check));
         }
         try (ResultSet row = statement.executeQuery(COUNTS)) {
           row.next();
-          return new Report(lines, row.getString(1));
+          return new Report(lines, List.of(row.getString(1)));
         }
       } finally {
         connection.rollback();
@@ -137,16 +137,8 @@ final class Reconciliation {
     }
   }
 
-  private static Report.Line line(Statement statement, Check check) throws SQLException {
+  private static Report.Line line(Connection connection, Check check) throws SQLException {
     String sql = check.excepted().isEmpty() ? check.sql() : check.sql().formatted(check.excepted());
-    try (ResultSet row = statement.executeQuery(sql)) {
-      row.next();
-      Array examples = row.getArray(3);
-      return new Report.Line(
-          check.what(),
-          row.getLong(1),
-          row.getLong(2),
-          examples == null ? List.of() : List.of((String[]) examples.getArray()));
-    }
+    return Report.Line.of(connection, check.what(), sql);
   }
 }

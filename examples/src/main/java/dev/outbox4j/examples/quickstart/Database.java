@@ -1,11 +1,7 @@
 package dev.outbox4j.examples.quickstart;
 
 import dev.outbox4j.examples.orders.OrdersConfig;
-import io.zonky.test.db.postgres.embedded.EmbeddedPostgres;
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.nio.file.Path;
-import java.time.Duration;
+import dev.outbox4j.examples.run.EmbeddedServer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -17,15 +13,15 @@ final class Database implements AutoCloseable {
   static final String SCHEMA = "outbox_quickstart";
 
   private final Options options;
-  private final @Nullable EmbeddedPostgres embedded;
+  private final @Nullable EmbeddedServer embedded;
 
-  private Database(Options options, @Nullable EmbeddedPostgres embedded) {
+  private Database(Options options, @Nullable EmbeddedServer embedded) {
     this.options = options;
     this.embedded = embedded;
   }
 
   static Database open(Options options) {
-    return new Database(options, options.url() == null ? startEmbedded() : null);
+    return new Database(options, options.url() == null ? EmbeddedServer.start() : null);
   }
 
   OrdersConfig config() {
@@ -33,40 +29,14 @@ final class Database implements AutoCloseable {
       String url = options.url() == null ? "" : options.url();
       return new OrdersConfig(url, options.user(), options.password(), SCHEMA, options.port());
     }
-    String url = "jdbc:postgresql://localhost:" + embedded.getPort() + "/postgres";
+    String url = "jdbc:postgresql://localhost:" + embedded.port() + "/postgres";
     return new OrdersConfig(url, "postgres", "postgres", SCHEMA, options.port());
-  }
-
-  private static EmbeddedPostgres startEmbedded() {
-    // a directory for each user: what one has unpacked, another could not write to
-    Path directory =
-        Path.of(
-            System.getProperty("java.io.tmpdir"),
-            "outbox4j-quickstart-" + System.getProperty("user.name"));
-    try {
-      return EmbeddedPostgres.builder()
-          .setOverrideWorkingDirectory(directory.toFile())
-          .setPGStartupWait(Duration.ofSeconds(60))
-          .setServerConfig("synchronous_commit", "on") // as in production
-          .setServerConfig("max_connections", "100")
-          .setRegisterShutdownHook(false) // it is closed after the service, see Quickstart
-          .start();
-    } catch (IOException | IllegalStateException e) {
-      throw new IllegalStateException(
-          "The embedded PostgreSQL did not start; use your own by -Dquickstart.url=jdbc:postgresql://host:5432/database",
-          e);
-    }
   }
 
   @Override
   public void close() {
-    if (embedded == null) {
-      return;
-    }
-    try {
+    if (embedded != null) {
       embedded.close();
-    } catch (IOException e) {
-      throw new UncheckedIOException("The embedded PostgreSQL did not stop", e);
     }
   }
 }

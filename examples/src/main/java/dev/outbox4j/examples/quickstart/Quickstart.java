@@ -4,6 +4,7 @@ import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.examples.orders.OrdersApplication;
 import dev.outbox4j.examples.orders.OrdersDatabase;
 import dev.outbox4j.examples.orders.PortTaken;
+import dev.outbox4j.examples.run.Report;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.sql.SQLException;

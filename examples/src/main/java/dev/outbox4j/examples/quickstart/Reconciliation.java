@@ -1,5 +1,6 @@
 package dev.outbox4j.examples.quickstart;
 
+import dev.outbox4j.examples.run.Report;
 import java.sql.Array;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -34,12 +35,12 @@ final class Reconciliation {
         load(connection, entries);
         List<Report.Line> lines = new ArrayList<>();
         for (Check check : Check.all()) {
-          lines.add(line(connection, check.what(), check.sql()));
+          lines.add(Report.Line.of(connection, check.what(), check.sql()));
         }
-        lines.add(line(connection, "outbox: no order left", ORDERS_LEFT));
+        lines.add(Report.Line.of(connection, "outbox: no order left", ORDERS_LEFT));
         HeartbeatCheck.count(connection, period);
         for (HeartbeatCheck check : HeartbeatCheck.values()) {
-          lines.add(line(connection, check.what(), check.sql()));
+          lines.add(Report.Line.of(connection, check.what(), check.sql()));
         }
         return new Report(lines, notes(connection));
       } finally {
@@ -84,20 +85,6 @@ final class Reconciliation {
   private static Array array(Connection connection, String type, Stream<?> values)
       throws SQLException {
     return connection.createArrayOf(type, values.toArray());
-  }
-
-  private static Report.Line line(Connection connection, String what, String sql)
-      throws SQLException {
-    try (Statement statement = connection.createStatement();
-        ResultSet row = statement.executeQuery(sql)) {
-      row.next();
-      Array examples = row.getArray(3);
-      return new Report.Line(
-          what,
-          row.getLong(1),
-          row.getLong(2),
-          examples == null ? List.of() : List.of((String[]) examples.getArray()));
-    }
   }
 
   private static List<String> notes(Connection connection) throws SQLException {

@@ -53,7 +53,7 @@ class CustomersExampleIT {
 
   private boolean run(Cursor cursor) throws Exception {
     CustomersExample.Options options =
-        new CustomersExample.Options(6, 50, Duration.ofSeconds(2), cursor);
+        new CustomersExample.Options(6, 50, Duration.ofSeconds(1), cursor);
     PrintStream out = new PrintStream(printed, true, StandardCharsets.UTF_8);
     return new CustomersExample(database.plain(), options, out).run();
   }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.tuple;
 
 import dev.outbox4j.examples.orders.OrdersConfig;
 import dev.outbox4j.examples.orders.OrdersDatabase;
+import dev.outbox4j.examples.run.Report;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.SQLException;
