@@ -28,7 +28,6 @@ final class IssueWatcher implements AutoCloseable {
   /** Two workers of each, which have one connection each; three for either subscriber. */
   static final int CONNECTIONS = 10;
 
-  private static final String SCHEMA = "public";
   private static final String OUTBOX = "outbox";
   private static final int WORKERS = 2;
 
@@ -81,14 +80,16 @@ final class IssueWatcher implements AutoCloseable {
   /**
    * Makes the tables.
    *
-   * @param dataSource connections of the tables' owner
+   * @param dataSource connections of the tables' owner, which find the schema first
+   * @param schema where they are to be
    */
-  static void migrate(DataSource dataSource) {
-    OutboxMigrations.of(SCHEMA, OUTBOX).migrate(dataSource);
-    MonitorMigrations.of(SCHEMA, OUTBOX).migrate(dataSource);
+  static void migrate(DataSource dataSource, String schema) {
+    OutboxMigrations.of(schema, OUTBOX).migrate(dataSource);
+    MonitorMigrations.of(schema, OUTBOX).migrate(dataSource);
     Flyway.configure()
         .dataSource(dataSource)
         .locations("classpath:dev/outbox4j/examples/monitor/migrations")
+        .defaultSchema(schema)
         .table("issues_schema_history")
         .baselineOnMigrate(true) // the outbox is in the schema already
         .baselineVersion("0")

@@ -51,7 +51,7 @@ class IssueWatcherIT {
 
   @BeforeEach
   void setUp() {
-    IssueWatcher.migrate(pool);
+    IssueWatcher.migrate(pool, "public");
     database.update(
         "truncate outbox, outbox_dlq, outbox_monitor, outbox_monitor_event, issue_alerts");
     api.start();
