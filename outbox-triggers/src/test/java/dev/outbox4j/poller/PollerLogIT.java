@@ -7,6 +7,7 @@ import static org.awaitility.Awaitility.await;
 import dev.outbox4j.poller.TickResult.Outcome;
 import dev.outbox4j.poller.internal.LogEvent;
 import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.testing.FaultyDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.testing.CapturedLogs;

@@ -34,6 +34,7 @@ class PromQlDocumentedTest {
   private static final Pattern SHORT =
       Pattern.compile(
           "- `outbox\\.[a-z.]+`, `([a-z_]+)`,(?: \\w+,)? tags? ((?:`\\w+`(?:, )?)+): .*");
+
   private static final Path RULES = DOCS.resolve("operations/job-queue-alerts.yml");
   private static final Pattern RULE =
       Pattern.compile("\\n {8}expr: >-\\n((?: {10}.*\\n)+)|\\n {8}expr: (?!>-)(.*)");
