@@ -70,7 +70,7 @@ final class Partitions {
   }
 
   private void letters(int month, int first, int last, String resolvedAt) {
-    database.update(
+    script(
         """
         insert into outbox_dlq (id, outbox, original_id, lease_token, queue, type, payload,
           deliveries_count, attempts_count, created_at, available_at, failed_at, failure_reason,
