@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.regex.MatchResult;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -44,7 +45,7 @@ class PromQlDocumentedTest {
   private static final Pattern FURTHER = Pattern.compile("`(absent\\(outbox_[^`]*)`");
 
   private static final Map<String, Set<String>> TWO =
-      Map.of("narrow", Set.of("queue"), "wide", Set.of("queue", "reason"));
+      Map.of("narrow", Set.of("queue"), "wide", new TreeSet<>(Set.of("queue", "reason")));
 
   static List<String> expressions() throws IOException {
     List<String> expressions = new ArrayList<>();
