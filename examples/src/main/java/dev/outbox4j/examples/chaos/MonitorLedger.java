@@ -265,6 +265,12 @@ final class MonitorLedger {
     return Database.number(direct, "select count(*) from outbox_monitor where ended_at is null");
   }
 
+  /** Instances that wait for their first check. */
+  long notChecked() throws SQLException {
+    return Database.number(
+        direct, "select count(*) from outbox_monitor where ended_at is null and iteration = 0");
+  }
+
   long commits() throws SQLException {
     return Database.number(direct, "select count(*) from commits");
   }
@@ -539,20 +545,33 @@ final class MonitorLedger {
 
   /** The longest time to the end of an instance from its expiry, or from the end of its check. */
   Duration longestOvershoot(Hit hit) throws SQLException {
-    String frozen = isHit("e.expires", "and not h.killed");
-    String killed = "not " + frozen + " and " + isHit("e.expires", "");
     return millis(
         "select coalesce(max(extract(epoch from e.at - greatest(e.expires, c.ended)) * 1000), 0)"
-            + "::bigint from ends e "
-            + IN_CHECK
-            + " where e.outcome = 'expired' and e"
-            + LEFT_ALONE
-            + " and "
-            + switch (hit) {
-              case NONE -> "not " + isHit("e.expires", "");
-              case KILLED -> killed;
-              case FROZEN -> frozen;
-            });
+            + "::bigint "
+            + expired(hit));
+  }
+
+  /** What is on record of three instances that were ended latest, a line each. */
+  List<String> recordsOfTheLate(Hit hit) throws SQLException {
+    return records(
+        "select e.id from (select e.id, e.at - greatest(e.expires, c.ended) as late "
+            + expired(hit)
+            + ") e order by e.late desc limit 3");
+  }
+
+  private static String expired(Hit hit) {
+    String frozen = isHit("e.expires", "and not h.killed");
+    String killed = "not " + frozen + " and " + isHit("e.expires", "");
+    return "from ends e "
+        + IN_CHECK
+        + " where e.outcome = 'expired' and e"
+        + LEFT_ALONE
+        + " and "
+        + switch (hit) {
+          case NONE -> "not " + isHit("e.expires", "");
+          case KILLED -> killed;
+          case FROZEN -> frozen;
+        };
   }
 
   /** The longest time from when a check was due to its commit, of those that were hit, or not. */
