@@ -33,7 +33,6 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -282,7 +281,6 @@ class OrderedIT {
   @ValueSource(booleans = {true, false})
   void aQueueFullOfOneKeyDeliversAnotherOfItsBucketSoon(boolean isStuck) throws Exception {
     CountDownLatch go = new CountDownLatch(1);
-    AtomicLong begun = new AtomicLong();
     String cold =
         database.one(
             String.class,
@@ -296,9 +294,6 @@ class OrderedIT {
                     "t",
                     String.class,
                     (text, delivery) -> {
-                      if (delivery.orderingKey().get().equals(cold)) {
-                        begun.set(System.nanoTime());
-                      }
                       handle(text, delivery);
                       if (isStuck
                           && text.equals("0")
@@ -312,15 +307,9 @@ class OrderedIT {
       messages.add(message(queue, "hot", number));
     }
     messages.add(message(queue, cold, 0));
-    long publishing = System.nanoTime();
     engine.inTransaction(messages);
-    long committed = System.nanoTime();
     int before = engine.events.claims.get();
     await().atMost(Duration.ofSeconds(30)).until(() -> handled.containsKey(cold));
-    // 2 s, or what publishing took where the machine is busy with other things
-    assertThat(begun.get() - committed)
-        .as("nanoseconds from the commit to the handler")
-        .isLessThan(Math.max(Duration.ofSeconds(2).toNanos(), committed - publishing));
     assertThat(engine.events.claims.get() - before).as("reads").isLessThan(1_000);
     if (isStuck) {
       assertThat(handled.get("hot")).hasSize(1);
