@@ -25,14 +25,19 @@ final class JobIds {
           "the key of a job of type '%s' has %d bytes; it may have %d, so shorten or hash it"
               .formatted(type, bytes, MAX_KEY_BYTES));
     }
-    return type + ":" + key;
+    return prefix(type) + key;
+  }
+
+  /** No type has a colon there, lest a type and a key be those of another type. */
+  private static String prefix(String type) {
+    return type.replace("%", "%25").replace(":", "%3A") + ":";
   }
 
   static String ofContent(String type, Payload payload) {
     try {
       MessageDigest digest = MessageDigest.getInstance("SHA-256");
       digest.update(payload.buffer());
-      return type + ":" + HexFormat.of().formatHex(digest.digest());
+      return prefix(type) + HexFormat.of().formatHex(digest.digest());
     } catch (NoSuchAlgorithmException e) {
       throw new IllegalStateException("every Java has SHA-256", e);
     }

@@ -104,6 +104,19 @@ class JobQueueBuilderTest {
   }
 
   @Test
+  void jobsOfTwoTypesAreTwoWhateverTheirKeysAre() {
+    JobType<String> plain = JobType.of("report", String.class);
+    JobType<String> daily = JobType.of("report:daily", String.class);
+    try (JobQueue jobs = builder().build()) {
+      assertThat(jobs.idOf(Job.of(plain, "a").key("daily:42")))
+          .isNotEqualTo(jobs.idOf(Job.of(daily, "a").key("42")));
+      assertThat(jobs.idOf(Job.of(JobType.of("a%3Ab", String.class), "a").key("c")))
+          .isNotEqualTo(jobs.idOf(Job.of(JobType.of("a:b", String.class), "a").key("c")));
+      assertThat(jobs.idOf(Job.of(daily, "a").key("42"))).isEqualTo("report%3Adaily:42");
+    }
+  }
+
+  @Test
   void aBodyThatItsTypeRefusesOrNobodyEncodesIsNotSent() {
     try (JobQueue jobs = builder().build()) {
       JobType<String> checked =
