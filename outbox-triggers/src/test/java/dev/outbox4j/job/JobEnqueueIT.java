@@ -235,6 +235,22 @@ class JobEnqueueIT {
     assertThat(kit.messages()).isEqualTo(1);
   }
 
+  /** As after a restore, a cut-over by logical replication, or a truncate with restart identity. */
+  @Test
+  void jobsEndThoughIdsBeganAnew() {
+    JobQueue worker = worker();
+    EnqueueResult before = enqueue();
+    kit.awaitState(worker, before.jobId(), JobState.COMPLETED);
+    database.list(Long.class, "select setval('outbox_id_seq', ?, false)", before.messageId());
+
+    EnqueueResult after = producer.enqueue(job("another"));
+
+    assertThat(after.messageId()).isEqualTo(before.messageId());
+    kit.awaitState(worker, after.jobId(), JobState.COMPLETED);
+    assertThat(kit.messages()).isZero();
+    assertThat(producer.status(before.jobId())).isEmpty();
+  }
+
   @Test
   void aJobThatIsDueLaterIsGuardedFromThenOn() {
     Job<JobKit.Analysis> later = job("outbox4j").deliverIn(Duration.ofHours(1));

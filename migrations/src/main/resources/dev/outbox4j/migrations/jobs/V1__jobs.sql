@@ -71,11 +71,12 @@ begin
       published := "${outbox_schema}"."${outbox_table}_publish"(
         queue => of_queue, payload => of_payload, type => of_type, headers => of_headers,
         deliver_in => deliver_in);
+      -- ids that began anew, as after a restore: of two jobs with one message the end of neither could be written
+      delete from "${outbox_schema}"."${outbox_table}_job" j where j.message_id = published;
+      delete from "${outbox_schema}"."${outbox_table}_job_end" e where e.message_id = published;
       update "${outbox_schema}"."${outbox_table}_job" j
       set message_id = published
       where j.queue = of_queue and j.job_id = of_job;
-      -- ids that began anew after a restore
-      delete from "${outbox_schema}"."${outbox_table}_job_end" e where e.message_id = published;
       return query select 'enqueued', published, due + in_flight;
       return;
     end if;
