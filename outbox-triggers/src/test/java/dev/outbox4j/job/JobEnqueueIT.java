@@ -164,6 +164,20 @@ class JobEnqueueIT {
   }
 
   @Test
+  void theTimeThatItHasWaitedForAnotherIsNoPartOfItsWindow() throws Exception {
+    JobQueue brief = kit.builder().inFlightWindow(Duration.ofSeconds(2)).build();
+    try (Connection first = kit.transaction()) {
+      assertThat(brief.enqueue(first, job("outbox4j")).enqueued()).isTrue();
+      Future<EnqueueResult> second = threads.submit(() -> brief.enqueue(job("outbox4j")));
+      kit.awaitWaiting(1);
+      database.list(String.class, "select pg_sleep(2.5)::text");
+      first.rollback();
+      assertThat(second.get().decision()).isEqualTo(ENQUEUED);
+    }
+    assertThat(brief.enqueue(job("outbox4j")).decision()).isEqualTo(IN_FLIGHT);
+  }
+
+  @Test
   void whoIsRefusedHoldsNothingThatOthersWaitFor() throws Exception {
     enqueue();
     try (Connection refused = kit.transaction()) {

@@ -68,6 +68,7 @@ begin
     values (of_queue, of_job, of_type, clock_timestamp(), due)
     on conflict do nothing;
     if found then
+      due := clock_timestamp() + deliver_in; -- it may have waited for another transaction
       published := "${outbox_schema}"."${outbox_table}_publish"(
         queue => of_queue, payload => of_payload, type => of_type, headers => of_headers,
         deliver_in => deliver_in);
@@ -75,7 +76,7 @@ begin
       delete from "${outbox_schema}"."${outbox_table}_job" j where j.message_id = published;
       delete from "${outbox_schema}"."${outbox_table}_job_end" e where e.message_id = published;
       update "${outbox_schema}"."${outbox_table}_job" j
-      set message_id = published
+      set message_id = published, enqueued_at = clock_timestamp(), due_at = due
       where j.queue = of_queue and j.job_id = of_job;
       return query select 'enqueued', published, due + in_flight;
       return;
