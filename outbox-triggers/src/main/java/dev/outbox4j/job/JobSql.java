@@ -90,7 +90,8 @@ final class JobSql {
   /**
    * Deletes what ended long ago, those that ended first first, and what nobody will hear of again.
    * One whose message was put back stays. Never waits for a row: who enqueues a job anew may hold
-   * it.
+   * it. What nobody will hear of is looked for among all jobs that are old, so only once there are
+   * few of those.
    */
   static final String PURGE =
       """
@@ -114,6 +115,7 @@ final class JobSql {
           and not exists (
             select from {outbox} o where o.queue = j.queue and o.id = any (array[j.message_id]))
           and not exists (select from {job_ends} e where e.message_id = any (array[j.message_id]))
+          and (select count(*) from over) < :most
         order by j.enqueued_at
         limit :most),
       held as materialized (

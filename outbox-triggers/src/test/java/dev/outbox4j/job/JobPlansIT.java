@@ -38,8 +38,8 @@ class JobPlansIT {
     database.update(
         """
         insert into outbox_job (queue, job_id, type, message_id, enqueued_at, due_at)
-        select 'analyses', 'analyse:' || n, 'analyse', n, now() - make_interval(secs => n),
-          now() - make_interval(secs => n)
+        select 'analyses', 'analyse:' || n, 'analyse', n, now() - make_interval(mins => n),
+          now() - make_interval(mins => n)
         from generate_series(1, %d) n
         """
             .formatted(JOBS));
