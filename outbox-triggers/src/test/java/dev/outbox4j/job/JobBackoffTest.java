@@ -21,6 +21,22 @@ class JobBackoffTest {
     assertThat(STANDARD.after(failure, 1)).hasMillis(millis + 200);
   }
 
+  /** What the runbook of a rising dead-letter ratio says. */
+  @Test
+  void fifteenDeliveriesWithACapOfFiveMinutesBridgeHalfAnHour() {
+    JobBackoff raised =
+        new JobBackoff(STANDARD.base(), Duration.ofMinutes(5), STANDARD.jitter());
+    assertThat(bridged(raised, 15)).isGreaterThan(Duration.ofMinutes(30));
+    assertThat(bridged(raised, 10)).isBetween(Duration.ofMinutes(6), Duration.ofMinutes(7));
+    assertThat(bridged(STANDARD, 5)).isBetween(Duration.ofSeconds(11), Duration.ofSeconds(12));
+  }
+
+  private static Duration bridged(JobBackoff backoff, int budget) {
+    return IntStream.range(1, budget)
+        .mapToObj(failure -> backoff.after(failure, 0))
+        .reduce(Duration.ZERO, Duration::plus);
+  }
+
   @Test
   void theLongestOnesDoNotOverflow() {
     JobBackoff longest =
