@@ -17,10 +17,15 @@ enum Verdict {
 
   static Verdict of(DeadLetterSummary letter) {
     return switch (FailureReason.ofCode(letter.reason())) {
-      case REJECTED -> DISCARD;
+      case REJECTED -> isMovedByHand(letter) ? KEEP : DISCARD;
       // processes died that had it in hand: it may kill the next one, or have been beside what does
       case MAX_DELIVERIES, EXPIRED -> KEEP;
       case RETRY_TERMINAL, UNDECODABLE -> letter.redrives() < MOST_REPLAYS ? REPLAY : KEEP;
     };
+  }
+
+  /** By the statement of docs/dead-letters.md: whoever did that wants it back. */
+  private static boolean isMovedByHand(DeadLetterSummary letter) {
+    return letter.exception().filter(text -> text.startsWith("moved by hand")).isPresent();
   }
 }
