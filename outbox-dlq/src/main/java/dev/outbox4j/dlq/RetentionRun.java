@@ -2,6 +2,7 @@ package dev.outbox4j.dlq;
 
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.dlq.JdbcPartitions.Look;
 import dev.outbox4j.dlq.JdbcWorklist.Run;
 import dev.outbox4j.dlq.PartitionSql.Range;
@@ -12,6 +13,7 @@ import java.time.LocalDate;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -42,6 +44,7 @@ final class RetentionRun {
   private final List<String> postponed = new ArrayList<>();
   private boolean partitioned;
   private long caught;
+  private @Nullable OutboxStoreException refusal;
 
   RetentionRun(
       JdbcWorklist worklist,
@@ -99,15 +102,16 @@ final class RetentionRun {
     include(look);
     create(look, period);
     for (Partition partition : look.partitions()) {
-      if (Thread.currentThread().isInterrupted()) {
-        return false;
-      }
-      if (!partition.isDefault() && !retain(run, partition, look.now())) {
+      if (Thread.currentThread().isInterrupted()
+          || !retain(run, look, partition)) { // the default one is the last
         return false;
       }
       letters.giveSignOfLife(run);
     }
-    return lookAtDefault(run, look);
+    if (refusal != null) {
+      throw refusal; // what stopped nothing else
+    }
+    return true;
   }
 
   // ---- coming partitions
@@ -196,15 +200,24 @@ final class RetentionRun {
 
   // ---- old partitions
 
-  /** Drops a partition, or finds out why not; false if it was interrupted. */
-  private boolean retain(Run run, Partition partition, Instant now) {
+  /**
+   * Drops a partition, or finds out why not; false if it was interrupted. What is in the way of one
+   * stops no other.
+   */
+  private boolean retain(Run run, Look look, Partition partition) {
     try {
-      return retained(run, partition, now);
+      return partition.isDefault()
+          ? lookAtDefault(run, partition)
+          : retained(run, partition, look.now());
     } catch (OutboxStoreException e) {
       if (is(e, HAS_UNRESOLVED)) {
         held.add(partition.name());
-      } else if (!is(e, NOT_THERE)) { // else somebody else was faster
+      } else if (e.fault() == Fault.TIMEOUT) {
+        postpone(partition.name());
+      } else if (e.fault() == Fault.CONNECTION || e.outcomeUnknown()) {
         throw e;
+      } else if (!is(e, NOT_THERE) && refusal == null) { // else somebody else was faster
+        refusal = e;
       }
       return true;
     }
@@ -255,15 +268,10 @@ final class RetentionRun {
 
   // ---- letters one by one
 
-  private boolean lookAtDefault(Run run, Look look) {
-    for (Partition partition : look.partitions()) {
-      if (partition.isDefault()) {
-        boolean finished = deleteDue(run, worklist.ofPartition(partition.quoted()));
-        caught = partitions.count(partition);
-        return finished;
-      }
-    }
-    return true;
+  private boolean lookAtDefault(Run run, Partition partition) {
+    boolean finished = deleteDue(run, worklist.ofPartition(partition.quoted()));
+    caught = partitions.count(partition);
+    return finished;
   }
 
   private boolean deleteDue(Run run, JdbcWorklist of) {
@@ -289,10 +297,16 @@ final class RetentionRun {
 
   private boolean orPostpone(String what, Patience.Step step) {
     boolean done = patience.does(step);
-    if (!done && !postponed.contains(what)) {
-      postponed.add(what);
+    if (!done) {
+      postpone(what);
     }
     return done;
+  }
+
+  private void postpone(String what) {
+    if (!postponed.contains(what)) {
+      postponed.add(what);
+    }
   }
 
   private static boolean is(OutboxStoreException e, String state) {

@@ -273,4 +273,40 @@ class RetentionFaultsIT {
     assertThat(report.dropped()).isEmpty();
     allIsDone();
   }
+
+  @Test
+  void aPartitionThatCannotBeDroppedStopsNoOther() {
+    partitions.closed("outbox_dlq_p20200501");
+    database.update("create view of_march as select id from outbox_dlq_p20200301");
+    try {
+      assertThatThrownBy(() -> retention().run())
+          .isInstanceOf(OutboxStoreException.class)
+          .hasMessageContaining("2BP01");
+      assertThat(partitions.names())
+          .contains("outbox_dlq_p20200301")
+          .doesNotContain("outbox_dlq_p20200501");
+      assertThat(database.count("outbox_dlq_default")).isZero();
+    } finally {
+      database.update("drop view of_march");
+    }
+    assertThat(retention().run().orElseThrow().dropped()).containsExactly("outbox_dlq_p20200301");
+  }
+
+  /** As {@code vacuum full} has it, for hours. */
+  @Test
+  void aPartitionThatIsLockedStopsNoOther() throws Exception {
+    partitions.closed("outbox_dlq_p20200501");
+    try (Connection stranger = database.plain().getConnection();
+        Statement lock = stranger.createStatement()) {
+      stranger.setAutoCommit(false);
+      lock.execute("lock table outbox_dlq_p20200301 in access exclusive mode");
+
+      DeadLetterRetentionReport report = retention().run().orElseThrow();
+
+      assertThat(report.postponed()).contains("outbox_dlq_p20200301");
+      assertThat(report.dropped()).containsExactly("outbox_dlq_p20200501");
+      stranger.rollback();
+    }
+    assertThat(database.count("outbox_dlq_default")).isZero();
+  }
 }
