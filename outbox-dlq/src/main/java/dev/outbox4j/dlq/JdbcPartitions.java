@@ -15,6 +15,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
@@ -156,7 +157,9 @@ final class JdbcPartitions {
   }
 
   void drop(Partition partition, boolean withUnresolved, String by, String words) {
-    execute(jdbc, "drop a partition of", sql.drop(partition.quoted(), withUnresolved, words), by);
+    Instant to = Objects.requireNonNull(partition.to(), "the default partition");
+    String text = sql.drop(partition.quoted(), to, withUnresolved, words);
+    execute(jdbc, "drop a partition of", text, by);
   }
 
   /** Deletes some histories of letters of a partition, and says how many. */

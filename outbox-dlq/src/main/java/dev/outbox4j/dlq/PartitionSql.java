@@ -66,18 +66,29 @@ final class PartitionSql {
   static final String CAUGHT =
       LIGHT + "select count(*) from (select from {partition} limit 10000) caught";
 
-  /** Beside the table: nobody waits for it. An empty one is what a process left that died. */
+  private static final String ATTACHED =
+      """
+      (select c.relispartition from pg_catalog.pg_class c
+          where c.oid = to_regclass({partition_literal}))\
+      """;
+
+  /**
+   * Beside the table: nobody waits for it. An empty one is what a process left that died. Whether
+   * another process attaches it at this moment is known once it is locked.
+   */
   private static final String CREATE =
       """
-      if to_regclass({partition_literal}) is null then
-        null;
-      elsif (select c.relispartition from pg_catalog.pg_class c
-          where c.oid = to_regclass({partition_literal})) then
-        return;
-      elsif exists (select from {partition}) then
-        raise exception 'outbox4j: table % has rows, and is no partition', {partition_literal}
-          using errcode = '42P07';
-      else
+      if to_regclass({partition_literal}) is not null then
+        if {attached} then
+          return;
+        end if;
+        lock table {partition} in access exclusive mode;
+        if {attached} then
+          return;
+        elsif exists (select from {partition}) then
+          raise exception 'outbox4j: table % has rows, and is no partition', {partition_literal}
+            using errcode = '42P07';
+        end if;
         drop table {partition};
       end if;
       create table {partition} (
@@ -103,9 +114,9 @@ final class PartitionSql {
 
   private static final String DISCARD =
       """
-      if (select not c.relispartition from pg_catalog.pg_class c
-          where c.oid = to_regclass({partition_literal})) then
-        if not exists (select from {partition}) then
+      if to_regclass({partition_literal}) is not null and not {attached} then
+        lock table {partition} in access exclusive mode;
+        if not {attached} and not exists (select from {partition}) then
           drop table {partition};
         end if;
       end if;
@@ -135,7 +146,8 @@ final class PartitionSql {
 
   /**
    * The table first, as writers have it, and then the partition: whoever has that and not the table
-   * is not waited for. Files are deleted after the locks are given up.
+   * is not waited for. One that was detached since it was looked at is somebody's to keep. Files are
+   * deleted after the locks are given up.
    */
   private static final String DROP =
       """
@@ -143,6 +155,16 @@ final class PartitionSql {
       lock table only {letters} in access exclusive mode;
       perform set_config('lock_timeout', '10ms', true);
       lock table {partition} in access exclusive mode;
+      perform set_config('datestyle', 'ISO, YMD', true);
+      if not exists (
+          select from pg_catalog.pg_inherits i
+          join pg_catalog.pg_class c on c.oid = i.inhrelid
+          where i.inhrelid = cast({partition_literal} as regclass)
+            and i.inhparent = cast({letters_literal} as regclass)
+            and cast((regexp_match(pg_catalog.pg_get_expr(c.relpartbound, c.oid),
+              'TO \\(''([^'']*)''\\)'))[1] as timestamptz) = {to}) then
+        raise exception 'outbox4j: it is not the partition that it was' using errcode = '42P01';
+      end if;
       if {kept} then
         raise exception 'outbox4j: the partition has unresolved letters' using errcode = '55000';
       end if;
@@ -245,7 +267,7 @@ final class PartitionSql {
   }
 
   /** Its one parameter is who does it. */
-  String drop(String partition, boolean withUnresolved, String words) {
+  String drop(String partition, Instant to, boolean withUnresolved, String words) {
     return SHORT
         + "select set_config('outbox4j.by', ?, true);\n"
         + block(
@@ -256,6 +278,7 @@ final class PartitionSql {
                             ? "false"
                             : "exists (select from {partition} d where d.resolved_at is null)"),
                     partition)
+                .replace("{to}", Period.literal(to))
                 .replace("{audit}", audit)
                 .replace("{outbox_literal}", Names.literal(outbox))
                 .replace("{words}", Names.literal(words)));
@@ -263,6 +286,7 @@ final class PartitionSql {
 
   private String of(String template, String partition) {
     return template
+        .replace("{attached}", ATTACHED)
         .replace("{partition_literal}", Names.literal(partition))
         .replace("{partition}", partition)
         .replace("{letters_literal}", Names.literal(letters))

@@ -136,8 +136,8 @@ class DeadLetterRetentionTest {
     assertThat(
             List.of(
                 sql.attach("\"p\"", range),
-                sql.drop("\"p\"", false, "words"),
-                sql.drop("\"p\"", true, "it's"),
+                sql.drop("\"p\"", Instant.EPOCH, false, "words"),
+                sql.drop("\"p\"", Instant.EPOCH, true, "it's"),
                 sql.exclude("\"p\"", range),
                 sql.include("\"p\"")))
         .allSatisfy(

@@ -309,4 +309,63 @@ class RetentionFaultsIT {
     }
     assertThat(database.count("outbox_dlq_default")).isZero();
   }
+
+  /** Its letters are to be kept by whoever has detached it. */
+  @Test
+  void aPartitionThatWasDetachedMeanwhileIsKept() {
+    CountingDataSource slow = new CountingDataSource(database.plain());
+    AtomicBoolean detached = new AtomicBoolean();
+    slow.beforeEach(
+        text -> {
+          if (text.contains("drop table") && detached.compareAndSet(false, true)) {
+            database.update("alter table outbox_dlq detach partition outbox_dlq_p20200301");
+          }
+        });
+
+    DeadLetterRetentionReport report = partitions.retention(slow).build().run().orElseThrow();
+
+    assertThat(report.dropped()).isEmpty();
+    assertThat(database.count("outbox_dlq_p20200301")).isEqualTo(5);
+    database.update("drop table outbox_dlq_p20200301");
+  }
+
+  /** The letter comes between the two of them, in the transaction of a writer. */
+  @Test
+  void twoThatCreateAPartitionAtOnceLoseNoLetterOfIt() throws Exception {
+    String name = "\"public\".\"outbox_dlq_p20301001\"";
+    PartitionSql sql =
+        new PartitionSql(
+            "\"outbox_dlq\"", "\"outbox\"", "\"outbox_dlq_trips\"", "\"outbox_dlq_audit\"", "u");
+    partitions.script(sql.create(name));
+    ExecutorService threads = Executors.newSingleThreadExecutor();
+    try (Connection writer = database.plain().getConnection();
+        Connection one = database.plain().getConnection();
+        Statement writes = writer.createStatement();
+        Statement attaches = one.createStatement()) {
+      writer.setAutoCommit(false);
+      writes.execute("lock table only outbox_dlq in row exclusive mode"); // as whoever writes has it
+      one.setAutoCommit(false);
+      attaches.execute(
+          "alter table outbox_dlq attach partition "
+              + name
+              + " for values from ('2030-10-01Z') to ('2030-11-01Z')");
+      Future<?> other = threads.submit(() -> partitions.script(sql.create(name)));
+      await()
+          .until(
+              () ->
+                  database.one(Long.class, "select count(*) from pg_locks where not granted") > 0);
+      one.commit();
+      Thread.sleep(20);
+      writes.execute(
+          "insert into outbox_dlq (outbox, original_id, lease_token, queue, payload,"
+              + " deliveries_count, attempts_count, created_at, available_at, failed_at,"
+              + " failure_reason) values ('public.outbox', 77, 1, 'orders', 'x', 1, 1, now(), now(),"
+              + " '2030-10-02Z', 'rejected')");
+      writer.commit();
+      other.get();
+    } finally {
+      threads.shutdown();
+    }
+    assertThat(database.count("outbox_dlq where original_id = 77")).isEqualTo(1);
+  }
 }
