@@ -80,7 +80,7 @@ public final class DeadLetterRetention {
             new RetentionLoop(
                 worklist.name(),
                 settings.every(),
-                () -> tried(state.isOwing() ? Duration.ZERO : settings.every().dividedBy(2)));
+                () -> tried(state.isOwing() ? Duration.ZERO : enough(settings.every())));
         next.start();
         loop = next;
       }
@@ -113,6 +113,11 @@ public final class DeadLetterRetention {
    */
   public Optional<DeadLetterRetentionReport> run() {
     return tried(Duration.ZERO);
+  }
+
+  /** One that ended so long ago is enough; a little less than the pause, which begins later. */
+  private static Duration enough(Duration every) {
+    return every.multipliedBy(9).dividedBy(10);
   }
 
   private Optional<DeadLetterRetentionReport> tried(Duration pause) {

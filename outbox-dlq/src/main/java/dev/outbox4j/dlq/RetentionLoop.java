@@ -73,11 +73,12 @@ final class RetentionLoop {
     }
   }
 
-  private Duration step() {
+  /** One try; says when the next one is. Whoever has the turn now may die in it. */
+  Duration step() {
     try {
       Optional<DeadLetterRetentionReport> report = run.get();
       report.ifPresent(this::tell);
-      return report.isPresent() && !report.get().postponed().isEmpty() ? soon() : every;
+      return report.isPresent() && report.get().postponed().isEmpty() ? every : soon();
     } catch (Throwable failure) { // whatever a driver or a pool throws, it goes on
       if (stopping.getCount() > 0) {
         warn(failure);

@@ -151,4 +151,22 @@ class DeadLetterRetentionTest {
     assertThatExceptionOfType(IllegalStateException.class)
         .isThrownBy(() -> sql.close("\"a$outbox4j$b\""));
   }
+
+  /** It may die, and is succeeded after five minutes only if somebody looks. */
+  @Test
+  void looksSoonAgainWhenAnotherProcessHasTheTurn() {
+    Duration day = Duration.ofDays(1);
+
+    assertThat(new RetentionLoop("x", day, Optional::empty).step())
+        .isEqualTo(Duration.ofMinutes(5));
+    assertThat(new RetentionLoop("x", day, () -> Optional.of(report(List.of()))).step())
+        .isEqualTo(day);
+    assertThat(new RetentionLoop("x", day, () -> Optional.of(report(List.of("p")))).step())
+        .isEqualTo(Duration.ofMinutes(5));
+  }
+
+  private static DeadLetterRetentionReport report(List<String> postponed) {
+    return new DeadLetterRetentionReport(
+        true, 0, 0, List.of(), List.of(), List.of(), postponed, 0, true);
+  }
 }
