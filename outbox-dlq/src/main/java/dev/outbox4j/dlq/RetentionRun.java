@@ -28,6 +28,9 @@ final class RetentionRun {
   /** As much as the server reads while it keeps out writers: 1 MiB. */
   private static final long LITTLE = 1L << 20;
 
+  /** After the end of a partition, until no transaction that began before is likely to be open. */
+  private static final Duration SETTLED = Duration.ofHours(1);
+
   private static final String OVERLAPS_LETTERS = "23514";
   private static final String HAS_UNRESOLVED = "55000";
   private static final String NOT_THERE = "42P01";
@@ -229,15 +232,18 @@ final class RetentionRun {
       drop(run, partition, true);
       return true;
     }
-    if (!partition.isOlderThan(settings.keepResolved(), now)) {
+    if (!partition.isOlderThan(SETTLED, now)) {
       return true;
     }
+    boolean due = partition.isOlderThan(settings.keepResolved(), now);
     if (partitions.hasUnresolved(partition)) {
-      held.add(partition.name());
       if (partition.closedAt() != null) {
         orPostpone(partition.name(), () -> partitions.reopen(partition));
       }
-      return deleteDue(run, worklist.ofPartition(partition.quoted()));
+      if (due) {
+        held.add(partition.name());
+      }
+      return !due || deleteDue(run, worklist.ofPartition(partition.quoted()));
     }
     if (partition.closedAt() == null) {
       orPostpone(partition.name(), () -> partitions.close(partition));

@@ -482,4 +482,22 @@ class RetentionIT {
     }
     assertThat(counted.mostLent()).isEqualTo(1);
   }
+
+  /** So that it goes keepResolved after its end, and not after twice that. */
+  @Test
+  void findsThatAPartitionHasNoUnresolvedLetterWhenItsTimeIsOver() {
+    LocalDate day = today().minusDays(2);
+    database.update(
+        "create table %s partition of outbox_dlq for values from ('%sZ') to ('%sZ')"
+            .formatted(name(day), day, day.plusDays(1)));
+
+    DeadLetterRetentionReport report = run();
+
+    assertThat(report.held()).isEmpty();
+    assertThat(report.dropped()).isEmpty();
+    assertThat(
+            database.one(
+                String.class, "select obj_description('%s'::regclass)".formatted(name(day))))
+        .startsWith("outbox4j closed ");
+  }
 }
