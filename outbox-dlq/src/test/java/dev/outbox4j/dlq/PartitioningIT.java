@@ -16,6 +16,8 @@ import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.DeadLetterWriter;
+import java.sql.Connection;
+import java.sql.Statement;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -354,5 +356,27 @@ class PartitioningIT {
     }
     assertThat(isPartitioned()).isTrue();
     assertThat(partitions.faults()).isEmpty();
+  }
+
+  /** To copy all letters once more would keep writers out for as long again. */
+  @Test
+  void waitsForWhoLooksAtLettersAndDoesNotBeginAnew() throws Exception {
+    BY_MONTH.migrate(database.plain());
+    partitions.resolved(3, 1, 1_000);
+    CountingDataSource counted = new CountingDataSource(database.plain());
+    ExecutorService threads = Executors.newSingleThreadExecutor();
+    try (Connection reader = database.plain().getConnection();
+        Statement looks = reader.createStatement()) {
+      reader.setAutoCommit(false);
+      looks.execute("select count(*) from outbox_dlq");
+      Future<Boolean> done = threads.submit(() -> BY_MONTH.unpartition(counted));
+      Thread.sleep(1_000);
+      reader.rollback();
+      assertThat(done.get()).isTrue();
+    } finally {
+      threads.shutdown();
+    }
+    assertThat(counted.executionsOf("unpartition")).isEqualTo(1);
+    assertThat(database.count("outbox_dlq")).isEqualTo(1_000);
   }
 }

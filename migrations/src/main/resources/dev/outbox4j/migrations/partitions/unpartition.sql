@@ -73,6 +73,8 @@ begin
       '${outbox_dlq_table}_plain_' || n, indexes[n]);
   end loop;
 
+  -- nobody writes anyway: whoever looks at letters now is waited for, so that it is not all done again
+  perform set_config('lock_timeout', '60s', true);
   drop table "${outbox_dlq_schema}"."${outbox_dlq_table}";
   alter table "${outbox_dlq_schema}"."${outbox_dlq_table}_plain" rename to "${outbox_dlq_table}";
   alter table "${outbox_dlq_schema}"."${outbox_dlq_table}"
