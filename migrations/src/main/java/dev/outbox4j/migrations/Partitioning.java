@@ -110,13 +110,16 @@ final class Partitioning {
       patiently(
           SHORT_LOCKS
               + ofPlain(
+                  hasConstraint(until),
                   drop,
                   "alter table %s add constraint %s check (failed_at < %s) not valid;"
-                      .formatted(name(), constraint, until)));
+                      .formatted(name(), constraint, until),
+                  "comment on constraint %s on %s is %s;"
+                      .formatted(constraint, name(), Names.literal(until))));
       patiently(UNHURRIED + "alter table %s validate constraint %s".formatted(name(), constraint));
       patiently(SHORT_LOCKS + sql(letters, period, until));
     } catch (SQLException | OutboxException e) {
-      if (!withdrawn(SHORT_LOCKS + ofPlain(drop), e)) {
+      if (!withdrawn(SHORT_LOCKS + ofPlain("false", drop), e)) {
         requireSame(period, state());
         return false; // somebody else was faster
       }
@@ -126,17 +129,37 @@ final class Partitioning {
     return true;
   }
 
-  /** Statements on the table, unless somebody else has partitioned it meanwhile. */
-  private String ofPlain(String... statements) {
+  /**
+   * Whether somebody else has added the constraint, and may have validated it: it is not to be
+   * added anew then, or the letters would be read in the last step, which keeps writers out.
+   */
+  private String hasConstraint(String until) {
+    return """
+        exists (
+          select from pg_catalog.pg_constraint k
+          where k.conrelid = %s::regclass and k.conname = %s
+            and pg_catalog.obj_description(k.oid, 'pg_constraint') = %s)"""
+        .formatted(
+            Names.literal(name()),
+            Names.literal(Names.deadLetterUntil(letters.table())),
+            Names.literal(until));
+  }
+
+  /** Statements on the table, unless they are done, or somebody else has partitioned it. */
+  private String ofPlain(String done, String... statements) {
     return """
         do $outbox4j$
         begin
+          if {done} then
+            return;
+          end if;
           lock table only {table} in access exclusive mode;
           if (select c.relkind from pg_catalog.pg_class c where c.oid = {literal}::regclass) = 'r' then
             {statements}
           end if;
         end
         $outbox4j$"""
+        .replace("{done}", done)
         .replace("{table}", name())
         .replace("{literal}", Names.literal(name()))
         .replace("{statements}", String.join("\n    ", statements));

@@ -379,4 +379,35 @@ class PartitioningIT {
     assertThat(counted.executionsOf("unpartition")).isEqualTo(1);
     assertThat(database.count("outbox_dlq")).isEqualTo(1_000);
   }
+
+  /** Or the last step of the first would read all letters while nobody can write any. */
+  @Test
+  void aSecondOneLeavesTheConstraintThatTheFirstHasValidated() {
+    partitions.resolved(3, 1, 10);
+    CountingDataSource first = new CountingDataSource(database.plain());
+    CountingDataSource second = new CountingDataSource(database.plain());
+    second.beforeEach(
+        text -> {
+          if (text.contains("validate constraint")) {
+            throw new Killed();
+          }
+        });
+    AtomicBoolean looked = new AtomicBoolean();
+    first.beforeEach(
+        text -> {
+          if (text.contains("partition by range") && looked.compareAndSet(false, true)) {
+            assertThatThrownBy(() -> BY_MONTH.migrate(second)).isInstanceOf(Killed.class);
+            assertThat(
+                    database.list(
+                        Boolean.class,
+                        "select convalidated from pg_constraint where conname = 'outbox_dlq_until'"))
+                .containsExactly(true);
+          }
+        });
+
+    assertThat(BY_MONTH.migrate(first)).isEqualTo(1);
+
+    assertThat(looked).isTrue();
+    assertThat(partitions.faults()).isEmpty();
+  }
 }
