@@ -33,7 +33,10 @@ final class PartitionSql {
         set_config('jit', 'off', true);
       """;
 
-  /** The server says boundaries as the session writes times: so they are read where it does. */
+  /**
+   * The server says boundaries as the session writes times: so they are read where it does. It waits
+   * for no partition that somebody has locked, but for the default one, whose size is asked.
+   */
   static final String LOOK =
       """
       select set_config('datestyle', 'ISO, YMD', true), set_config('timezone', 'UTC', true);
@@ -46,14 +49,14 @@ final class PartitionSql {
         cast((regexp_match(b.bound, 'TO \\(''([^'']*)''\\)'))[1] as timestamptz),
         cast((regexp_match(pg_catalog.obj_description(c.oid, 'pg_class'), '{closed} (\\S+)'))[1]
           as timestamptz),
-        pg_catalog.pg_relation_size(c.oid),
+        case when b.bound = 'DEFAULT' then pg_catalog.pg_relation_size(c.oid) else 0 end,
         exists (
           select from pg_catalog.pg_constraint k
           where k.conrelid = c.oid and k.conname = {until_literal})
       from pg_catalog.pg_inherits i
       join pg_catalog.pg_class c on c.oid = i.inhrelid
       join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-      cross join lateral (select pg_catalog.pg_get_expr(c.relpartbound, c.oid) as bound) b
+      cross join lateral (select pg_catalog.pg_get_expr(c.relpartbound, 0) as bound) b
       where i.inhparent = cast({letters_literal} as regclass)
       order by 5, 2
       """
