@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
  * @param to before when they failed; null for the default partition, and for those of all times
  * @param isDefault whether it takes what no other one does
  * @param closedAt since when it has no unresolved letter, if that was found
- * @param bytes what it takes on disk, without its indexes
+ * @param bytes what the default partition takes on disk, without its indexes; 0 of the others
  * @param constrained whether a constraint was left by who attached another one
  */
 record Partition(

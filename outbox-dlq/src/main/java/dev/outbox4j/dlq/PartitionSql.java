@@ -34,8 +34,8 @@ final class PartitionSql {
       """;
 
   /**
-   * The server says boundaries as the session writes times: so they are read where it does. It waits
-   * for no partition that somebody has locked, but for the default one, whose size is asked.
+   * The server says boundaries as the session writes times: so they are read where it does. It
+   * waits for no partition that somebody has locked, but for the default one, whose size is asked.
    */
   static final String LOOK =
       """
@@ -149,8 +149,8 @@ final class PartitionSql {
 
   /**
    * The table first, as writers have it, and then the partition: whoever has that and not the table
-   * is not waited for. One that was detached since it was looked at is somebody's to keep. Files are
-   * deleted after the locks are given up.
+   * is not waited for. One that was detached since it was looked at is somebody's to keep. Files
+   * are deleted after the locks are given up.
    */
   private static final String DROP =
       """

@@ -343,7 +343,8 @@ class RetentionFaultsIT {
         Statement writes = writer.createStatement();
         Statement attaches = one.createStatement()) {
       writer.setAutoCommit(false);
-      writes.execute("lock table only outbox_dlq in row exclusive mode"); // as whoever writes has it
+      writes.execute(
+          "lock table only outbox_dlq in row exclusive mode"); // as whoever writes has it
       one.setAutoCommit(false);
       attaches.execute(
           "alter table outbox_dlq attach partition "

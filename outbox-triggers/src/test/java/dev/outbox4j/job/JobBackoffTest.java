@@ -24,8 +24,7 @@ class JobBackoffTest {
   /** What the runbook of a rising dead-letter ratio says. */
   @Test
   void fifteenDeliveriesWithACapOfFiveMinutesBridgeHalfAnHour() {
-    JobBackoff raised =
-        new JobBackoff(STANDARD.base(), Duration.ofMinutes(5), STANDARD.jitter());
+    JobBackoff raised = new JobBackoff(STANDARD.base(), Duration.ofMinutes(5), STANDARD.jitter());
     assertThat(bridged(raised, 15)).isGreaterThan(Duration.ofMinutes(30));
     assertThat(bridged(raised, 10)).isBetween(Duration.ofMinutes(6), Duration.ofMinutes(7));
     assertThat(bridged(STANDARD, 5)).isBetween(Duration.ofSeconds(11), Duration.ofSeconds(12));
