@@ -18,6 +18,7 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.DeadLetterWriter;
 import java.sql.Connection;
 import java.sql.Statement;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -370,7 +371,11 @@ class PartitioningIT {
       reader.setAutoCommit(false);
       looks.execute("select count(*) from outbox_dlq");
       Future<Boolean> done = threads.submit(() -> BY_MONTH.unpartition(counted));
-      Thread.sleep(1_000);
+      await() // longer than the wait for locks of its other statements
+          .during(Duration.ofMillis(500))
+          .until(
+              () ->
+                  database.one(Long.class, "select count(*) from pg_locks where not granted") > 0);
       reader.rollback();
       assertThat(done.get()).isTrue();
     } finally {

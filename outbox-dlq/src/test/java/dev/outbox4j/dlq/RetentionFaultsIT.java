@@ -356,7 +356,10 @@ class RetentionFaultsIT {
               () ->
                   database.one(Long.class, "select count(*) from pg_locks where not granted") > 0);
       one.commit();
-      Thread.sleep(20);
+      await()
+          .until(
+              () ->
+                  database.one(Long.class, "select count(*) from pg_locks where not granted") == 0);
       writes.execute(
           "insert into outbox_dlq (outbox, original_id, lease_token, queue, payload,"
               + " deliveries_count, attempts_count, created_at, available_at, failed_at,"

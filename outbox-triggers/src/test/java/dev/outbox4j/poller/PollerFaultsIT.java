@@ -377,7 +377,7 @@ class PollerFaultsIT {
                       "update outbox_poller set owner = 'thief', token = token + 1,"
                           + " lease_until = now() + interval '1 hour'");
                   try {
-                    Thread.sleep(20_000);
+                    assertThat(new CountDownLatch(1).await(20, TimeUnit.SECONDS)).isFalse();
                   } catch (InterruptedException e) {
                     interrupted.set(true);
                   }
@@ -566,7 +566,6 @@ class PollerFaultsIT {
                     assertThat(other.get().outcome()).isEqualTo(Outcome.STANDBY);
                     assertThat(context.isLeaseLost()).isFalse();
                     assertThat(context.leaseRemaining()).isPositive();
-                    Thread.sleep(50);
                   }
                 })
             .build();

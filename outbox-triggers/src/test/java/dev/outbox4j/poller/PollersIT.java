@@ -26,6 +26,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
@@ -823,7 +824,7 @@ class PollersIT {
                 TestPollers.items(),
                 (rows, context) -> {
                   seen.add("begun");
-                  Thread.sleep(60_000);
+                  new CountDownLatch(1).await();
                 })
             .build();
     pollers.start();

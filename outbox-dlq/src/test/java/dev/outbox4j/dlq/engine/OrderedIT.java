@@ -309,7 +309,7 @@ class OrderedIT {
     messages.add(message(queue, cold, 0));
     engine.inTransaction(messages);
     int before = engine.events.claims.get();
-    await().atMost(Duration.ofSeconds(30)).until(() -> handled.containsKey(cold));
+    await().atMost(Duration.ofSeconds(10)).until(() -> handled.containsKey(cold));
     assertThat(engine.events.claims.get() - before).as("reads").isLessThan(1_000);
     if (isStuck) {
       assertThat(handled.get("hot")).hasSize(1);
