@@ -226,15 +226,15 @@ class ExpiryLoopIT {
   @Test
   void aCheckOfAnInstanceThatIsYoungerThanTheLookBeforeIsToldOf() {
     ExpiryLoop loop = loop(GRACE, HOUR, running);
-    loop.start();
+    expires("seen", -1);
+    runs("seen", running);
+    loop.start(); // its first look finds it
     try {
-      expires("seen", -1);
-      runs("seen", running); // wakes it, or is found by its first look
       await().atMost(SOON).until(() -> inOvertime().contains("seen"));
       running.ends(instance("seen"));
       await().atMost(SOON).until(() -> ended().size() == 1); // and nothing else is near its end
 
-      expires("young", 1);
+      expires("young", 3);
       runs("young", running);
 
       await().atMost(SOON).until(() -> inOvertime().contains("young"));
