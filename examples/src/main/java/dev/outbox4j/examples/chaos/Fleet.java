@@ -194,6 +194,12 @@ final class Fleet {
     }
   }
 
+  void orderPublishers(String order) throws IOException {
+    for (Worker publisher : publishers) {
+      publisher.order(order);
+    }
+  }
+
   /** What each subscriber last said of its health, if anything. */
   List<String> health() throws IOException {
     List<String> said = new ArrayList<>();

@@ -79,13 +79,16 @@ final class MonitorLedger {
 
   private static final String MICROS = "timestamptz 'epoch' + ? * interval '1 microsecond'";
 
-  /** The end of the check in which an instance has expired, if it was in one. */
+  /**
+   * The end of the check in which an instance has expired, if it was in one; such a check may begin
+   * a moment after the expiry, since its node has read the instance before.
+   */
   private static final String IN_CHECK =
       """
       cross join lateral (
         select max(c.ended) as ended, bool_or(c.killed) as killed
         from long_checks c
-        where c.id = e.id and c.began <= e.expires and c.ended > e.expires) c
+        where c.id = e.id and c.began <= e.expires + interval '100 ms' and c.ended > e.expires) c
       """;
 
   /** Of instances that people do nothing to. */

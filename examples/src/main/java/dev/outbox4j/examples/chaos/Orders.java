@@ -11,6 +11,10 @@ import java.util.function.Consumer;
 final class Orders implements Runnable {
   static final String DEAD_POOL = "dead-pool";
   static final String SLOW_HANDLERS = "slow-handlers";
+
+  /** No transaction of a publisher stays open. */
+  static final String BRIEF_TRANSACTIONS = "brief-transactions";
+
   static final String AS_USUAL = "as-usual";
 
   /** How long each handler takes while they are slow. */

@@ -72,6 +72,7 @@ final class Publisher {
   private final String keys;
 
   private int generation;
+  private volatile boolean brief;
 
   private Publisher(
       HikariDataSource pool,
@@ -101,17 +102,22 @@ final class Publisher {
             POOL,
             "publisher-" + slot + "." + incarnation,
             Boolean.parseBoolean(arguments[1]));
-    Orders.follow(order -> {});
     try (Acknowledged.Writer acknowledged = Acknowledged.writer(Path.of(arguments[6]))) {
-      new Publisher(
+      Publisher publisher =
+          new Publisher(
               pool,
               slot,
               Integer.parseInt(arguments[4]),
               Long.parseLong(arguments[5]),
               slot + "." + incarnation,
-              acknowledged)
-          .run(first(slot, incarnation));
+              acknowledged);
+      Orders.follow(publisher::obey);
+      publisher.run(first(slot, incarnation));
     }
+  }
+
+  private void obey(String order) {
+    brief = order.equals(Orders.BRIEF_TRANSACTIONS);
   }
 
   /** The number of the first message of a process, which has a billion of them. */
@@ -151,7 +157,7 @@ final class Publisher {
         done += publishAside(no, drawnKinds(BATCH), Subscriber.LIMITED_QUEUE);
         burstAt = begun + between(SHORTEST_BURST, LONGEST_BURST);
       }
-      if (begun - lateAt >= 0) {
+      if (brief ? late != null : begun - lateAt >= 0) {
         no += LARGEST_BATCH;
         done += late == null ? beginLate(no) : commitLate();
         lateAt = begun + between(Duration.ZERO, late == null ? LONGEST_QUIET : LONGEST_LATE);

@@ -1,5 +1,6 @@
 package dev.outbox4j.examples.chaos;
 
+import dev.outbox4j.examples.chaos.Deeds.Deed;
 import dev.outbox4j.examples.chaos.Tally.Count;
 import dev.outbox4j.examples.chaos.Watch.Since;
 import java.io.IOException;
@@ -40,6 +41,9 @@ record Scene(
       Duration late,
       int rate) {}
 
+  /** What a transaction takes on a busy machine. */
+  private static final Duration BRIEF = Duration.ofSeconds(2);
+
   /** Processes tell what they counted twice a second. */
   private static final Duration TIME_TO_TELL = Duration.ofSeconds(2);
 
@@ -51,6 +55,28 @@ record Scene(
   Recovery recovery() {
     Since healed = watch.since();
     return new Recovery(watch.untilHandled(healed), watch.untilAllAreWell(healed));
+  }
+
+  /**
+   * Does what needs a table for itself. Such a lock waits for each open transaction, and all others
+   * wait behind it: so those that stay open end before.
+   */
+  void alone(Deed deed) throws IOException, InterruptedException, SQLException {
+    fleet.orderPublishers(Orders.BRIEF_TRANSACTIONS);
+    try {
+      watch.until(
+          () ->
+              number(
+                      "select count(*) from pg_stat_activity where application_name ~ '^publisher-'"
+                          + " and clock_timestamp() - xact_start > make_interval(secs => ?)",
+                      BRIEF.toSeconds())
+                  == 0,
+          "long transactions to end",
+          watch.since());
+      deed.run();
+    } finally {
+      fleet.orderPublishers(Orders.AS_USUAL);
+    }
   }
 
   void update(String sql) throws SQLException {

@@ -40,7 +40,11 @@ final class SchemaFaults {
   Episode dropLeases() throws IOException, InterruptedException, SQLException {
     LedgerSchema schema = scene.schema();
     return during(
-        schema::dropLeases, schema::addLeases, "outbox", "lease_until", Count.STATEMENTS_FAILED);
+        () -> scene.alone(schema::dropLeases),
+        () -> scene.alone(schema::addLeases),
+        "outbox",
+        "lease_until",
+        Count.STATEMENTS_FAILED);
   }
 
   Episode longOutageOfDeadLetters() throws IOException, InterruptedException, SQLException {

@@ -9,11 +9,14 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
 import javax.sql.DataSource;
 
 /** Faults of the server and of its sessions. */
 final class ServerFaults {
   private static final int LONGEST_DOWN_SECONDS = 3;
+  private static final Duration LOOK_AGAIN = Duration.ofMillis(20);
   private static final String TOO_MANY_CONNECTIONS = "53300";
 
   /** By role, so that none is spared by chance; sessions for effects belong to the ledger. */
@@ -45,12 +48,22 @@ final class ServerFaults {
   Episode terminateConnections() throws IOException, InterruptedException, SQLException {
     Map<Count, Long> before = scene.fleet().tally();
     Evidence evidence = new Evidence();
+    Map<String, Long> ended = new TreeMap<>();
     for (int i = 0; i < 5; i++) {
       for (Map.Entry<String, String> role : ROLES.entrySet()) {
-        evidence.sign(role.getKey(), terminateTwo(role.getValue()));
+        ended.merge(role.getKey(), terminateTwo(role.getValue()), Long::sum);
       }
-      Watch.pause(Duration.ofSeconds(1));
+      long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(1);
+      while (System.nanoTime() < until) {
+        Watch.pause(LOOK_AGAIN);
+        for (String role : ROLES.keySet()) {
+          if (ended.getOrDefault(role, 0L) == 0) { // its sessions may be there for moments only
+            ended.merge(role, terminateTwo(ROLES.get(role)), Long::sum);
+          }
+        }
+      }
     }
+    ended.forEach(evidence::sign);
     Recovery recovery = scene.recovery();
     scene.addCounts(evidence, before, Count.STATEMENTS_FAILED, Count.LISTENS_LOST);
     return new Episode(recovery, evidence);
@@ -126,7 +139,7 @@ final class ServerFaults {
       try (Connection connection = scene.direct().getConnection();
           Statement statement = connection.createStatement()) {
         connection.setAutoCommit(false);
-        scene.deeds().act(() -> statement.execute("lock table " + table));
+        scene.deeds().act(() -> scene.alone(() -> statement.execute("lock table " + table)));
         String from = scene.watch().now();
         Watch.pause(scene.settings().tableLock());
         evidence.sign(

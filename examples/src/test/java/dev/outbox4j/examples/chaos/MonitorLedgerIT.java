@@ -460,6 +460,8 @@ class MonitorLedgerIT {
       check(killed, 3, 9, null);
       check(frozen, 4, 9, 20.0);
       check(well, 5, 9, null); // as of a process that ends with the proof
+      check(well, 7, 10.05, 11.5); // its node had read it before the expiry
+      check(well, 8, 10.2, 11.5);
       well.failed(new RunLog.Run(1, 1, 1, micros(2), micros(3)));
     }
     ledger.hit("p1.1", true, micros(10.5));
@@ -472,12 +474,14 @@ class MonitorLedgerIT {
     expired(3, 10, 15);
     expired(4, 10, 17);
     expired(5, 10, 10);
+    expired(7, 10, 12);
+    expired(8, 10, 10);
     ledger.take(LongChecks.read(directory));
 
     assertThat(ledger.longestOvershoot(Hit.NONE)).isEqualTo(Duration.ofMillis(500));
     assertThat(ledger.longestOvershoot(Hit.KILLED)).isEqualTo(Duration.ofMillis(4_500));
     assertThat(ledger.longestOvershoot(Hit.FROZEN)).isEqualTo(Duration.ofSeconds(6));
-    assertThat(ledger.expiredInACheck()).isEqualTo(3);
+    assertThat(ledger.expiredInACheck()).isEqualTo(4);
     assertThat(ledger.expiredInACheckOfTheKilled()).isEqualTo(1);
     assertThat(ledger.cutOff()).isZero();
     expired(6, 10, 11);
