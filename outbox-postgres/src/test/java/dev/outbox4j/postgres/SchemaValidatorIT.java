@@ -9,6 +9,7 @@ import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.SingleConnection;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -171,6 +172,12 @@ class SchemaValidatorIT {
         arguments(
             "alter table t.outbox_sleepers drop constraint outbox_sleepers_pkey, add primary key (subscriber, queue) deferrable",
             "primary key (queue, subscriber) of t.outbox_sleepers: expected primary key (queue, subscriber), found outbox_sleepers_pkey, primary key (subscriber, queue) deferrable; to fix it: alter table \"t\".\"outbox_sleepers\" add primary key (queue, subscriber)"),
+        arguments(
+            "alter table t.outbox_sleepers drop constraint outbox_sleepers_pkey, add primary key (queue, subscriber) deferrable",
+            "primary key (queue, subscriber) of t.outbox_sleepers: expected primary key (queue, subscriber), found outbox_sleepers_pkey, primary key (queue, subscriber) deferrable; to fix it: alter table \"t\".\"outbox_sleepers\" add primary key (queue, subscriber)"),
+        arguments(
+            "alter table t.outbox drop constraint outbox_pkey, add primary key (id, queue)",
+            "primary key (id) of t.outbox: expected primary key (id), found outbox_pkey, primary key (id, queue); to fix it: alter table \"t\".\"outbox\" add primary key (id)"),
         arguments(
             "create index mine on t.outbox (lease_until)",
             hot.formatted("lease_until", "as a key column")),
@@ -368,6 +375,19 @@ class SchemaValidatorIT {
     assertThat(validator.validateSchema().faults())
         .extracting(SchemaFault::object)
         .containsExactly("index t.mine of t.outbox");
+
+    database.update("drop index t.mine");
+    database.update("create index mine on t.outbox (lease_until)"); // and one of each partition
+    assertThat(validator.validateSchema().faults())
+        .extracting(SchemaFault::object)
+        .containsExactly("index t.mine of t.outbox");
+
+    database.update("drop index t.mine");
+    database.update(
+        "alter table t.outbox drop constraint outbox_pkey, add primary key (queue, created_at)");
+    assertThat(validator.validateSchema().faults())
+        .extracting(SchemaFault::object)
+        .containsExactly("primary key (id) of t.outbox");
   }
 
   @Test
@@ -531,6 +551,24 @@ class SchemaValidatorIT {
   }
 
   @Test
+  void leavesNoTransactionOpenOnAConnectionWithoutAutoCommit() throws SQLException {
+    fresh();
+    try (Connection connection = database.plain().getConnection()) {
+      connection.setAutoCommit(false);
+      assertThat(
+              PostgresOutbox.on(new SingleConnection(connection), TABLE)
+                  .validator()
+                  .validateSchema())
+          .hasToString("valid");
+      assertThat(
+              database.list(
+                  String.class,
+                  "select state from pg_stat_activity where datname = current_database() and state like 'idle in%'"))
+          .isEmpty();
+    }
+  }
+
+  @Test
   void reportsADatabaseThatDoesNotAnswerWithoutItsAddress() {
     PGSimpleDataSource gone = new PGSimpleDataSource();
     gone.setServerNames(new String[] {"localhost"});
@@ -546,6 +584,17 @@ class SchemaValidatorIT {
     assertThatThrownBy(report::requireValid)
         .hasMessageNotContaining("localhost")
         .hasMessageNotContaining("secret");
+  }
+
+  @Test
+  void reportsAPoolThatThrowsWhatItLikes() {
+    try (HikariDataSource pool = new HikariDataSource()) {
+      pool.setJdbcUrl("jdbc:none://secret-host/db"); // there is no such driver
+
+      assertThat(PostgresOutbox.on(pool, TABLE).validator().validateSchema().faults())
+          .extracting(SchemaFault::found)
+          .containsExactly("database not reachable (SQLSTATE 08001, RuntimeException)");
+    }
   }
 
   @Test
@@ -583,6 +632,9 @@ class SchemaValidatorIT {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> validator.timeout(Duration.ofMillis(999)))
         .withMessageContaining("timeout is PT0.999S; it must be from 1 s to 1 h");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> validator.timeout(Duration.ofHours(1).plusNanos(1)));
+    assertThat(validator.timeout(Duration.ofHours(1))).isNotNull();
   }
 
   @Test

@@ -4,6 +4,7 @@ import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.internal.Causes;
 import dev.outbox4j.internal.OneLine;
 import java.io.IOException;
+import java.time.Clock;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.EnumMap;
@@ -47,6 +48,7 @@ public final class EngineHealth {
 
   private final String subscriber;
   private final Events events;
+  private final Clock clock;
   private volatile @Nullable Instant lastClaimAt;
   private volatile @Nullable Failure lastFailure;
   private volatile boolean anyFailing;
@@ -58,8 +60,13 @@ public final class EngineHealth {
   public record Failure(Instant at, String text) {}
 
   public EngineHealth(String subscriber, Events events) {
+    this(subscriber, events, Clock.systemUTC());
+  }
+
+  EngineHealth(String subscriber, Events events, Clock clock) {
     this.subscriber = subscriber;
     this.events = events;
+    this.clock = clock;
   }
 
   /**
@@ -68,7 +75,7 @@ public final class EngineHealth {
    * @param all whether those of the other queues did, too
    */
   public void claimed(boolean all) {
-    lastClaimAt = Instant.now();
+    lastClaimAt = clock.instant();
     if (all) {
       succeeded(Operation.CLAIM);
     }
@@ -94,7 +101,7 @@ public final class EngineHealth {
     }
     synchronized (failing) {
       Failure last = failing.get(operation);
-      if (last == null || last.at().plus(quietFor).isAfter(Instant.now())) {
+      if (last == null || last.at().plus(quietFor).isAfter(clock.instant())) {
         return;
       }
     }
@@ -125,7 +132,7 @@ public final class EngineHealth {
   }
 
   private boolean note(Operation operation, String text) {
-    Failure failure = new Failure(Instant.now(), operation.verb() + ": " + text);
+    Failure failure = new Failure(clock.instant(), operation.verb() + ": " + text);
     lastFailure = failure;
     synchronized (failing) {
       anyFailing = true;
@@ -196,7 +203,7 @@ public final class EngineHealth {
 
   /** Notes a failure that is not a statement's. */
   public void noted(String text) {
-    lastFailure = new Failure(Instant.now(), text);
+    lastFailure = new Failure(clock.instant(), text);
   }
 
   public @Nullable Instant lastClaimAt() {

@@ -203,6 +203,28 @@ class QueueScanTest {
   }
 
   @Test
+  void newSlicesBeginAtTheBoundThoughTheLastOnesEndedInTheMiddleOfTheYoungest() {
+    scan.next(now, false);
+    timedOut(QueueScan.SWEEP_LIMIT);
+    empty(CHEAP); // learns the server's time
+    now += TimeUnit.SECONDS.toNanos(60);
+    nextSlice(); // of the youngest, which waits longer
+    timedOut(DEAR);
+    for (int i = 0; i < 100 && scan.sliced(); i++) { // all there is, meanwhile
+      now += scan.untilSweep(now);
+      empty(CHEAP);
+    }
+    assertThat(scan.sliced()).isFalse();
+
+    claimAt(SERVER.plusSeconds(100), false);
+    now += scan.untilSweep(now);
+    assertThat(scan.next(now, false).range()).isEqualTo(Range.ALL);
+    timedOut(QueueScan.SWEEP_LIMIT);
+    assertThat(nextSlice().range().upTo())
+        .isEqualTo(new ScanBound(SERVER.plusSeconds(90), Long.MAX_VALUE));
+  }
+
+  @Test
   void aQueueThatIsNeverDrainedIsSweptOnceASecondAllTheSame() {
     int sweeps = 0;
     for (int i = 0; i < 500; i++) { // five seconds of full claims
@@ -351,6 +373,17 @@ class QueueScanTest {
     for (int i = 0; i < 2; i++) {
       now += TimeUnit.SECONDS.toNanos(20);
       assertThat(claim(DEAR, false, later(-60), later(0))).isEqualTo(Range.ALL);
+    }
+    assertThat(scan.untilSweep(now)).isZero();
+  }
+
+  @Test
+  void aRowAtTheBoundItselfIsOneThatOnlySweepsFind() {
+    scan = new QueueScan(Duration.ofSeconds(15));
+    claim(CHEAP, true, later(-100)); // behind a backlog this is the bound
+    for (int i = 0; i < 2; i++) {
+      now += TimeUnit.SECONDS.toNanos(20);
+      assertThat(claim(DEAR, true, later(-100))).isEqualTo(Range.ALL);
     }
     assertThat(scan.untilSweep(now)).isZero();
   }

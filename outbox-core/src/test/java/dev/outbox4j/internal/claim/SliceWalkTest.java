@@ -90,6 +90,37 @@ class SliceWalkTest {
   }
 
   @Test
+  void whatASliceHasFoundIsNotLookedAtAgainInNarrowerOnes() {
+    all.next(BOUND);
+    ScanBound last = new ScanBound(BOUND.availableAt().minusSeconds(30), 7);
+    all.found(last, MUCH, 0);
+    all.timedOut(MUCH, 0);
+    Range slice;
+    do {
+      slice = all.next(BOUND).range();
+      assertThat(slice.above()).isGreaterThanOrEqualTo(last);
+      all.passed(MUCH, 0);
+    } while (slice.above().compareTo(last) > 0);
+    assertThat(all.next(BOUND).range().upTo()).isLessThan(last);
+  }
+
+  @Test
+  void allThatIsLeftTakesTooLongAndIsFollowedByAPartOfADay() {
+    Range rest = all.next(BOUND).range();
+    while (rest.above() != null) {
+      all.passed(LITTLE, 0);
+      rest = all.next(BOUND).range();
+    }
+    all.timedOut(MUCH, 0);
+    Duration width = Duration.ofDays(1).dividedBy(32);
+    assertThat(all.next(BOUND).range())
+        .isEqualTo(
+            new Range(
+                new ScanBound(rest.upTo().availableAt().minus(width), Long.MAX_VALUE),
+                rest.upTo()));
+  }
+
+  @Test
   void aWalkOfAMinuteEndsAMinuteBelowItsBeginning() {
     assertThat(aMinute.next(BOUND).range()).isEqualTo(range(Duration.ofMinutes(1), Duration.ZERO));
     assertThat(aMinute.passed(LITTLE, 0)).isEqualTo(LITTLE);
@@ -172,6 +203,7 @@ class SliceWalkTest {
       all.timedOut(MUCH, 0);
     }
     assertThat(Collections.max(limits)).isEqualTo(LONGEST);
+    assertThat(limits).as("once with all the time there is").containsOnlyOnce(LONGEST);
     assertThat(top).isEqualTo(place(Duration.ofNanos(1_000)));
   }
 

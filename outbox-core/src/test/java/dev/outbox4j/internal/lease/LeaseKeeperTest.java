@@ -11,9 +11,11 @@ import dev.outbox4j.internal.settings.SubscriberSettings;
 import dev.outbox4j.internal.settle.Completer;
 import dev.outbox4j.internal.state.ConnectionBudget;
 import dev.outbox4j.internal.state.EngineHealth;
+import dev.outbox4j.internal.state.EngineHealth.Operation;
 import dev.outbox4j.internal.state.EngineParts;
 import dev.outbox4j.internal.state.Events;
 import dev.outbox4j.internal.state.Shared;
+import dev.outbox4j.test.SettableClock;
 import dev.outbox4j.testing.InMemoryStore;
 import java.time.Clock;
 import java.time.Duration;
@@ -38,7 +40,8 @@ class LeaseKeeperTest {
   private final AtomicLong clock = new AtomicLong();
   private final ConnectionBudget connections =
       new ConnectionBudget(LEASE, Duration.ofSeconds(1), 2, clock::get);
-  private final Shared shared = EngineParts.shared(threads, events, connections);
+  private final SettableClock time = new SettableClock();
+  private final Shared shared = EngineParts.shared(threads, events, connections, time);
   private final SubscriberSettings settings =
       EngineParts.settings(
           new InMemoryStore(Clock.systemUTC()),
@@ -107,6 +110,18 @@ class LeaseKeeperTest {
                     .contains("statement: one has not come back for 120 s"));
     driver.countDown();
     assertThat(lost.get(10, TimeUnit.SECONDS)).isTrue();
+    await().until(() -> !shared.health().failing());
+  }
+
+  @Test
+  void aTransactionThatFailedIsOwedForTenSecondsUnlessItFailsAgain() {
+    shared.health().failed(Operation.TRANSACTION, new IllegalStateException("cut"));
+    keeper.start();
+    time.advance(Duration.ofMillis(9_999));
+    int before = rounds.size();
+    await().until(() -> rounds.size() >= before + 2); // so that one has ended
+    assertThat(shared.health().failing()).isTrue();
+    time.advance(Duration.ofMillis(1));
     await().until(() -> !shared.health().failing());
   }
 

@@ -17,6 +17,7 @@ import dev.outbox4j.spi.OutboxStore;
 import dev.outbox4j.spi.ScanBound;
 import dev.outbox4j.spi.StoredMessage;
 import dev.outbox4j.testing.InMemoryStore;
+import java.time.Clock;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -66,6 +67,12 @@ public final class EngineParts {
   }
 
   public static Shared shared(EngineThreads threads, Events events, ConnectionBudget connections) {
+    return shared(threads, events, connections, Clock.systemUTC());
+  }
+
+  /** With a clock by which health tells since when something fails. */
+  public static Shared shared(
+      EngineThreads threads, Events events, ConnectionBudget connections, Clock clock) {
     HeldRows registry = new HeldRows();
     return new Shared(
         "orders",
@@ -74,7 +81,7 @@ public final class EngineParts {
         connections,
         registry,
         new Room(registry, new Buffer(), new Permits(1), new Prefetch(1, 100), 100, 1 << 20),
-        new EngineHealth("orders", events),
+        new EngineHealth("orders", events, clock),
         events,
         new Warnings("orders"),
         PausedQueues.none());

@@ -43,6 +43,7 @@ class HeldRowsTest {
     registry.withdraw(batch);
     assertThat(registry.batches()).isEmpty();
     assertThat(registry.rows()).isZero();
+    assertThat(batch.firstLeft()).isNull();
   }
 
   @Test

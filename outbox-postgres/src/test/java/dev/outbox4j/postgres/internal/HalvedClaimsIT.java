@@ -358,15 +358,16 @@ class HalvedClaimsIT {
     assertThat(result.refused()).containsExactly(ids.get(0));
   }
 
-  @Test
-  void aClaimByHalvesThatLeftSlotsFreeSaysNothingOfThem() {
-    List<Long> ids = rows(6);
+  @ParameterizedTest
+  @ValueSource(ints = {2, 6}) // leased by one half, and by two
+  void aClaimByHalvesThatLeftSlotsFreeSaysNothingOfThem(int count) {
+    List<Long> ids = rows(count);
     refuse(ids.get(0), BY_ROW);
     store.slots().orElseThrow().open("orders", 9);
 
     ClaimResult result = store.claim(claimInSlots(9));
 
-    assertThat(ids(result)).isEqualTo(ids.subList(1, 6));
+    assertThat(ids(result)).isEqualTo(ids.subList(1, count));
     assertThat(result.outOfSlots()).isFalse();
   }
 

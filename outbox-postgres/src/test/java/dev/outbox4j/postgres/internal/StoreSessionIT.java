@@ -72,6 +72,30 @@ class StoreSessionIT {
   }
 
   @Test
+  void aLookForPausesHasTwoSecondsWhateverTheStoreHas() {
+    database.update(
+        """
+        create view outbox_pauses as
+          select text 'orders' as queue, now() as paused_at,
+            current_setting('statement_timeout') as paused_by, text 'why' as reason,
+            null::timestamptz as resumed_at
+        """);
+    try {
+      assertThat(timeoutOfALook(Duration.ofSeconds(15))).isEqualTo("1600ms");
+      assertThat(timeoutOfALook(Duration.ofSeconds(1))).isEqualTo("800ms");
+    } finally {
+      database.update("drop view outbox_pauses");
+    }
+  }
+
+  /** Of the statement, by the server: it gives up before the client does. */
+  private String timeoutOfALook(Duration networkTimeout) {
+    PostgresStore store =
+        PostgresOutbox.on(database.plain(), database.table()).store(networkTimeout);
+    return store.pauses().orElseThrow().open(List.of("orders")).get(0).by();
+  }
+
+  @Test
   void nothingIsAskedOfTheServerForAnEmptyList() {
     CountingDataSource counting = new CountingDataSource(database.pool(1));
     PostgresStore store = PostgresOutbox.on(counting, database.table()).store();
