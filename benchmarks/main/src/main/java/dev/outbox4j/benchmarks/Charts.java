@@ -96,7 +96,7 @@ final class Charts {
       notes.add("The line, and the brackets: the interval of the rounds.");
     }
     if (bars.stream().anyMatch(bar -> bar.high() <= bar.low())) {
-      notes.add("Of those without a line the interval was not kept.");
+      notes.add("Those without a line are of one run, and have no interval.");
     }
     notes.addAll(measured(root, lanes));
     return picture(

@@ -5,6 +5,7 @@ import java.sql.SQLException;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.stream.Stream;
 
 /**
  * This build against another one of this library, by pairs: in each round one right after the
@@ -20,14 +21,22 @@ final class CompareLane implements Lane {
   /** A writer that is stalled must not hide what stalls it. */
   private static final List<String> SCHEDULED = List.of("scheduled_p50_ms", "scheduled_p99_ms");
 
+  /** What a message takes of processors, in the contestant's process and in the server's. */
+  private static final List<String> CPU =
+      List.of("cpu_us_per_message", "server_cpu_us_per_message");
+
   /** What is compared by which metrics. */
   private static final Map<String, List<String>> METRICS =
       new TreeMap<>(
           Map.of(
-              "drain", List.of("rate"),
-              "steady", SCHEDULED,
-              "idle", LATENCY,
-              "wake", LATENCY));
+              "drain", withCpu(List.of("rate")),
+              "steady", withCpu(SCHEDULED),
+              "idle", withCpu(LATENCY),
+              "wake", withCpu(LATENCY)));
+
+  private static List<String> withCpu(List<String> metrics) {
+    return Stream.concat(metrics.stream(), CPU.stream()).toList();
+  }
 
   @Override
   public String name() {

@@ -146,6 +146,7 @@ final class Markdown {
     if (figures.size() > 1) {
       text.append(Tables.render(figures)).append('\n');
       text.append(agreement(root.path("intervals"), figures.size() - 1)).append('\n');
+      text.append(ofExtremes(root.path("intervals")));
     }
     text.append(contestants(root)).append('\n');
     root.path("cells")
@@ -168,17 +169,17 @@ final class Markdown {
         .collect(Collectors.joining());
   }
 
-  /** What was drawn before there were intervals has none, and hardly any digits. */
+  /** What was drawn before there were intervals may have none, and has hardly any digits then. */
   private static List<String> figure(Map.Entry<String, JsonNode> figure, JsonNode interval) {
     String name = "`" + figure.getKey() + "`";
     String rounded = rounded(figure.getValue(), interval);
     if (interval.isMissingNode()) {
-      return List.of(name, rounded, "not kept", "", "", "");
+      return List.of(name, rounded, "one run, no interval", "", "", "");
     }
     return List.of(
         name,
         rounded,
-        ends(interval),
+        interval.path("rounds").asInt() == 1 ? "one round, no interval" : ends(interval),
         interval.path("rounds").asText(),
         coverage(interval),
         ends(interval.path("before")));
@@ -192,7 +193,13 @@ final class Markdown {
 
   private static String coverage(JsonNode interval) {
     int percent = interval.path("coverage_percent").asInt();
-    return percent == 0 ? "none" : percent + " %";
+    String least = isOfExtremes(interval) ? "at least " : "";
+    return percent == 0 ? "none" : least + percent + " %";
+  }
+
+  /** The rounds were not kept, but the least and the greatest of what they measured. */
+  private static boolean isOfExtremes(JsonNode interval) {
+    return interval.path("of_extremes").asBoolean();
   }
 
   static String ends(JsonNode interval) {
@@ -213,6 +220,18 @@ final class Markdown {
         ? ""
         : "Two runs have drawn %d of the %d figures with a coverage. %d of these agree: their intervals overlap.%n"
             .formatted(twice.size(), figures, agree);
+  }
+
+  private static String ofExtremes(JsonNode intervals) {
+    long count = intervals.valueStream().filter(Markdown::isOfExtremes).count();
+    return count == 0
+        ? ""
+        : ("""
+          Of %d of the figures not each round was kept, but the least and the greatest of what is in them. Their interval
+          is the widest that any rounds between these would have.
+
+          """)
+            .formatted(count);
   }
 
   private static boolean overlap(JsonNode one, JsonNode other) {

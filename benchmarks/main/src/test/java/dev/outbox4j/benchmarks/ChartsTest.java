@@ -84,7 +84,8 @@ class ChartsTest {
     Document svg = drawn("images/benchmarks-ratios.svg");
 
     assertThat(texts(svg, "value")).containsExactly("0.9 (0.8 to 1.25)", "0.67");
-    assertThat(texts(svg, "note")).contains("Of those without a line the interval was not kept.");
+    assertThat(texts(svg, "note"))
+        .contains("Those without a line are of one run, and have no interval.");
     double pixel = BarChart.PLOT / 1.25;
     double zero = numbers(svg, "rect", "bar", "x").get(0);
     assertThat(numbers(svg, "rect", "bar", "width").get(0)).isCloseTo(0.9 * pixel, within(0.06));

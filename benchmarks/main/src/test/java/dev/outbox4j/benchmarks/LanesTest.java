@@ -264,6 +264,31 @@ class LanesTest {
   }
 
   @Test
+  void buildsAreComparedByWhatAMessageCostsThemAndTheServerInEachPart() {
+    Results results = new Results();
+    for (String part : List.of("drain", "steady", "idle", "wake")) {
+      results.add("compare " + part, OURS, cpu(30, 50));
+      results.add("compare " + part, OURS + " of the baseline", cpu(20, 100));
+    }
+    assertThat(figures(new CompareLane(), results))
+        .containsOnly(
+            entry("new_vs_old_drain_cpu_us_per_message", 1.5),
+            entry("new_vs_old_drain_server_cpu_us_per_message", 0.5),
+            entry("new_vs_old_steady_cpu_us_per_message", 1.5),
+            entry("new_vs_old_steady_server_cpu_us_per_message", 0.5),
+            entry("new_vs_old_idle_cpu_us_per_message", 1.5),
+            entry("new_vs_old_idle_server_cpu_us_per_message", 0.5),
+            entry("new_vs_old_wake_cpu_us_per_message", 1.5),
+            entry("new_vs_old_wake_server_cpu_us_per_message", 0.5));
+  }
+
+  private static Numbers cpu(double client, double server) {
+    return new Numbers()
+        .with("cpu_us_per_message", client)
+        .with("server_cpu_us_per_message", server);
+  }
+
+  @Test
   void baselineBringsItsLibraryAndIsMeasuredByUs(@TempDir Path checkout) throws IOException {
     System.setProperty("baseline", checkout.toString());
     assertThat(ClassPath.exists(ClassPath.BASELINE)).isFalse();

@@ -108,7 +108,38 @@ class ResultsTest {
     assertThat(written.at("/intervals").fieldNames()).toIterable().containsExactly("figure");
     assertThat(Files.readString(folder.resolve("benchmarks.md")))
         .containsPattern("`figure` +\\| +0\\.90 \\| +0\\.81 to 0\\.96 \\| +5 \\|")
-        .containsPattern("`older` +\\| +0\\.85 \\| +not kept \\|");
+        .containsPattern("`older` +\\| +0\\.85 \\| +one run, no interval \\|");
+  }
+
+  @Test
+  void aFigureOfOneRoundHasNoInterval(@TempDir Path folder) throws IOException {
+    Path file = folder.resolve("benchmarks.json");
+    new Report(Map.of())
+        .write(file, "drain", runWith("drain"), Map.of("single", new Figure(2, 2, 2, 1)));
+    assertThat(Files.readString(folder.resolve("benchmarks.md")))
+        .containsPattern("`single` +\\| +2\\.00 \\| +one round, no interval \\| +1 \\| +none \\|");
+  }
+
+  @Test
+  void figuresOfWhichOnlyTheExtremesWereKeptSaySo() {
+    ObjectNode root = new ObjectMapper().createObjectNode();
+    root.put("median", 5).put("greatest", 9);
+    ObjectNode intervals = root.putObject("intervals");
+    ofExtremes(intervals.putObject("median"), 94);
+    ofExtremes(intervals.putObject("greatest"), 0);
+    assertThat(Markdown.of(root))
+        .containsPattern("`median` +\\| +5 \\| +4 to 9 \\| +5 \\| +at least 94 % \\|")
+        .containsPattern("`greatest` +\\| +9 \\| +4 to 9 \\| +5 \\| +none \\|")
+        .contains("Of 2 of the figures not each round was kept");
+  }
+
+  private static void ofExtremes(ObjectNode interval, int coverage) {
+    interval
+        .put("low", 4)
+        .put("high", 9)
+        .put("rounds", 5)
+        .put("coverage_percent", coverage)
+        .put("of_extremes", true);
   }
 
   @Test
