@@ -371,7 +371,7 @@ public final class Chaos {
     }
     report.mustBeZero("overtaken", ledger.overtaken());
     report.mustBeZero("acks_out_of_turn", ledger.acksOutOfTurn());
-    report.mustBeZero("beside_one_of_their_key", ledger.besideOneOfTheirKey());
+    report.mustBeZero("beside_one_of_their_key", ledger.besideOneOfTheirKey(LEASE));
     report.figure("repeated_in_order", ledger.repeatedInOrder());
     judgeRepeatsInOrder(ledger);
     judgePauses(ledger);

@@ -415,19 +415,36 @@ final class Ledger {
             where early""");
   }
 
-  /** Pairs of messages of a key that were handled at the same time, though no fault was done. */
-  long besideOneOfTheirKey() throws SQLException {
+  /**
+   * Pairs of runs of a key that went on at the same time. In one process two messages never may,
+   * whatever is done to it. Else an owner that hangs may go on beside the next one: if a fault that
+   * leases may run out by had hit either of them. So may a handler beside the next run of its own
+   * message.
+   */
+  long besideOneOfTheirKey(Duration lease) throws SQLException {
     return Database.number(
         direct,
         """
-        select count(*) from (
-          select h.no, h.began, h.at, lag(h.no) over w as before, lag(h.at) over w as before_at
+        with runs as (
+          select h.no, h.nth, h.owner, h.began, h.at, c.key,
+            max(h.at) over (partition by c.key order by h.nth
+              rows between unbounded preceding and 1 preceding) as latest_before
           from handled h join committed c using (no)
           where h.in_order and c.key is not null
-          window w as (partition by c.key order by h.nth)) x
-        where no <> before and began < before_at and not exists (
-          select from episodes e
-          where e.fault <> 'calm' and e.began <= x.at and e.ended >= x.began - interval '20 s')""");
+        ), pairs as (
+          select a.owner, b.owner as other, a.owner = b.owner and a.no <> b.no as of_one_process,
+            least(a.began, b.began) as began, greatest(a.at, b.at) as at
+          from runs b join runs a on a.key = b.key and a.nth < b.nth and a.at > b.began
+          where b.began < b.latest_before
+        )
+        select count(*) from pairs p where not exists (
+          select from faults f
+          where f.fault = any (case when p.of_one_process then ?::text[] else ?::text[] end)
+            and (f.owner is null or f.owner in (p.owner, p.other))
+            and f.hit_from <= p.at and f.hit_to >= p.began - make_interval(secs => ?))""",
+        "{" + Fault.JUMP_CLOCK.label() + "}", // by which times do not compare
+        Fault.thatLeasesMayEndBy(),
+        seconds(lease) * 2);
   }
 
   /** Second effects of messages of the ordered queue. */

@@ -15,6 +15,9 @@ final class ProcessFaults {
 
   private static final Duration TIME_TO_HOLD_ROWS = Duration.ofSeconds(20);
 
+  /** A process has some in every other burst of the limited queue. */
+  private static final Duration TIME_TO_HOLD_SLOTS = Duration.ofSeconds(15);
+
   /** What the server had received before a process was frozen is carried out. */
   private static final Duration UNDER_WAY = Duration.ofMillis(500);
 
@@ -39,7 +42,8 @@ final class ProcessFaults {
     String from = scene.watch().now();
     int slot = slotThatHoldsRows();
     Worker victim = scene.fleet().subscriber(slot);
-    Held held = freezeWithRows(victim);
+    Held held = freezeWithSlots(victim);
+    long slots = slotsOf(victim.name());
     scene.deeds().act(victim::kill);
     Since killed = scene.watch().since();
     scene.report().rowsHeldAtKill(held.rows().size());
@@ -50,6 +54,9 @@ final class ProcessFaults {
     double recovery =
         victim.killed() ? untilHandledElsewhere(held, killed) : scene.watch().untilHandled(killed);
     scene.report().recoveryAfterKill(recovery);
+    if (victim.killed() && slots > 0) {
+      scene.report().slotsAfterKill(slots, untilOthersHaveSlots(victim.name(), killed));
+    }
     scene.ledger().hit(Fault.KILL_SUBSCRIBER.label(), victim.name(), from, scene.watch().now());
     scene.fleet().restoreSubscriber(slot);
     return new Episode(
@@ -70,6 +77,22 @@ final class ProcessFaults {
                     == 0,
             "the rows of " + held.owner() + " to be handled elsewhere",
             killed);
+  }
+
+  /** What it had leased of the limited queue is leased by others, which takes as many slots. */
+  private double untilOthersHaveSlots(String subscriber, Since killed) {
+    return scene
+        .watch()
+        .until(
+            () -> slotsOf(subscriber) == 0,
+            "the slots of " + subscriber + " to be others'",
+            killed);
+  }
+
+  private long slotsOf(String subscriber) throws SQLException {
+    return scene.number(
+        "select count(*) from outbox where queue = ? and " + heldBy(Subscriber.bounded(subscriber)),
+        Subscriber.LIMITED_QUEUE);
   }
 
   private static String heldBy(String subscriber) {
@@ -107,6 +130,24 @@ final class ProcessFaults {
       scene.deeds().act(() -> victim.signal("CONT"));
       Watch.pause(Duration.ofMillis(20));
     }
+  }
+
+  /** The same at one at which it has slots, too, if there is one soon. */
+  private Held freezeWithSlots(Worker victim)
+      throws IOException, InterruptedException, SQLException {
+    long until = System.nanoTime() + TIME_TO_HOLD_SLOTS.toNanos();
+    while (System.nanoTime() < until) {
+      if (slotsOf(victim.name()) > 0) {
+        scene.deeds().act(() -> victim.signal("STOP"));
+        List<String> rows = rowsOf(victim.name());
+        if (!rows.isEmpty() && slotsOf(victim.name()) > 0) {
+          return new Held(victim.name(), rows);
+        }
+        scene.deeds().act(() -> victim.signal("CONT"));
+      }
+      Watch.pause(Duration.ofMillis(10));
+    }
+    return freezeWithRows(victim);
   }
 
   Episode killPublisher() throws IOException, InterruptedException, SQLException {

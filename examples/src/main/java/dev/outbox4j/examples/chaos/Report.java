@@ -29,6 +29,8 @@ final class Report {
   private double leastHealthyShare = Double.POSITIVE_INFINITY;
   private int kills;
   private int leastHeldAtKill = Integer.MAX_VALUE;
+  private long slotsHeldAtKills;
+  private double worstSlotsAfterKill;
 
   void fault(Fault fault, Episode episode, double whole) {
     faults.computeIfAbsent(fault, any -> new ArrayList<>()).add(episode);
@@ -68,6 +70,12 @@ final class Report {
     worstAfterKill = Math.max(worstAfterKill, seconds);
   }
 
+  /** Notes how many slots of a limited queue it held, and when others had as many instead. */
+  void slotsAfterKill(long slots, double seconds) {
+    slotsHeldAtKills += slots;
+    worstSlotsAfterKill = Math.max(worstSlotsAfterKill, seconds);
+  }
+
   void recoveryAfterServer(double seconds) {
     worstAfterServer = Math.max(worstAfterServer, seconds);
   }
@@ -91,6 +99,8 @@ final class Report {
     figure("kills", kills);
     if (kills > 0) {
       figure("least_rows_held_at_kill", leastHeldAtKill);
+      figure("slots_held_at_kills", slotsHeldAtKills);
+      figure("worst_slots_given_back_after_kill_s", round(worstSlotsAfterKill));
     }
     figure("limit_of_recovery_after_kill_s", killLimit);
     figure("limit_of_recovery_after_server_s", serverLimit);
@@ -109,6 +119,9 @@ final class Report {
     }
     if (worstAfterKill > killLimit) {
       breach("rows of a killed subscriber waited longer than " + killLimit + " s");
+    }
+    if (worstSlotsAfterKill > killLimit) {
+      breach("slots of a killed subscriber were kept longer than " + killLimit + " s");
     }
     if (worstAfterServer > serverLimit) {
       breach("the first message after the server's return took longer than " + serverLimit + " s");

@@ -607,13 +607,76 @@ class LedgerIT {
     effectInOrder(11, 21, 0, 10);
     effectInOrder(13, 23, 5, 15);
     effectInOrder(12, 22, 10, 20);
-    assertThat(ledger.besideOneOfTheirKey()).isZero();
+    assertThat(besideOneOfTheirKey()).isZero();
 
     inOrder(14, 24, "k");
     effectInOrder(14, 24, 15, 30);
-    assertThat(ledger.besideOneOfTheirKey()).isOne();
-    ledger.episode("freeze-subscriber", "2030-01-01Z", "2030-01-02Z");
-    assertThat(ledger.besideOneOfTheirKey()).as("an owner that hangs may go on").isZero();
+    assertThat(besideOneOfTheirKey()).isOne();
+    ledger.hit("freeze-subscriber", OWNER, "2030-01-01Z", "2030-01-02Z");
+    ledger.hit("black-hole-network", null, "2030-01-01Z", "2030-01-02Z");
+    assertThat(besideOneOfTheirKey()).as("in one process, whatever is done to it").isOne();
+    ledger.hit("jump-clock", null, "2030-01-01Z", "2030-01-02Z");
+    assertThat(besideOneOfTheirKey()).as("times do not compare").isZero();
+  }
+
+  @Test
+  void findsTwoMessagesOfAKeyAtOnceThoughAnotherEndedBetweenTheirEnds() throws SQLException {
+    for (int no = 11; no <= 13; no++) {
+      inOrder(no, no + 10, "k");
+    }
+    effectInOrder(11, 21, 0, 100);
+    effectInOrder(12, 22, 100, 100);
+    effectInOrder(13, 23, 50, 110);
+
+    assertThat(besideOneOfTheirKey()).isEqualTo(2);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "freeze-subscriber, s0.1, 0",
+    "freeze-subscriber, s1.2, 0",
+    "freeze-subscriber, s9.9, 1", // of another process
+    "black-hole-network, , 0",
+    "machine-stalled, , 0",
+    "cut-network, , 1", // no lease runs out by it
+    "dead-pool, , 1"
+  })
+  void anOwnerThatHangsMayGoOnBesideTheNext(String fault, @Nullable String victim, long expected)
+      throws SQLException {
+    inOrder(11, 21, "k");
+    inOrder(12, 22, "k");
+    effectInOrder(11, 21, 0, 20);
+    effectInOrder(12, 22, 10, 30);
+    database.update("update handled set owner = 's1.2' where no = 12");
+    assertThat(besideOneOfTheirKey()).isOne();
+
+    ledger.hit(fault, victim, "2029-12-31T23:59:50.5Z", "2029-12-31T23:59:51Z");
+    assertThat(besideOneOfTheirKey()).isEqualTo(expected);
+  }
+
+  @Test
+  void aFaultThatWasOverTwoLeasesBeforeIsNoReason() throws SQLException {
+    inOrder(11, 21, "k");
+    inOrder(12, 22, "k");
+    effectInOrder(11, 21, 0, 20);
+    effectInOrder(12, 22, 10, 30);
+    database.update("update handled set owner = 's1.2' where no = 12");
+    ledger.hit("black-hole-network", null, "2029-12-31T23:59:40Z", "2029-12-31T23:59:49Z");
+    assertThat(besideOneOfTheirKey()).isOne();
+  }
+
+  @Test
+  void aRunThatIsLateMayGoOnBesideTheNextOfItsOwnMessage() throws SQLException {
+    inOrder(11, 21, "k");
+    effectInOrder(11, 21, 0, 20);
+    effectInOrder(11, 21, 10, 30);
+    assertThat(besideOneOfTheirKey()).isOne();
+    ledger.hit("lock-tables", null, "2030-01-01Z", "2030-01-02Z");
+    assertThat(besideOneOfTheirKey()).isZero();
+  }
+
+  private long besideOneOfTheirKey() throws SQLException {
+    return ledger.besideOneOfTheirKey(Duration.ofSeconds(5));
   }
 
   @Test

@@ -20,6 +20,7 @@ class ReportTest {
   void isCleanWithinItsBounds() {
     report.mustBeZero("lost", 0);
     report.recoveryAfterKill(7);
+    report.slotsAfterKill(2, 7);
     report.recoveryAfterServer(3);
     report.recoveryAfterPromotion(5);
     report.judgeRecoveries(7, 3, 5);
@@ -38,16 +39,20 @@ class ReportTest {
   void isNotCleanIfARecoveryTookTooLong() {
     Report slowServer = new Report();
     Report slowPromotion = new Report();
+    Report keptSlots = new Report();
+    keptSlots.slotsAfterKill(1, 7.1);
     report.recoveryAfterKill(7.1);
     slowServer.recoveryAfterServer(3.1);
     slowPromotion.recoveryAfterPromotion(5.1);
     report.judgeRecoveries(7, 3, 5);
     slowServer.judgeRecoveries(7, 3, 5);
     slowPromotion.judgeRecoveries(7, 3, 5);
+    keptSlots.judgeRecoveries(7, 3, 5);
 
     assertThat(report.clean()).isFalse();
     assertThat(slowServer.clean()).isFalse();
     assertThat(slowPromotion.clean()).isFalse();
+    assertThat(keptSlots.clean()).isFalse();
   }
 
   @Test
@@ -67,6 +72,8 @@ class ReportTest {
     report.fault(Fault.CRASH_SERVER, crash(new Recovery(2.2, 3.4)), 5);
     report.rowsHeldAtKill(4);
     report.rowsHeldAtKill(2);
+    report.slotsAfterKill(2, 5.3);
+    report.slotsAfterKill(1, 4.9);
     report.judgeRecoveries(7, 3, 5);
     report.breach("something else");
 
@@ -76,6 +83,8 @@ class ReportTest {
     assertThat(written.get("messages").asInt()).isEqualTo(12);
     assertThat(written.get("kills").asInt()).isEqualTo(2);
     assertThat(written.get("least_rows_held_at_kill").asInt()).isEqualTo(2);
+    assertThat(written.get("slots_held_at_kills").asInt()).isEqualTo(3);
+    assertThat(written.get("worst_slots_given_back_after_kill_s").asDouble()).isEqualTo(5.3);
     assertThat(written.get("limit_of_recovery_after_kill_s").asInt()).isEqualTo(7);
     assertThat(written.get("breaches").get(0).asText()).isEqualTo("something else");
     assertThat(written.at("/faults/crash-server/times").asInt()).isEqualTo(2);

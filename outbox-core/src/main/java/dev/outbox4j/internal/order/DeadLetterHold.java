@@ -20,6 +20,7 @@ final class DeadLetterHold {
   private static final Logger log = LoggerFactory.getLogger(DeadLetterHold.class);
 
   private static final long EVERY = TimeUnit.SECONDS.toNanos(1);
+  private static final long PAUSE_IF_TOO_MANY = 5 * EVERY;
   private static final int MOST_KEYS = 1_000;
 
   private final String queue;
@@ -29,6 +30,9 @@ final class DeadLetterHold {
   private final int most;
   private long askedAt;
   private long adoptAt;
+
+  /** There are buckets that could not be adopted, which health tells until they are. */
+  private boolean owed;
 
   /**
    * Creates a hold.
@@ -46,25 +50,35 @@ final class DeadLetterHold {
     this.adoptAt = now;
   }
 
+  /** Tells whether buckets may be adopted, or it was tried in vain shortly before. */
+  boolean mayAdopt(long now) {
+    return now - adoptAt >= 0;
+  }
+
   /**
-   * Finds the keys of buckets of which nothing is known yet.
+   * Finds the keys of buckets of which nothing is known yet. Those that are more than may be on
+   * hold would go on, so none of these buckets is read then.
    *
-   * @return false if that is not known; then the buckets cannot be read yet
+   * @return false if they are not known; then the buckets cannot be read yet
    */
   boolean adopt(Set<Integer> buckets, long now) {
-    if (now - adoptAt < 0) {
-      return false;
-    }
+    int room = Math.max(0, most - chains.onHold());
+    owed = true;
     List<OpenKey> keys;
     try {
-      keys = shared.connections().spendOnClaim(() -> letters.ofBuckets(queue, buckets, most + 1));
+      keys = shared.connections().spendOnClaim(() -> letters.ofBuckets(queue, buckets, room + 1));
     } catch (RuntimeException failure) {
       adoptAt = now + EVERY;
       shared.health().failed(Operation.HOLD, failure);
       return false;
     }
-    shared.health().succeeded(Operation.HOLD);
+    if (keys.size() > room) {
+      adoptAt = now + PAUSE_IF_TOO_MANY;
+      tellTooMany(buckets.size());
+      return false;
+    }
     keys.forEach(each -> chains.hold(each.key(), each.bucket(), each.firstId()));
+    adopted();
     if (!keys.isEmpty()) {
       log.info(
           "[{}] {} key(s) of queue '{}' wait until their dead letters are resolved",
@@ -73,6 +87,28 @@ final class DeadLetterHold {
           OneLine.of(queue));
     }
     return true;
+  }
+
+  private void tellTooMany(int buckets) {
+    shared
+        .health()
+        .held(
+            Operation.HOLD,
+            "more than "
+                + most
+                + " ordering keys of queue '"
+                + OneLine.of(queue)
+                + "' wait for their dead letters; "
+                + buckets
+                + " bucket(s) are not read until some of these are resolved");
+  }
+
+  /** There is no bucket of which nothing is known. */
+  void adopted() {
+    if (owed) {
+      owed = false;
+      shared.health().succeeded(Operation.HOLD);
+    }
   }
 
   /** Lets keys go on whose dead letters have been resolved; returns whether there were any. */
@@ -92,7 +128,9 @@ final class DeadLetterHold {
       shared.health().failed(Operation.HOLD, failure);
       return false;
     }
-    shared.health().succeeded(Operation.HOLD);
+    if (!owed) {
+      shared.health().succeeded(Operation.HOLD);
+    }
     asked.keySet().removeAll(open);
     asked.forEach(chains::release);
     return !asked.isEmpty();

@@ -142,7 +142,7 @@ final class DeliveryCounts {
     }
     failed.forEach( // once no row of the key is expected that is left out
         (key, row) -> {
-          chains.waits(key, HeldOfQueue.bucketOf(row).bucket(), row.id(), false);
+          chains.waits(key, HeldOfQueue.bucketOf(row).bucket(), row.id());
           agenda.add(row.id(), clock.getAsLong() + AGAIN);
         });
     return left;

@@ -48,9 +48,14 @@ final class KeyChains implements RowFollower {
   // guarded by this
   private final Map<String, Chain> chains = new HashMap<>();
   private final Set<Chain> hungry = new LinkedHashSet<>();
+
+  /** By the rows that they wait for. */
   private final Map<Long, Chain> blocked = new HashMap<>();
 
-  /** Among the blocked, by their keys; those that were asked for longest ago come first. */
+  /**
+   * By their keys, as ids of dead letters may be those of rows; those that were asked for longest
+   * ago come first.
+   */
   private final Map<String, Chain> onHold = new LinkedHashMap<>();
 
   private long holds;
@@ -100,18 +105,14 @@ final class KeyChains implements RowFollower {
     /** The last one that was acked, until that is written. */
     private @Nullable HeldRow acked;
 
-    /** Acked rows that cannot be written for now. */
-    private Set<HeldRow> unwritten = Set.of();
+    /** Acked rows that cannot be written for now, and rows of an earlier time as owner. */
+    private Set<HeldRow> awaited = Set.of();
 
     private int expected;
     private long expectedBytes;
     private long largest;
     private boolean waitsUntilIdle;
     private long blockedBy = NONE;
-
-    /** The row that blocks it may have a handler still, from an earlier time as owner. */
-    private boolean waitsForHandler;
-
     private @Nullable Long lookAt;
     private @Nullable Long lookedAt;
     private long onHoldSince = NEVER;
@@ -131,11 +132,11 @@ final class KeyChains implements RowFollower {
 
     /** Tells whether its rows may begin, one after the other. */
     boolean mayGoOn() {
-      return !isBlocked() && unwritten.isEmpty();
+      return !isBlocked() && awaited.isEmpty();
     }
 
-    boolean waitsForAnAckOnly() {
-      return !isBlocked() && !unwritten.isEmpty();
+    boolean isAwaitingOnly() {
+      return !isBlocked() && !awaited.isEmpty();
     }
 
     boolean isOnHold() {
@@ -147,11 +148,9 @@ final class KeyChains implements RowFollower {
       return blockedBy == id && !isOnHold();
     }
 
-    /**
-     * Tells whether there may be older rows than the one that it waits for, and these may begin.
-     */
+    /** Tells whether there may be older rows than the one that it waits for. */
     boolean isPreceded() {
-      return isBlocked() && !isOnHold() && !waitsForHandler && moreFrom < blockedBy;
+      return isBlocked() && !isOnHold() && moreFrom < blockedBy;
     }
 
     /** What waits from this id on is read again: what precedes it may be among it. */
@@ -162,7 +161,9 @@ final class KeyChains implements RowFollower {
 
     boolean holds(long id) {
       HeldRow now = running;
-      return (now != null && now.id() == id) || waiting.hasId(id);
+      return (now != null && now.id() == id)
+          || waiting.hasId(id)
+          || awaited.stream().anyMatch(row -> row.id() == id);
     }
 
     int rows() {
@@ -189,30 +190,26 @@ final class KeyChains implements RowFollower {
     }
 
     boolean isEmpty() {
-      return isIdle()
-          && !isBlocked()
-          && moreFrom == ALL_READ
-          && acked == null
-          && unwritten.isEmpty();
+      return isIdle() && !isBlocked() && moreFrom == ALL_READ && acked == null && awaited.isEmpty();
     }
 
     /** Tells whether it waited for the row to be written. */
     boolean wrote(HeldRow row) {
-      boolean waited = acked == row || unwritten.contains(row);
+      boolean waited = acked == row || awaited.contains(row);
       if (acked == row) {
         acked = null;
       }
-      if (!unwritten.isEmpty()) {
-        unwritten.remove(row);
+      if (!awaited.isEmpty()) {
+        awaited.remove(row);
       }
       return waited;
     }
 
-    void unwritten(HeldRow row) {
-      if (unwritten.isEmpty()) {
-        unwritten = new HashSet<>();
+    void await(HeldRow row) {
+      if (awaited.isEmpty()) {
+        awaited = new HashSet<>();
       }
-      unwritten.add(row);
+      awaited.add(row);
     }
   }
 
@@ -366,30 +363,42 @@ final class KeyChains implements RowFollower {
   }
 
   /**
-   * A row was handled before and cannot be handled now: its key waits for it.
-   *
-   * @param isHeld whether a handler of an earlier time as owner may have it: then nothing goes
-   *     before it
+   * Rows are held from an earlier time as owner: nothing of their keys begins until all of these
+   * have ended, and then they are read again, as what was decided of them may have changed nothing.
    */
-  void waits(String key, int bucket, long id, boolean isHeld) {
+  void await(List<HeldRow> before) {
     List<HeldRow> withdrawn = new ArrayList<>(0);
     synchronized (this) {
-      waits(chain(key, bucket), id, isHeld, withdrawn);
+      for (HeldRow row : before) {
+        String key = row.message().orderingKey();
+        if (key != null && row.state() != HeldRow.State.SETTLED) { // else nobody tells of its end
+          Chain chain = chain(key, HeldOfQueue.bucketOf(row).bucket());
+          chain.await(row);
+          chain.readAgainFrom(row.id(), withdrawn);
+          changed(chain);
+        }
+      }
+    }
+    out.withdrawn(withdrawn);
+  }
+
+  /** A row was handled before and cannot be handled now: its key waits for it. */
+  void waits(String key, int bucket, long id) {
+    List<HeldRow> withdrawn = new ArrayList<>(0);
+    synchronized (this) {
+      waits(chain(key, bucket), id, withdrawn);
     }
     out.withdrawn(withdrawn);
   }
 
   /** Blocks a key, now or when it has come to the row; returns whether it is blocked by it. */
-  private boolean waits(Chain chain, long id, boolean isHeld, List<HeldRow> withdrawn) {
+  private boolean waits(Chain chain, long id, List<HeldRow> withdrawn) {
     if (chain.waitsFor(id)) {
-      chain.waitsForHandler &= isHeld;
-      changed(chain);
-      return chain.waitsFor(id);
+      return true;
     }
     boolean now = chain.isIdle() && !chain.isBlocked() && id <= chain.moreFrom;
     if (now) {
       block(chain, id);
-      chain.waitsForHandler = isHeld;
       chain.moreFrom = Math.max(chain.moreFrom, id + 1);
     } else {
       chain.readAgainFrom(id, withdrawn);
@@ -461,7 +470,7 @@ final class KeyChains implements RowFollower {
   /** A row that was to be read again is not there any more; its key goes on. */
   synchronized void gone(long id) {
     Chain chain = blocked.get(id);
-    if (chain != null && !chain.isOnHold()) { // in which nothing waits
+    if (chain != null) { // in which nothing waits
       unblock(chain);
       chain.moreFrom = Math.min(chain.moreFrom, id);
       changed(chain);
@@ -469,8 +478,8 @@ final class KeyChains implements RowFollower {
   }
 
   /**
-   * A row was read that is held already. If it is none of the chain's own, such as one from an
-   * earlier time as owner whose handler still runs, the key waits for it, once it comes to it.
+   * A row was read that is held already. If it is none that the chain runs, has or awaits, such as
+   * one whose ack is on its way, the key waits for it, once it comes to it.
    *
    * @return true if the row is to be looked at again
    */
@@ -479,7 +488,7 @@ final class KeyChains implements RowFollower {
     boolean waits;
     synchronized (this) {
       Chain chain = chain(key, bucket);
-      waits = !chain.holds(id) && waits(chain, id, true, withdrawn);
+      waits = !chain.holds(id) && waits(chain, id, withdrawn);
     }
     out.withdrawn(withdrawn);
     return waits;
@@ -571,13 +580,13 @@ final class KeyChains implements RowFollower {
 
   /** Tells whether too many keys wait for a row. */
   synchronized boolean isFull() {
-    return blocked.size() >= limits.blocked();
+    return blocked.size() + onHold.size() >= limits.blocked();
   }
 
-  /** Returns how many keys wait for a row that is to be handled again, or for an ack. */
+  /** Returns how many keys wait for a row that is to be handled again, or to be written. */
   synchronized int blocked() {
-    long unwritten = chains.values().stream().filter(Chain::waitsForAnAckOnly).count();
-    return blocked.size() - onHold.size() + (int) unwritten;
+    long awaiting = chains.values().stream().filter(Chain::isAwaitingOnly).count();
+    return blocked.size() + (int) awaiting;
   }
 
   /** Returns how many keys are on hold. */
@@ -597,7 +606,12 @@ final class KeyChains implements RowFollower {
   }
 
   private void hold(Chain chain, long id, List<HeldRow> withdrawn) {
-    block(chain, chain.isOnHold() ? Math.min(id, chain.blockedBy) : id);
+    long first = chain.isOnHold() ? Math.min(id, chain.blockedBy) : id;
+    if (chain.isBlocked()) { // such as by a row that it comes back to
+      chain.moreFrom = Math.min(chain.moreFrom, chain.blockedBy);
+      unblock(chain);
+    }
+    chain.blockedBy = first;
     chain.onHoldSince = ++holds;
     onHold.put(chain.key, chain);
     withdraw(chain, withdrawn);
@@ -643,7 +657,6 @@ final class KeyChains implements RowFollower {
   private void unblock(Chain chain) {
     blocked.remove(chain.blockedBy, chain);
     chain.blockedBy = NONE;
-    chain.waitsForHandler = false;
     if (chain.isOnHold()) {
       chain.onHoldSince = NEVER;
       onHold.remove(chain.key);
@@ -668,7 +681,7 @@ final class KeyChains implements RowFollower {
     String key = row.message().orderingKey();
     if (key != null) {
       try {
-        await(key, row);
+        awaitAck(key, row);
       } catch (RuntimeException | Error failure) {
         out.broken(failure);
       }
@@ -676,13 +689,13 @@ final class KeyChains implements RowFollower {
   }
 
   /** What waits is let go of: it would take room from other keys for as long. */
-  private void await(String key, HeldRow row) {
+  private void awaitAck(String key, HeldRow row) {
     List<HeldRow> withdrawn = new ArrayList<>(0);
     synchronized (this) {
       Chain chain = chains.get(key);
       // else it is of an earlier time, or has just been written
       if (chain != null && row.state() != HeldRow.State.SETTLED) {
-        chain.unwritten(row);
+        chain.await(row);
         withdraw(chain, withdrawn);
         changed(chain);
       }
@@ -794,6 +807,7 @@ final class KeyChains implements RowFollower {
   private boolean blockedBy(String key, HeldRow row) {
     List<HeldRow> withdrawn = new ArrayList<>(0);
     boolean blocks;
+    boolean wants;
     synchronized (this) {
       Chain chain = chains.get(key);
       if (chain == null || closed) {
@@ -813,8 +827,12 @@ final class KeyChains implements RowFollower {
         chain.readAgainFrom(row.id(), withdrawn);
       }
       changed(chain);
+      wants = hungry.contains(chain);
     }
     out.withdrawn(withdrawn);
+    if (wants) {
+      out.hungry();
+    }
     return blocks;
   }
 

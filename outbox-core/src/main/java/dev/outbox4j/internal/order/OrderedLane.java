@@ -230,31 +230,29 @@ final class OrderedLane implements BucketLeases.Changes {
   /** Takes notice of which buckets there are; false if there is none. */
   private boolean adopt(long now) {
     startOver();
-    List<Owned> adopted = scans.heed(leases.readable());
-    if (!adopted.isEmpty()) {
-      Set<Integer> buckets = adopted.stream().map(Owned::bucket).collect(Collectors.toSet());
-      forget(buckets); // such as what was blocked before a gap in the lease
-      List<HeldRow> before = held.of(buckets);
-      awaitRunning(before, now);
-      if (hold == null || hold.adopt(buckets, now)) {
-        adopted.forEach(owned -> adopt(owned, before));
-      }
+    List<Owned> owned = scans.heed(leases.readable());
+    if (!owned.isEmpty()) {
+      adopt(owned, now);
+    } else if (hold != null) {
+      hold.adopted();
     }
     return !scans.isEmpty();
   }
 
-  /** What still runs from before goes first, whatever else of its key comes up. */
-  private void awaitRunning(List<HeldRow> before, long now) {
-    for (HeldRow row : before) {
-      String key = row.message().orderingKey();
-      if (key != null && row.state() != HeldRow.State.SETTLED) {
-        chains.waits(key, HeldOfQueue.bucketOf(row).bucket(), row.id(), true);
-        agenda.add(row.id(), now + SECOND);
-      }
+  private void adopt(List<Owned> adopted, long now) {
+    if (hold != null && !hold.mayAdopt(now)) {
+      return;
+    }
+    Set<Integer> buckets = adopted.stream().map(Owned::bucket).collect(Collectors.toSet());
+    forget(buckets); // such as what was blocked before a gap in the lease
+    List<HeldRow> before = held.of(buckets);
+    chains.await(before); // whatever else of their keys comes up
+    if (hold == null || hold.adopt(buckets, now)) {
+      adopted.forEach(owned -> begin(owned, before));
     }
   }
 
-  private void adopt(Owned owned, List<HeldRow> before) {
+  private void begin(Owned owned, List<HeldRow> before) {
     List<HeldRow> ofBucket =
         before.stream()
             .filter(row -> HeldOfQueue.bucketOf(row).bucket() == owned.bucket())

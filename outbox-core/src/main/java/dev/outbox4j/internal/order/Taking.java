@@ -317,7 +317,7 @@ final class Taking {
     boolean blocks = false;
     if (key != null && row.moved()) {
       blocks = true;
-      chains.waits(key, row.bucket(), id(row), held.containsKey(id(row)));
+      chains.waits(key, row.bucket(), id(row));
     }
     if (blocks
         || isLeased(row)

@@ -461,7 +461,7 @@ class KeyChainsTest {
     assertThat(chains.expect(second)).isTrue();
     chains.unexpected(held(first));
     chains.unexpected(held(second));
-    chains.waits("a", 1, 2, false);
+    chains.waits("a", 1, 2);
     assertThat(chains.blocked()).as("the first runs").isZero();
     end(begin(0), Settlement.Ack.INSTANCE);
     KeyRange range = more().get(0);
@@ -470,7 +470,7 @@ class KeyChainsTest {
     assertThat(chains.expect(first)).isTrue();
     chains.endKey("a", null);
     chains.unexpected(held(first));
-    chains.waits("a", 1, 2, false);
+    chains.waits("a", 1, 2);
     assertThat(chains.blocked()).isEqualTo(1);
     assertThat(more()).as("what follows").isEmpty();
     assertThat(take("a", 3)).isFalse();
@@ -546,14 +546,14 @@ class KeyChainsTest {
 
   @Test
   void aKeyWaitsForARowOfItThatIsNotDue() {
-    chains.waits("a", 1, 5, false);
+    chains.waits("a", 1, 5);
     assertThat(take("a", 6)).isFalse();
     assertThat(take("a", 5)).isTrue();
     assertThat(more()).containsExactly(new KeyRange("a", 5, FAR));
   }
 
   @Test
-  void aKeyWaitsForARowOfAnEarlierTimeAsOwnerAndDoesNotPassItBy() {
+  void aKeyWaitsForARowThatIsHeldAndNotItsOwnAndDoesNotPassItBy() {
     take("a", 1);
     assertThat(chains.isHeld("a", 1, 1)).as("one of its own").isFalse();
     assertThat(chains.isHeld("a", 1, 2)).as("while it has rows before it").isFalse();
@@ -590,7 +590,7 @@ class KeyChainsTest {
   void aRowThatIsNotDueIsNotWaitedForWhileOneBeforeItIsExpected() {
     BucketStore.Row read = read("a", 1);
     assertThat(chains.expect(read)).isTrue();
-    chains.waits("a", 1, 2, false);
+    chains.waits("a", 1, 2);
     chains.admit(List.of(held(read)));
     assertThat(readyIds()).containsExactly(1L);
     assertThat(more()).as("nothing to read until the key comes to it").isEmpty();
@@ -645,7 +645,7 @@ class KeyChainsTest {
     assertThat(chains.beginKey(range)).isTrue();
     assertThat(take("a", 2)).isTrue();
     assertThat(take("a", 3)).isTrue();
-    chains.waits("a", 1, 5, false);
+    chains.waits("a", 1, 5);
     assertThat(take("a", 6)).isFalse();
     chains.endKey("a", null);
     assertThat(more()).as("while older ones are there").isEmpty();
@@ -656,7 +656,7 @@ class KeyChainsTest {
     range = more().get(0);
     assertThat(range).isEqualTo(new KeyRange("a", 4, FAR));
     assertThat(chains.beginKey(range)).isTrue();
-    chains.waits("a", 1, 5, false);
+    chains.waits("a", 1, 5);
     chains.endKey("a", null);
     assertThat(chains.blocked()).isEqualTo(1);
     assertThat(more()).isEmpty();
@@ -706,12 +706,12 @@ class KeyChainsTest {
   void aKeyComesToWaitForAnOlderRowThatIsFoundAndNotDue() {
     take("a", 5);
     end(begin(0), new Settlement.Retry(Duration.ofSeconds(1), "failed"));
-    chains.waits("a", 1, 3, false);
+    chains.waits("a", 1, 3);
     KeyRange range = more().get(0);
     assertThat(range).isEqualTo(new KeyRange("a", 2, FAR));
     chains.beginKey(range);
-    chains.waits("a", 1, 3, false);
-    chains.waits("a", 1, 5, false);
+    chains.waits("a", 1, 3);
+    chains.waits("a", 1, 5);
     chains.endKey("a", null);
     assertThat(take("a", 5)).as("its time has come").isFalse();
     assertThat(chains.blocked()).isEqualTo(1);
@@ -720,15 +720,105 @@ class KeyChainsTest {
 
   @Test
   void anOlderRowThatIsFoundWaitsForAHandlerOfAnEarlierTimeAsOwner() {
-    chains.waits("a", 1, 5, true);
+    take("a", 5);
+    HeldRow runs = begin(0);
+    loseAndRegain(runs);
     assertThat(chains.more("a", 1, 3)).isFalse();
     assertThat(take("a", 2)).isFalse();
+    assertThat(chains.isHeld("a", 1, 5)).as("it is told when that ends").isFalse();
+    chains.waits("a", 1, 5); // another owner let it be retried
     assertThat(more()).isEmpty();
-    assertThat(chains.isHeld("a", 1, 5)).as("it has it still").isTrue();
+    assertThat(chains.blocked()).isEqualTo(1);
+
+    runs.lose();
+    end(runs, Settlement.Ack.INSTANCE);
+
+    assertThat(more()).containsExactly(new KeyRange("a", 1, FAR));
+  }
+
+  private void loseAndRegain(HeldRow... heldBefore) {
+    chains.drop(Set.of(1));
+    chains.await(List.of(heldBefore));
+  }
+
+  @Test
+  void nothingOfAKeyBeginsUntilAllThatItHadBeforeItsBucketWasLostHaveEnded() {
+    for (boolean ackIsFirst : new boolean[] {true, false}) {
+      ready.clear();
+      chains = chains(false);
+      take("a", 1);
+      take("a", 2);
+      HeldRow acked = begin(0);
+      decide(acked, Settlement.Ack.INSTANCE);
+      HeldRow runs = begin(1);
+      if (ackIsFirst) {
+        loseAndRegain(acked, runs);
+      } else {
+        loseAndRegain(runs, acked);
+      }
+      acked.missing = true;
+      registry.settle(acked);
+      assertThat(take("a", 1)).as("beside the second").isFalse();
+      assertThat(more()).isEmpty();
+      int hungryBefore = hungry;
+
+      end(runs, new Settlement.Retry(Duration.ofHours(1), "failed"));
+
+      assertThat(hungry).isGreaterThan(hungryBefore);
+      assertThat(more()).containsExactly(new KeyRange("a", 0, FAR));
+      chains.beginKey(more().get(0));
+      assertThat(take("a", 1)).isTrue();
+      assertThat(readyIds()).containsExactly(1L, 2L, 1L);
+    }
+  }
+
+  @Test
+  void aKeyThatIsReleasedWaitsForAHandlerOfAnEarlierTimeAsOwner() {
+    chains = chains(true);
+    take("a", 2);
+    HeldRow runs = begin(0);
+    loseAndRegain(runs);
+    chains.hold("a", 1, 2); // another owner had it, and let it become a dead letter
+    chains.release("a", chains.nextOnHold(1).get("a"));
+    assertThat(take("a", 3)).isFalse();
     assertThat(more()).isEmpty();
 
-    chains.waits("a", 1, 5, false); // it has ended, and another owner had let it be retried
+    runs.lose();
+    end(runs, DEAD);
 
+    assertThat(more()).containsExactly(new KeyRange("a", 1, FAR));
+    assertThat(chains.onHold()).isZero();
+  }
+
+  @Test
+  void aRowThatEndedBeforeItIsAwaitedIsNot() {
+    take("a", 1);
+    HeldRow first = begin(0);
+    chains.drop(Set.of(1));
+    end(first, Settlement.Ack.INSTANCE);
+    chains.await(List.of(first));
+    assertThat(take("a", 2)).isTrue();
+  }
+
+  @Test
+  void aDeadLetterWhoseIdARowHasLetsTheKeyThatWaitsForTheRowGoOn() {
+    chains = chains(true);
+    chains.waits("a", 1, 7);
+    chains.hold("b", 1, 7);
+    assertThat(chains.isFull()).isTrue();
+    assertThat(chains.blocked()).isEqualTo(1);
+    chains.gone(7);
+    assertThat(chains.blocked()).isZero();
+    assertThat(chains.onHold()).isEqualTo(1);
+    assertThat(more()).containsExactly(new KeyRange("a", 6, FAR));
+  }
+
+  @Test
+  void aKeyThatIsPutOnHoldComesBackToTheRowThatItWaitedFor() {
+    chains = chains(true);
+    chains.waits("a", 1, 2);
+    chains.hold("a", 1, 5);
+    chains.release("a", chains.nextOnHold(1).get("a"));
     assertThat(more()).containsExactly(new KeyRange("a", 1, FAR));
   }
 
@@ -755,9 +845,9 @@ class KeyChainsTest {
 
   @Test
   void manyKeysThatWaitAreToo() {
-    chains.waits("a", 1, 1, false);
+    chains.waits("a", 1, 1);
     assertThat(chains.isFull()).isFalse();
-    chains.waits("b", 1, 2, false);
+    chains.waits("b", 1, 2);
     assertThat(chains.isFull()).isTrue();
     chains.gone(1);
     assertThat(chains.isFull()).isFalse();

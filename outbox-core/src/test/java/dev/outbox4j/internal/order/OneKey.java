@@ -20,6 +20,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -31,6 +32,7 @@ import java.util.Random;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -47,7 +49,7 @@ final class OneKey implements KeyChains.Out {
   private final HeldRows registry = new HeldRows();
   private final KeyChains chains =
       new KeyChains(
-          new KeyChains.Limits(KEY_LIMIT, 6, 10), false, row -> row.id() % 3 == 0, this, () -> 0);
+          new KeyChains.Limits(KEY_LIMIT, 6, 10), false, OneKey::isTransactional, this, () -> 0);
 
   /** For each row that is left whether it is due. */
   private final NavigableMap<Long, Boolean> due = new TreeMap<>();
@@ -72,6 +74,13 @@ final class OneKey implements KeyChains.Out {
   private final Map<Long, Integer> begun = new HashMap<>();
   private final Deque<HeldRow> ready = new ArrayDeque<>();
   private final List<HeldRow> running = new ArrayList<>();
+
+  /** Acks that are not written yet. */
+  private final Deque<HeldRow> acks = new ArrayDeque<>();
+
+  /** What is decided of these changes nothing. */
+  private final Set<HeldRow> heldWhenLost = new HashSet<>();
+
   private final Set<Long> agenda = new HashSet<>();
 
   /** Rows that the read which goes on has met. */
@@ -157,12 +166,8 @@ final class OneKey implements KeyChains.Out {
       return;
     }
     switch (random.nextInt(5)) {
-      case 0 -> { // the bucket goes and comes
-        chains.drop(Set.of(1));
-        withdrawWaiting();
-        place = 0;
-      }
-      case 1 -> place = 0; // the lease was over for a while
+      case 0 -> loseAndRegain(true);
+      case 1 -> loseAndRegain(false); // the lease was over for a while
       case 2 -> withdrawWaiting();
       case 3 -> putBack();
       default -> { // a walk finds a row that nobody holds
@@ -173,6 +178,19 @@ final class OneKey implements KeyChains.Out {
         }
       }
     }
+  }
+
+  private void loseAndRegain(boolean isOfAnother) {
+    chains.drop(Set.of(1));
+    withdrawWaiting();
+    place = 0;
+    List<HeldRow> before = new ArrayList<>(held());
+    Collections.shuffle(before, random);
+    if (isOfAnother) {
+      heldWhenLost.addAll(before);
+      before.stream().filter(row -> random.nextBoolean()).forEach(HeldRow::lose);
+    }
+    chains.await(before);
   }
 
   private void putBack() {
@@ -212,14 +230,18 @@ final class OneKey implements KeyChains.Out {
   }
 
   private Set<Long> heldIds() {
-    Set<Long> ids = new HashSet<>();
+    return held().stream().map(HeldRow::id).collect(Collectors.toSet());
+  }
+
+  private List<HeldRow> held() {
+    List<HeldRow> held = new ArrayList<>();
     for (ClaimedBatch batch : registry.batches()) {
       HeldRow row = batch.at(0);
       if (row != null) {
-        ids.add(row.id());
+        held.add(row);
       }
     }
-    return ids;
+    return held;
   }
 
   /** Reads as a lane does: keys, then single rows, then onward. */
@@ -267,7 +289,7 @@ final class OneKey implements KeyChains.Out {
       }
     }
     if (failed < Long.MAX_VALUE) {
-      chains.waits(KEY, 1, failed, false);
+      chains.waits(KEY, 1, failed);
       agenda.add(failed);
     }
     read.forEach(this::known); // not before they are held: what was ready until then begins
@@ -298,7 +320,7 @@ final class OneKey implements KeyChains.Out {
 
   private void notDue(long id) {
     if (handled.contains(id)) {
-      chains.waits(KEY, 1, id, isHeld(id));
+      chains.waits(KEY, 1, id);
     }
     agenda.add(id);
   }
@@ -318,42 +340,77 @@ final class OneKey implements KeyChains.Out {
       before.removeIf(this::isDelayed);
       int since = readyAt.get(next);
       before.removeIf(each -> putBack.contains(each) || foundAt.getOrDefault(each, 0) > since);
-      running.forEach(each -> before.remove(each.id())); // of an earlier time as owner
-      if (running.isEmpty()) {
-        assertThat(before).as("what precedes %d, with seed %d", id, seed).isEmpty();
+      acks.stream()
+          .filter(ack -> !heldWhenLost.contains(ack))
+          .forEach(ack -> before.remove(ack.id()));
+      assertThat(before).as("what precedes %d, with seed %d", id, seed).isEmpty();
+      assertThat(running).as("beside %d, with seed %d", id, seed).isEmpty();
+      if (isTransactional(next)) {
+        assertThat(acks).as("not written before %d, with seed %d", id, seed).isEmpty();
       }
       running.add(next);
       begun.merge(id, 1, Integer::sum);
       return;
     }
-    if (running.isEmpty()) {
+    if (running.isEmpty() || random.nextInt(4) == 0) {
+      writeAck();
       return;
     }
-    HeldRow row = running.remove(random.nextInt(running.size()));
-    handled.add(row.id());
+    end(running.remove(0));
+  }
+
+  private void end(HeldRow row) {
+    long id = row.id();
+    handled.add(id);
+    boolean counts = !heldWhenLost.contains(row);
+    row.missing = !counts;
     switch (ending ? 0 : random.nextInt(5)) {
       case 0, 1 -> {
-        due.remove(row.id());
         row.decide(Settlement.Ack.INSTANCE);
         row.tellDecided();
-        if (random.nextBoolean()) {
-          row.tellUnwritten();
-        }
+        acks.add(row);
+        return; // it is written later
       }
       case 2 -> {
-        due.remove(row.id());
-        dead.add(row.id());
+        if (counts) {
+          due.remove(id);
+          dead.add(id);
+        }
         row.decide(new Settlement.DeadLetter(FailureReason.REJECTED, 1, null, "failed"));
         row.tellDecided();
       }
       case 3 -> {
-        due.replace(row.id(), false);
+        if (counts) {
+          due.replace(id, false);
+        }
         row.decide(new Settlement.Retry(Duration.ofNanos(1), "failed"));
         row.tellDecided();
       }
       default -> row.lose();
     }
     registry.settle(row);
+  }
+
+  /** Writes the ack that was decided first, or cannot for now. */
+  private void writeAck() {
+    HeldRow row = acks.peek();
+    if (row == null) {
+      return;
+    }
+    if (!ending && random.nextInt(3) == 0) {
+      row.tellUnwritten();
+      return;
+    }
+    acks.remove();
+    row.missing = heldWhenLost.contains(row);
+    if (!row.missing) {
+      due.remove(row.id());
+    }
+    registry.settle(row);
+  }
+
+  private static boolean isTransactional(HeldRow row) {
+    return row.id() % 3 == 0;
   }
 
   private static BucketStore.Row row(long id) {

@@ -27,6 +27,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
@@ -56,6 +57,7 @@ class HeldKeysIT {
   @AfterEach
   void tearDown() {
     engine.close();
+    database.update("delete from outbox where queue = ?", queue);
     database.update("delete from outbox_dlq where queue = ?", queue);
   }
 
@@ -287,6 +289,40 @@ class HeldKeysIT {
     }
     await().atMost(SOON).until(() -> subscriber.health().healthy());
     assertThat(onHold(subscriber)).isEqualTo(1);
+  }
+
+  @Test
+  @Tag("large")
+  void noneOfMoreKeysThanCanBeRememberedGoesOnBeforeItsDeadLetterIsResolved() {
+    database.update(
+        """
+        insert into outbox_dlq (queue, ordering_key, original_id, outbox, lease_token, payload,
+          deliveries_count, attempts_count, created_at, available_at, failure_reason)
+        select ?, 'k' || n, n, 'public.outbox', 1, '', 1, 1, now(), now(), 'rejected'
+        from generate_series(1, 100050) n""",
+        queue);
+    database.update(
+        """
+        insert into outbox (queue, type, ordering_key, payload)
+        select ?, 't', 'k' || n, convert_to('k' || n, 'UTF8') from generate_series(3, 100050, 4) n""",
+        queue);
+    OutboxSubscriber subscriber = engine.start(subscriber("s").lease(Duration.ofSeconds(20)));
+    await()
+        .atMost(SOON)
+        .until(() -> !subscriber.health().healthy() || onHold(subscriber) > 100_000);
+
+    database.update(
+        "update outbox_dlq set resolved_at = now(), resolved_by = 'ann', resolution = 'discarded'"
+            + " where queue = ? and original_id % 1000 = 7",
+        queue);
+
+    await().atMost(Duration.ofMinutes(3)).until(() -> handled.size() >= 101);
+    await()
+        .during(Duration.ofSeconds(2))
+        .atMost(Duration.ofSeconds(5))
+        .until(() -> !handled.isEmpty());
+    assertThat(handled).allMatch(key -> Integer.parseInt(key.substring(1)) % 1000 == 7);
+    assertThat(handled).hasSize(101);
   }
 
   @Test

@@ -19,6 +19,7 @@ import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.BucketStore;
 import dev.outbox4j.spi.ClaimedRow;
+import dev.outbox4j.spi.LeaseRef;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
@@ -26,6 +27,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -366,6 +368,44 @@ class OrderedFaultsIT {
     end.countDown();
     await().atMost(SOON).until(() -> engine.rows(queue) == 0);
     assertThat(begunOf(key)).isEqualTo(names(key, 3));
+  }
+
+  @Test
+  void anAckThatIsNotWrittenWhenABucketIsLostDoesNotBringItsMessageBesideTheNextThatRuns() {
+    AtomicBoolean cutOff = new AtomicBoolean(true);
+    Set<Long> tried = ConcurrentHashMap.newKeySet();
+    CountDownLatch end = gate("k:1");
+    startAndOwnAll(
+        subscriber("s")
+            .store(
+                store(
+                    (method, argument, real) -> {
+                      if (!method.equals("ack")) {
+                        return real.call();
+                      }
+                      if (cutOff.get()) {
+                        throw new OutboxStoreException(
+                            "of a test", OutboxStoreException.Fault.TRANSIENT, false, null);
+                      }
+                      Object written = real.call();
+                      ((List<?>) argument).forEach(lease -> tried.add(((LeaseRef) lease).id()));
+                      return written;
+                    })));
+    publish("k", 0, 3);
+    await().atMost(SOON).until(() -> begun.contains("k:1"));
+    long first = lastId - 2;
+    loseAndRegain("s");
+    passes(besides("k"), "of the same bucket"); // so that it is read anew
+    cutOff.set(false);
+    await().atMost(SOON).until(() -> tried.contains(first)); // in vain
+
+    await()
+        .during(Duration.ofMillis(1_500))
+        .atMost(Duration.ofSeconds(4))
+        .until(() -> begunOf("k").size() == 2);
+    end.countDown();
+    await().atMost(SOON).until(() -> engine.rows(queue) == 0);
+    assertThat(begunOf("k")).containsExactly("k:0", "k:1", "k:0", "k:1", "k:2");
   }
 
   @Test

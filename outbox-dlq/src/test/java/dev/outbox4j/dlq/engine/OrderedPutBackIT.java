@@ -323,6 +323,45 @@ class OrderedPutBackIT {
     awaitRows(0);
   }
 
+  /** Its handler is of an earlier time as owner, and the dead letter is of the owner in between. */
+  @Test
+  void aKeyThatIsReleasedWaitsForAHandlerThatBeganBeforeItsBucketWasLost() {
+    OutboxSubscriber subscriber = engine.start(subscriber().holdKeyOnDeadLetter());
+    gate("1");
+    List<Long> ids = publish("1", "2");
+    awaitBegun("1");
+    becomesADeadLetter(ids.get(0));
+    loseAndRegain();
+    await().atMost(SOON).until(() -> keysOnHold(subscriber) == 1);
+
+    assertThat(worklist.where(queue(queue)).discard("ann", "of a test").done()).isEqualTo(1);
+    await().atMost(SOON).until(() -> keysOnHold(subscriber) == 0);
+    nothingMoreBegins();
+    assertThat(begun).containsExactly("1");
+    open("1");
+
+    awaitBegun("1", "2");
+    awaitRows(0);
+  }
+
+  private static int keysOnHold(OutboxSubscriber subscriber) {
+    return subscriber.health().order().orElseThrow().keysOnHold();
+  }
+
+  private void becomesADeadLetter(long id) {
+    String same =
+        "queue, ordering_key, lease_token, type, payload, deliveries_count, attempts_count,"
+            + " created_at, available_at";
+    database.update(
+        "insert into outbox_dlq (original_id, outbox, failure_reason, "
+            + same
+            + ") select id, 'public.outbox', 'rejected', "
+            + same
+            + " from outbox where id = ?",
+        id);
+    database.update("delete from outbox where id = ?", id);
+  }
+
   private void loseAndRegain() {
     database.update(
         "insert into outbox_bucket_owners (queue, owner, lease_until, read_up_to, seen_up_to)"

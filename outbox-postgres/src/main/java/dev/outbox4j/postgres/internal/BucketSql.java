@@ -248,19 +248,26 @@ final class BucketSql {
    * Takes buckets that nobody has, or whose owner's lease is over, up to a fair share. From an
    * owner that did not give them up it takes over up to where rows may have been handled. What
    * another has just taken may be locked in its new version, whose owner is not yet seen to be
-   * alive: the epoch tells.
+   * alive: the epoch tells. A lease that looks over may be renewed by a transaction that has not
+   * ended, which knows already what it owns: the lock tells, as one of the two waits or passes by.
    */
   private static final String TAKE =
       """
       with alive as materialized (
         select o.owner from {owners} o where o.queue = :queue and o.lease_until > now()),
+      ended as materialized (
+        select o.owner from {owners} o
+        where o.queue = :queue and o.lease_until <= now() and exists (
+          select from {buckets} b where b.queue = :queue and b.owner = o.owner)
+        for share of o skip locked),
       seen as materialized (
         select b.bucket, b.epoch from {buckets} b where b.queue = :queue),
       free as materialized (
         select b.bucket, b.owner
         from seen cross join {buckets} b
         where b.queue = :queue and b.bucket = any (array[seen.bucket]) and b.epoch = seen.epoch
-          and (b.owner is null or b.owner not in (select alive.owner from alive))
+          and (b.owner is null or b.owner in (select ended.owner from ended)
+            or b.owner not in (select o.owner from {owners} o where o.queue = :queue))
           and not exists (
             select from {sleepers} s
             where s.queue = :queue and s.until > now() and s.subscriber not in (

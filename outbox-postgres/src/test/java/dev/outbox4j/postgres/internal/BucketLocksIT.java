@@ -123,6 +123,35 @@ class BucketLocksIT {
     assertThat(owners()).containsExactly("me");
   }
 
+  @Test
+  void bucketsOfALeaseThatIsBeingRenewedAreNotTaken() throws SQLException {
+    Map<Integer, Long> epochs = join();
+    database.update(
+        "update outbox_bucket_owners set lease_until = now() - interval '1 second' where queue = ?",
+        QUEUE);
+    try (Connection renewal = database.plain().getConnection();
+        Statement statement = renewal.createStatement()) {
+      renewal.setAutoCommit(false); // it has told what it owns, and its commit takes long
+      statement.execute(
+          "update outbox_bucket_owners set lease_until = now() + interval '5 minutes'"
+              + " where queue = 'locked' and owner = 'me'");
+      assertThat(join("other", List.of())).isEmpty();
+      renewal.commit();
+    }
+    assertThat(join()).isEqualTo(epochs);
+  }
+
+  @Test
+  void bucketsOfALeaseThatIsOverAreTakenAlsoIfItsOwnerIsNotKnownAnyMore() {
+    join();
+    database.update(
+        "update outbox_bucket_owners set lease_until = now() - interval '1 second' where queue = ?",
+        QUEUE);
+    assertThat(join("second", List.of())).hasSize(64);
+    database.update("delete from outbox_bucket_owners where queue = ?", QUEUE);
+    assertThat(join("third", List.of())).hasSize(64);
+  }
+
   private List<String> owners() {
     return database.list(
         String.class, "select owner from outbox_bucket_owners where queue = ?", QUEUE);
