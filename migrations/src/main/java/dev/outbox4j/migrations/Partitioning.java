@@ -2,6 +2,7 @@ package dev.outbox4j.migrations;
 
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.internal.schema.Names;
+import dev.outbox4j.internal.schema.PassingCheck;
 import dev.outbox4j.internal.schema.Period;
 import java.sql.Connection;
 import java.sql.ResultSet;
@@ -101,24 +102,23 @@ final class Partitioning {
       requireSame(period, state);
       return false;
     }
-    String until =
-        // a whole period to spare
-        Period.literal(Period.midnight(period.after(period.firstDay(state.now()), 2)));
+    Instant end = // a whole period to spare
+        Period.midnight(period.after(period.firstDay(state.now()), 2));
+    String until = Period.literal(end);
     String constraint = Names.quoted(Names.deadLetterUntil(letters.table()));
-    String drop = "alter table %s drop constraint if exists %s;".formatted(name(), constraint);
+    String function = Names.qualified(letters.schema(), Names.deadLetterUntil(letters.table()));
     try {
       patiently(
           SHORT_LOCKS
               + ofPlain(
                   hasConstraint(until),
-                  drop,
-                  "alter table %s add constraint %s check (failed_at < %s) not valid;"
-                      .formatted(name(), constraint, until),
+                  PassingCheck.add(name(), function, constraint, "failed_at < " + until, end),
                   "comment on constraint %s on %s is %s;"
                       .formatted(constraint, name(), Names.literal(until))));
       patiently(UNHURRIED + "alter table %s validate constraint %s".formatted(name(), constraint));
       patiently(SHORT_LOCKS + sql(letters, period, until));
     } catch (SQLException | OutboxException e) {
+      String drop = PassingCheck.drop(name(), function, constraint);
       if (!withdrawn(SHORT_LOCKS + ofPlain("false", drop), e)) {
         requireSame(period, state());
         return false; // somebody else was faster
@@ -165,10 +165,7 @@ final class Partitioning {
         .replace("{statements}", String.join("\n    ", statements));
   }
 
-  /**
-   * Takes the constraint back, which refuses letters that fail after its time; false if somebody
-   * else has partitioned the table.
-   */
+  /** Takes the constraint back; false if somebody else has partitioned the table. */
   private boolean withdrawn(String drop, Exception failure) throws SQLException {
     try {
       if (state().partitioned()) {

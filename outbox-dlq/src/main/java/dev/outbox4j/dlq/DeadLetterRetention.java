@@ -211,7 +211,8 @@ public final class DeadLetterRetention {
 
     /**
      * Sets how many partitions there are beyond the one of now, in a partitioned table. Together
-     * they should be of more time than the retention may stand still.
+     * they should be of more time than the retention may stand still. There are as many more as it
+     * takes until the next run.
      *
      * @param count 1 to 50; default {@value #DEFAULT_PARTITIONS_AHEAD}
      * @return this builder

@@ -10,8 +10,8 @@ import java.util.Optional;
  * @param running whether it was started, and not stopped
  * @param lastRunAt when it last came to the end of a run, by this machine's clock
  * @param lastRun what that run has done
- * @param problems what is wrong: how the last try failed, and what the last run tells; empty if
- *     nothing is. That another process runs it is no problem
+ * @param problems what is wrong: how the last try failed, or what the last run of this process
+ *     tells; empty if nothing is. That another process runs it is no problem
  */
 public record DeadLetterRetentionHealth(
     boolean running,

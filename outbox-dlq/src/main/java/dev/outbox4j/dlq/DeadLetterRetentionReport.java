@@ -16,8 +16,12 @@ import java.util.List;
  *     resolved
  * @param postponed what is to be done to partitions and was not, since others had them in use; the
  *     next run tries again
+ * @param ended what is to be done to partitions and was not, since the server ended the statement,
+ *     which took longer than it may, or was cancelled by somebody; the next run tries again
  * @param caught how many letters are in the default partition, since there was no other one for
  *     them; at most 10,000 are counted
+ * @param partitions how many partitions there are now, that of all other letters included; 0 of a
+ *     plain table
  * @param finished whether it came to its end; false if its thread was interrupted
  */
 public record DeadLetterRetentionReport(
@@ -28,14 +32,24 @@ public record DeadLetterRetentionReport(
     List<String> dropped,
     List<String> held,
     List<String> postponed,
+    List<String> ended,
     long caught,
+    int partitions,
     boolean finished) {
+  private static final int MANY = 20;
+
   /** Copies the lists. */
   public DeadLetterRetentionReport {
     created = List.copyOf(created);
     dropped = List.copyOf(dropped);
     held = List.copyOf(held);
     postponed = List.copyOf(postponed);
+    ended = List.copyOf(ended);
+  }
+
+  /** Tells whether the next run need not come sooner than it would. */
+  boolean nothingIsLeft() {
+    return postponed.isEmpty() && ended.isEmpty();
   }
 
   /** {@return what somebody should look at; empty if all is as it should be} */
@@ -46,6 +60,17 @@ public record DeadLetterRetentionReport(
           "Letters in the default partition, since there was no other one for them: " + caught);
     }
     postponed.forEach(what -> problems.add(what + " has to wait, since others have it in use"));
+    ended.forEach(
+        what ->
+            problems.add(
+                what
+                    + " has to wait, since the server ended a statement on it, which took too long or"
+                    + " was cancelled"));
+    if (!held.isEmpty() && partitions > MANY) {
+      problems.add(
+          "Letters that nobody has resolved hold %d of %d partitions, the oldest of which is %s; each statement on dead letters plans for all of them: resolve these letters, or set keepAll"
+              .formatted(held.size(), partitions, held.get(0)));
+    }
     return problems;
   }
 }

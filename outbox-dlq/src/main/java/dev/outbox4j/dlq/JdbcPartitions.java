@@ -13,6 +13,7 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.time.Instant;
+import java.time.format.DateTimeParseException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -96,12 +97,21 @@ final class JdbcPartitions {
                 ServerTime.readNullable(rows, 4),
                 ServerTime.readNullable(rows, 5),
                 rows.getBoolean(3),
-                ServerTime.readNullable(rows, 6),
+                closedAt(rows.getString(6)),
                 rows.getLong(7),
                 rows.getBoolean(8)));
       }
     }
     return partitions;
+  }
+
+  /** Whatever else a person has written there says nothing. */
+  private static @Nullable Instant closedAt(@Nullable String text) {
+    try {
+      return text == null ? null : Instant.parse(text);
+    } catch (DateTimeParseException e) {
+      return null;
+    }
   }
 
   /** What a new partition is called, by the day on which its time begins. */
@@ -136,16 +146,18 @@ final class JdbcPartitions {
     return Names.qualified(look.schema(), name);
   }
 
-  void exclude(Partition partition, Range range) {
-    execute(jdbc, "create a partition of", sql.exclude(partition.quoted(), range), null);
+  void exclude(Look look, Partition partition, Range range) {
+    String text = sql.exclude(partition.quoted(), look.schema(), range);
+    execute(jdbc, "create a partition of", text, null);
   }
 
   void validate(Partition partition) {
     execute(slow, "create a partition of", sql.validate(partition.quoted()), null);
   }
 
-  void include(Partition partition) {
-    execute(jdbc, "create a partition of", sql.include(partition.quoted()), null);
+  void include(Look look, Partition partition) {
+    String text = sql.include(partition.quoted(), look.schema());
+    execute(jdbc, "create a partition of", text, null);
   }
 
   void close(Partition partition) {
@@ -162,14 +174,66 @@ final class JdbcPartitions {
     execute(jdbc, "drop a partition of", text, by);
   }
 
-  /** Deletes some histories of letters of a partition, and says how many. */
-  int deleteTrips(Partition partition) {
+  /**
+   * Where the look at histories is.
+   *
+   * @param letter the letter of the last one
+   * @param redrivenAt when that was put back
+   */
+  record HistoryKey(long letter, String redrivenAt) {
+    static final HistoryKey START = new HistoryKey(Long.MIN_VALUE, "-infinity");
+  }
+
+  /**
+   * Entries in the audit of partitions that were dropped, and histories of whose letters were not.
+   */
+  List<Long> drops() {
+    return jdbc.run(
+        "look at the audit of " + name,
+        connection -> {
+          try (PreparedStatement statement = connection.prepareStatement(sql.drops());
+              ResultSet rows = Results.of(statement).next().next().rows()) {
+            List<Long> drops = new ArrayList<>();
+            while (rows.next()) {
+              drops.add(rows.getLong(1));
+            }
+            return drops;
+          }
+        });
+  }
+
+  /**
+   * Looks at the next histories, and deletes those of letters that are not there any more.
+   *
+   * @param after the last one that was looked at
+   * @param drops the entries in the audit that it is done for
+   * @return the last one that was looked at now; empty if there is none left
+   */
+  Optional<HistoryKey> deleteHistories(HistoryKey after, List<Long> drops) {
     return jdbc.run(
         "delete histories of " + name,
         connection -> {
-          try (PreparedStatement statement =
-              connection.prepareStatement(sql.trips(partition.quoted()))) {
-            return Results.of(statement).next().next().updated();
+          try (PreparedStatement statement = connection.prepareStatement(sql.histories())) {
+            statement.setLong(1, after.letter());
+            statement.setString(2, after.redrivenAt());
+            statement.setArray(3, connection.createArrayOf("bigint", drops.toArray()));
+            try (ResultSet row = Results.of(statement).next().next().rows()) {
+              return row.next()
+                  ? Optional.of(new HistoryKey(row.getLong(1), ServerTime.read(row, 2).toString()))
+                  : Optional.empty();
+            }
+          }
+        });
+  }
+
+  /** Notes that the histories of partitions that were dropped are deleted, too. */
+  void endDrops(List<Long> drops) {
+    jdbc.run(
+        "write to the audit of " + name,
+        connection -> {
+          try (PreparedStatement statement = connection.prepareStatement(sql.endDrops())) {
+            statement.setArray(1, connection.createArrayOf("bigint", drops.toArray()));
+            return statement.execute();
           }
         });
   }

@@ -1,6 +1,7 @@
 package dev.outbox4j.dlq;
 
 import dev.outbox4j.internal.schema.Names;
+import dev.outbox4j.internal.schema.PassingCheck;
 import dev.outbox4j.internal.schema.Period;
 import java.time.Instant;
 
@@ -11,6 +12,9 @@ import java.time.Instant;
 final class PartitionSql {
   /** What the comment on a partition says that has no unresolved letter, and since when. */
   static final String CLOSED = "outbox4j closed";
+
+  /** What the audit calls the drop of a partition. */
+  static final String DROPPED = "drop partition";
 
   /**
    * Of what keeps out writers: the lock is waited for no longer than they may wait, and with what
@@ -25,13 +29,22 @@ final class PartitionSql {
         set_config('jit', 'off', true);
       """;
 
-  /** Of what keeps out nobody who writes. */
-  private static final String LIGHT =
+  /** Of what keeps out nobody who writes; only walks of an index are left, and nested loops. */
+  private static final String UNHURRIED =
       """
       set transaction_isolation = 'read committed';
-      select set_config('lock_timeout', '100ms', true), set_config('enable_seqscan', 'off', true),
+      select set_config('statement_timeout', '{limit}', true),
+        set_config('lock_timeout', '100ms', true), set_config('enable_seqscan', 'off', true),
+        set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true),
+        set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
         set_config('jit', 'off', true);
       """;
+
+  /** The server gives up before the client does. */
+  private static final String LIGHT = UNHURRIED.replace("{limit}", "12s");
+
+  /** Of the statement that reads a large default partition. */
+  private static final String LONG = UNHURRIED.replace("{limit}", "29min");
 
   /**
    * The server says boundaries as the session writes times: so they are read where it does. It
@@ -47,8 +60,7 @@ final class PartitionSql {
       select n.nspname, c.relname, b.bound = 'DEFAULT',
         cast((regexp_match(b.bound, 'FROM \\(''([^'']*)''\\)'))[1] as timestamptz),
         cast((regexp_match(b.bound, 'TO \\(''([^'']*)''\\)'))[1] as timestamptz),
-        cast((regexp_match(pg_catalog.obj_description(c.oid, 'pg_class'), '{closed} (\\S+)'))[1]
-          as timestamptz),
+        (regexp_match(pg_catalog.obj_description(c.oid, 'pg_class'), '{closed} (\\S+)'))[1],
         case when b.bound = 'DEFAULT' then pg_catalog.pg_relation_size(c.oid) else 0 end,
         exists (
           select from pg_catalog.pg_constraint k
@@ -77,7 +89,8 @@ final class PartitionSql {
 
   /**
    * Beside the table: nobody waits for it. An empty one is what a process left that died. Whether
-   * another process attaches it at this moment is known once it is locked.
+   * another process attaches it at this moment is known once it is locked. What cannot be had of a
+   * partitioned table, its storage parameters and its tablespace, is had of the default partition.
    */
   private static final String CREATE =
       """
@@ -94,8 +107,16 @@ final class PartitionSql {
         end if;
         drop table {partition};
       end if;
-      create table {partition} (
-        like {letters} including all excluding identity excluding statistics);
+      execute format(
+        'create table %s (like %s including all excluding identity excluding statistics)%s',
+        {partition_literal}, {letters_literal}, (
+          select coalesce(' with (' || array_to_string(d.reloptions, ', ') || ')', '')
+            || coalesce((
+              select format(' tablespace %I', s.spcname) from pg_catalog.pg_tablespace s
+              where s.oid = d.reltablespace and has_tablespace_privilege(s.oid, 'create')), '')
+          from pg_catalog.pg_partitioned_table p
+          join pg_catalog.pg_class d on d.oid = p.partdefid
+          where p.partrelid = cast({letters_literal} as regclass)));
       if (select c.relowner <> p.relowner from pg_catalog.pg_class c cross join pg_catalog.pg_class p
           where c.oid = cast({letters_literal} as regclass)
             and p.oid = cast({partition_literal} as regclass)) then
@@ -125,16 +146,7 @@ final class PartitionSql {
       end if;
       """;
 
-  /** So that the server need not read the default partition while it keeps out writers. */
-  private static final String EXCLUDE =
-      """
-      alter table {partition} add constraint {until}
-        check (failed_at < {from} or failed_at >= {to}) not valid
-      """;
-
   private static final String VALIDATE = "alter table {partition} validate constraint {until}";
-
-  private static final String INCLUDE = "alter table {partition} drop constraint if exists {until}";
 
   private static final String CLOSE =
       """
@@ -150,7 +162,8 @@ final class PartitionSql {
   /**
    * The table first, as writers have it, and then the partition: whoever has that and not the table
    * is not waited for. One that was detached since it was looked at is somebody's to keep. Files
-   * are deleted after the locks are given up.
+   * are deleted after the locks are given up, and histories by others than this statement: the
+   * entry in the audit runs until they are.
    */
   private static final String DROP =
       """
@@ -171,9 +184,9 @@ final class PartitionSql {
       if {kept} then
         raise exception 'outbox4j: the partition has unresolved letters' using errcode = '55000';
       end if;
-      insert into {audit} (outbox, action, acted_by, filter, status, ended_at, done_count)
-      select n.nspname || '.' || o.relname, 'drop partition', current_setting('outbox4j.by'),
-        {words}, 'completed', clock_timestamp(), greatest(p.reltuples, 0)::bigint
+      insert into {audit} (outbox, action, acted_by, filter, done_count)
+      select n.nspname || '.' || o.relname, '{drop}', current_setting('outbox4j.by'),
+        {words}, greatest(p.reltuples, 0)::bigint
       from pg_catalog.pg_class o
       join pg_catalog.pg_namespace n on n.oid = o.relnamespace
       cross join pg_catalog.pg_class p
@@ -182,25 +195,49 @@ final class PartitionSql {
       drop table {partition};
       """;
 
-  /** Histories of letters that are in a partition: so many of those of a range of ids. */
-  static final String TRIPS =
+  /** Partitions that were dropped, and the histories of whose letters may be there still. */
+  static final String DROPS =
       LIGHT
           + """
-          with bounds as materialized (
-            select (select id from {partition} order by id limit 1) as first,
-              (select id from {partition} order by id desc limit 1) as last),
-          found as materialized (
-            select t.dead_letter, t.redriven_at
-            from bounds b
-            cross join {trips} t
-            where t.dead_letter >= b.first and t.dead_letter <= b.last
-              and exists (
-                select from {partition} d
-                where d.id = any (array[t.dead_letter]) and d.created_at = t.created_at)
-            limit 500
-            for update of t skip locked)
-          delete from {trips} t using found f
-          where t.dead_letter = f.dead_letter and t.redriven_at = f.redriven_at
+          select id from {audit} where action = '{drop}' and status = 'running' order by id
+          """;
+
+  /**
+   * The next histories, of which those go whose letter is in no partition: so it is known what is
+   * left to be done, whoever dropped a partition and died. The last row that it looked at is where
+   * the next one begins.
+   */
+  static final String HISTORIES =
+      LIGHT
+          + """
+          with looked as materialized (
+            select t.dead_letter, t.redriven_at, t.created_at
+            from {trips} t
+            where (t.dead_letter, t.redriven_at) > (?::bigint, ?::text::timestamptz)
+            order by t.dead_letter, t.redriven_at
+            limit 1000),
+          gone as materialized (
+            select l.dead_letter, l.redriven_at
+            from looked l
+            where not exists (
+              select from {letters} d
+              where d.id = any (array[l.dead_letter]) and (d.created_at = l.created_at) is true)),
+          deleted as (
+            delete from {trips} t using gone g
+              where t.dead_letter = any (array[g.dead_letter]) and t.redriven_at = g.redriven_at),
+          audited as (
+            update {audit} a set seen_at = clock_timestamp() where a.id = any (?::bigint[]))
+          select l.dead_letter, l.redriven_at
+          from looked l
+          order by l.dead_letter desc, l.redriven_at desc
+          limit 1
+          """;
+
+  static final String END_DROPS =
+      LIGHT
+          + """
+          update {audit} a set status = 'completed', ended_at = clock_timestamp()
+          where a.id = any (?::bigint[]) and a.status = 'running'
           """;
 
   private static final String TAG = "$outbox4j$";
@@ -233,8 +270,26 @@ final class PartitionSql {
     return of(CAUGHT, partition);
   }
 
-  String trips(String partition) {
-    return of(TRIPS, partition).replace("{trips}", trips);
+  String drops() {
+    return ofAll(DROPS);
+  }
+
+  /** Its parameters are where it begins, and the entries in the audit that it is for. */
+  String histories() {
+    return ofAll(HISTORIES);
+  }
+
+  /** Its one parameter is the entries. */
+  String endDrops() {
+    return ofAll(END_DROPS);
+  }
+
+  private String ofAll(String template) {
+    return template
+        .replace("{letters}", letters)
+        .replace("{trips}", trips)
+        .replace("{audit}", audit)
+        .replace("{drop}", DROPPED);
   }
 
   String create(String partition) {
@@ -249,16 +304,25 @@ final class PartitionSql {
     return LIGHT + block(of(DISCARD, partition));
   }
 
-  String exclude(String partition, Range range) {
-    return SHORT + range.in(of(EXCLUDE, partition));
+  /** So that the server need not read the default partition while it keeps out writers. */
+  String exclude(String partition, String schema, Range range) {
+    return SHORT
+        + block(
+            PassingCheck.add(
+                partition,
+                Names.qualified(schema, until),
+                Names.quoted(until),
+                range.in("failed_at < {from} or failed_at >= {to}"),
+                range.from()));
   }
 
   String validate(String partition) {
-    return LIGHT + of(VALIDATE, partition);
+    return LONG + of(VALIDATE, partition);
   }
 
-  String include(String partition) {
-    return SHORT + of(INCLUDE, partition);
+  String include(String partition, String schema) {
+    return SHORT
+        + block(PassingCheck.drop(partition, Names.qualified(schema, until), Names.quoted(until)));
   }
 
   String close(String partition) {
@@ -283,6 +347,7 @@ final class PartitionSql {
                     partition)
                 .replace("{to}", Period.literal(to))
                 .replace("{audit}", audit)
+                .replace("{drop}", DROPPED)
                 .replace("{outbox_literal}", Names.literal(outbox))
                 .replace("{words}", Names.literal(words)));
   }

@@ -78,7 +78,7 @@ final class RetentionLoop {
     try {
       Optional<DeadLetterRetentionReport> report = run.get();
       report.ifPresent(this::tell);
-      return report.isPresent() && report.get().postponed().isEmpty() ? every : soon();
+      return report.isPresent() && report.get().nothingIsLeft() ? every : soon();
     } catch (Throwable failure) { // whatever a driver or a pool throws, it goes on
       if (stopping.getCount() > 0) {
         warn(failure);

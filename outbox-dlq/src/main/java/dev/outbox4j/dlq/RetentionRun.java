@@ -3,9 +3,11 @@ package dev.outbox4j.dlq;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.OutboxStoreException.Fault;
+import dev.outbox4j.dlq.JdbcPartitions.HistoryKey;
 import dev.outbox4j.dlq.JdbcPartitions.Look;
 import dev.outbox4j.dlq.JdbcWorklist.Run;
 import dev.outbox4j.dlq.PartitionSql.Range;
+import dev.outbox4j.dlq.Patience.Result;
 import dev.outbox4j.internal.schema.Period;
 import java.time.Duration;
 import java.time.Instant;
@@ -31,6 +33,13 @@ final class RetentionRun {
   /** After the end of a partition, until no transaction that began before is likely to be open. */
   private static final Duration SETTLED = Duration.ofHours(1);
 
+  /**
+   * Before a time of which the default partition is said to have no letters: so long the server may
+   * read it, until that is not refused any more.
+   */
+  private static final Duration AHEAD = Duration.ofHours(2);
+
+  private static final String HISTORIES = "Histories of letters of dropped partitions";
   private static final String OVERLAPS_LETTERS = "23514";
   private static final String HAS_UNRESOLVED = "55000";
   private static final String NOT_THERE = "42P01";
@@ -45,7 +54,9 @@ final class RetentionRun {
   private final List<String> dropped = new ArrayList<>();
   private final List<String> held = new ArrayList<>();
   private final List<String> postponed = new ArrayList<>();
+  private final List<String> ended = new ArrayList<>();
   private boolean partitioned;
+  private int found;
   private long caught;
   private @Nullable OutboxStoreException refusal;
 
@@ -83,16 +94,25 @@ final class RetentionRun {
             dropped,
             held,
             postponed,
+            ended,
             caught,
+            found + created.size() - dropped.size(),
             report.finished()));
   }
 
   private boolean work(Run run) {
     Look look = partitions.look();
     partitioned = look.partitioned();
-    if (!partitioned) {
-      return deleteDue(run, worklist);
+    found = look.partitions().size();
+    boolean finished =
+        (partitioned ? onPartitions(run, look) : deleteDue(run, worklist)) && deleteHistories(run);
+    if (refusal != null) {
+      throw refusal; // what stopped nothing else
     }
+    return finished;
+  }
+
+  private boolean onPartitions(Run run, Look look) {
     Period period =
         look.period()
             .orElseThrow(
@@ -111,34 +131,53 @@ final class RetentionRun {
       }
       letters.giveSignOfLife(run);
     }
-    if (refusal != null) {
-      throw refusal; // what stopped nothing else
-    }
     return true;
   }
 
   // ---- coming partitions
 
-  /** A process that died while it created a partition has left what refuses its letters. */
+  /** A process that died while it created a partition has left a constraint. */
   private void include(Look look) {
     for (Partition partition : look.partitions()) {
       if (partition.isDefault() && partition.constrained()) {
-        orPostpone(partition.name(), () -> partitions.include(partition));
+        include(look, partition);
+      }
+    }
+  }
+
+  /** Also after an interrupt, with which a pool would give no connection. */
+  private void include(Look look, Partition partition) {
+    boolean interrupted = Thread.interrupted();
+    try {
+      orPostpone(
+          interrupted ? patience.once() : patience,
+          partition.name(),
+          () -> partitions.include(look, partition));
+    } catch (OutboxStoreException e) {
+      note(partition.name(), e);
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
       }
     }
   }
 
   private void create(Look look, Period period) {
     LocalDate today = period.firstDay(look.now());
-    for (int n = 0; n <= settings.ahead(); n++) {
-      Instant to = Period.midnight(period.after(today, n + 1));
-      Instant from = free(look, Period.midnight(period.after(today, n)), to);
+    Instant reach = look.now().plus(settings.reach());
+    for (int n = 0; n <= settings.ahead() || begin(period, today, n).isBefore(reach); n++) {
+      Instant to = begin(period, today, n + 1);
+      Instant from = free(look, begin(period, today, n), to);
       if (from.isBefore(to)
           && look.partitions().stream().noneMatch(other -> other.overlaps(from, to))
           && !Thread.currentThread().isInterrupted()) {
         create(look, new Range(from, to));
       }
     }
+  }
+
+  private static Instant begin(Period period, LocalDate today, int periods) {
+    return Period.midnight(period.after(today, periods));
   }
 
   /** Where the partitions end that take a part of a time, if they do. */
@@ -162,18 +201,27 @@ final class RetentionRun {
     try {
       if (large.isEmpty()) {
         created(look, name, range);
-      } else if (range.from().isAfter(look.now())) {
+      } else if (range.from().isAfter(look.now().plus(AHEAD))) {
         beside(large.get(), look, name, range);
-      } // else its letters come to the default partition at this moment: they cannot be excluded
+      } // else its letters come to the default partition now or soon: they cannot be excluded
     } catch (OutboxStoreException e) {
-      if (!is(e, OVERLAPS_LETTERS)) {
-        throw e;
+      if (is(e, OVERLAPS_LETTERS)) {
+        discard(look, name);
+      } else {
+        note(name, e);
       }
+    }
+  }
+
+  private void discard(Look look, String name) {
+    log.warn(
+        "Partition {} of dead letters cannot be created, since the default partition has letters of"
+            + " its time; these, and those that come, stay there until they are due",
+        name);
+    try {
       orPostpone(name, () -> partitions.discard(look, name));
-      log.warn(
-          "Partition {} of dead letters cannot be created, since the default partition has letters of"
-              + " its time; these, and those that come, stay there until they are due",
-          name);
+    } catch (OutboxStoreException e) {
+      note(name, e);
     }
   }
 
@@ -189,7 +237,7 @@ final class RetentionRun {
 
   /** Says to the server, by a constraint, that the default partition has no letters of a time. */
   private void beside(Partition large, Look look, String name, Range range) {
-    if (!orPostpone(name, () -> partitions.exclude(large, range))) {
+    if (!orPostpone(name, () -> partitions.exclude(look, large, range))) {
       return;
     }
     try {
@@ -197,7 +245,7 @@ final class RetentionRun {
         created(look, name, range);
       }
     } finally {
-      orPostpone(large.name(), () -> partitions.include(large));
+      include(look, large);
     }
   }
 
@@ -215,12 +263,8 @@ final class RetentionRun {
     } catch (OutboxStoreException e) {
       if (is(e, HAS_UNRESOLVED)) {
         held.add(partition.name());
-      } else if (e.fault() == Fault.TIMEOUT) {
-        postpone(partition.name());
-      } else if (e.fault() == Fault.CONNECTION || e.outcomeUnknown()) {
-        throw e;
-      } else if (!is(e, NOT_THERE) && refusal == null) { // else somebody else was faster
-        refusal = e;
+      } else if (!is(e, NOT_THERE)) { // else somebody else was faster
+        note(partition.name(), e);
       }
       return true;
     }
@@ -229,7 +273,7 @@ final class RetentionRun {
   private boolean retained(Run run, Partition partition, Instant now) {
     Duration keepAll = settings.keepAll();
     if (keepAll != null && partition.isOlderThan(keepAll, now)) {
-      drop(run, partition, true);
+      drop(partition, true);
       return true;
     }
     if (!partition.isOlderThan(SETTLED, now)) {
@@ -248,15 +292,12 @@ final class RetentionRun {
     if (partition.closedAt() == null) {
       orPostpone(partition.name(), () -> partitions.close(partition));
     } else if (partition.isClosedFor(settings.keepResolved(), now)) {
-      drop(run, partition, false);
+      drop(partition, false);
     }
     return true;
   }
 
-  private void drop(Run run, Partition partition, boolean withUnresolved) {
-    while (partitions.deleteTrips(partition) > 0) {
-      letters.giveSignOfLife(run);
-    }
+  private void drop(Partition partition, boolean withUnresolved) {
     if (orPostpone(
         partition.name(),
         () -> partitions.drop(partition, withUnresolved, settings.by(), words(partition)))) {
@@ -270,6 +311,35 @@ final class RetentionRun {
             partition.name(),
             partition.from() == null ? "" : " from " + partition.from(),
             partition.to());
+  }
+
+  // ---- histories
+
+  /**
+   * Deletes those of letters that went with a partition, now or in a run that came to no end: after
+   * that, so that to drop it takes no longer. False if it was interrupted.
+   */
+  private boolean deleteHistories(Run run) {
+    try {
+      List<Long> drops = partitions.drops();
+      return drops.isEmpty() || deleteHistories(run, drops);
+    } catch (OutboxStoreException e) {
+      note(HISTORIES, e);
+      return true;
+    }
+  }
+
+  private boolean deleteHistories(Run run, List<Long> drops) {
+    Optional<HistoryKey> next = Optional.of(HistoryKey.START);
+    while (next.isPresent()) {
+      if (Thread.currentThread().isInterrupted()) {
+        return false;
+      }
+      next = partitions.deleteHistories(next.get(), drops);
+      letters.giveSignOfLife(run);
+    }
+    partitions.endDrops(drops);
+    return true;
   }
 
   // ---- letters one by one
@@ -302,16 +372,36 @@ final class RetentionRun {
   // ---- what others are in the way of
 
   private boolean orPostpone(String what, Patience.Step step) {
-    boolean done = patience.does(step);
-    if (!done) {
-      postpone(what);
-    }
-    return done;
+    return orPostpone(patience, what, step);
   }
 
-  private void postpone(String what) {
-    if (!postponed.contains(what)) {
-      postponed.add(what);
+  private boolean orPostpone(Patience howOften, String what, Patience.Step step) {
+    Result result = howOften.does(step);
+    if (result != Result.DONE) {
+      postpone(what, result);
+    }
+    return result == Result.DONE;
+  }
+
+  private void postpone(String what, Result result) {
+    List<String> told = result == Result.ENDED ? ended : postponed;
+    if (!told.contains(what)) {
+      told.add(what);
+    }
+  }
+
+  /** What is in the way of one thing stops no other, unless the server is not there. */
+  private void note(String what, OutboxStoreException e) {
+    if (e.fault() == Fault.CONNECTION || e.outcomeUnknown()) {
+      throw e;
+    }
+    Optional<Result> result = Result.of(e);
+    if (result.isPresent()) {
+      postpone(what, result.get());
+    } else if (refusal == null) {
+      refusal = e;
+    } else {
+      refusal.addSuppressed(e);
     }
   }
 

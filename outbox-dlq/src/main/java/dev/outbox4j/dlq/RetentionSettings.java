@@ -17,6 +17,13 @@ import org.jspecify.annotations.Nullable;
 record RetentionSettings(
     String by, Duration keepResolved, @Nullable Duration keepAll, Duration every, int ahead) {
 
+  /**
+   * How far partitions reach at least, whatever their number: past the next look, if it is late.
+   */
+  Duration reach() {
+    return every.plus(every.dividedBy(10)).plus(Duration.ofDays(1));
+  }
+
   /** In words, for the audit. */
   String words() {
     return "resolved for %s%s"

@@ -23,9 +23,12 @@ final class RetentionState {
             });
   }
 
-  /** Tells whether the last run has left something to be done soon. */
+  /**
+   * Tells whether the last run has left something to be done, or to be looked at: what it told is
+   * told until the next one of this process, so that one is not left to another process.
+   */
   synchronized boolean isOwing() {
-    return lastRun != null && !lastRun.postponed().isEmpty();
+    return lastRun != null && !lastRun.problems().isEmpty();
   }
 
   synchronized void failed(Throwable reason) {

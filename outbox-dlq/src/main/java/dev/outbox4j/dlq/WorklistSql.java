@@ -147,7 +147,8 @@ final class WorklistSql {
   /**
    * Begins what one process at a time does, of all outboxes that share the table, and what need not
    * be done so soon again. The entry is the lease: it lasts as long as it gives signs of life. The
-   * lock is the transaction's, and orders those who begin.
+   * lock is the transaction's, and orders those who begin. Of the entries, which nobody deletes, it
+   * looks at the latest.
    */
   static final String BEGIN_RETENTION =
       """
@@ -158,7 +159,7 @@ final class WorklistSql {
       select ({outbox_name}), '{retention}', :by, :filter
       where {one_transaction} and current_setting('outbox4j.turn') = 'true'
         and not exists (
-          select from {audit} a
+          select from (select * from {audit} order by id desc limit 10000) a
           where a.action = '{retention}'
             and (a.status = 'running' and a.seen_at > clock_timestamp() - interval '5 minutes'
               or a.status = 'completed' and a.outbox = ({outbox_name})

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.dlq.PartitionSql.Range;
+import dev.outbox4j.dlq.Patience.Result;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import java.time.Duration;
@@ -73,11 +74,53 @@ class DeadLetterRetentionTest {
     state.ran(
         Optional.of(
             new DeadLetterRetentionReport(
-                true, 0, 0, List.of(), List.of(), List.of(), List.of("p"), 0, true)));
+                true, 0, 0, List.of(), List.of(), List.of(), List.of("p"), List.of(), 0, 3, true)));
 
     assertThat(state.isOwing()).isTrue();
     assertThat(state.health(true).problems())
         .containsExactly("p has to wait, since others have it in use");
+  }
+
+  /** Or what is mended would be told until this process has a turn by chance. */
+  @Test
+  void looksItselfAgainAtWhatItHasFoundWrong() {
+    RetentionState state = new RetentionState();
+    state.ran(
+        Optional.of(
+            new DeadLetterRetentionReport(
+                true, 0, 0, List.of(), List.of(), List.of(), List.of(), List.of(), 7, 3, true)));
+
+    assertThat(state.isOwing()).isTrue();
+  }
+
+  @Test
+  void tellsWhatTheServerHasEndedFromWhatOthersHaveInUse() {
+    DeadLetterRetentionReport report =
+        new DeadLetterRetentionReport(
+            true, 0, 0, List.of(), List.of(), List.of(), List.of(), List.of("p"), 0, 3, true);
+
+    assertThat(report.problems())
+        .containsExactly(
+            "p has to wait, since the server ended a statement on it, which took too long or was"
+                + " cancelled");
+    assertThat(new RetentionLoop("x", Duration.ofDays(1), () -> Optional.of(report)).step())
+        .isEqualTo(Duration.ofMinutes(5));
+  }
+
+  @Test
+  void tellsThatPartitionsPileUp() {
+    assertThat(holding(List.of("oldest", "younger"), 21).problems())
+        .containsExactly(
+            "Letters that nobody has resolved hold 2 of 21 partitions, the oldest of which is"
+                + " oldest; each statement on dead letters plans for all of them: resolve these"
+                + " letters, or set keepAll");
+    assertThat(holding(List.of("oldest"), 20).problems()).isEmpty();
+    assertThat(holding(List.of(), 40).problems()).as("as it was configured").isEmpty();
+  }
+
+  private static DeadLetterRetentionReport holding(List<String> held, int partitions) {
+    return new DeadLetterRetentionReport(
+        true, 0, 0, List.of(), List.of(), held, List.of(), List.of(), 0, partitions, true);
   }
 
   private static OutboxStoreException failure(Fault fault, String state) {
@@ -96,13 +139,19 @@ class DeadLetterRetentionTest {
                     throw failure(Fault.TIMEOUT, "55P03");
                   }
                 }))
-        .isTrue();
+        .isEqualTo(Result.DONE);
+    assertThat(
+            patience.does(
+                () -> {
+                  throw failure(Fault.TIMEOUT, "57014");
+                }))
+        .isEqualTo(Result.ENDED);
     assertThat(
             patience.does(
                 () -> {
                   throw failure(Fault.TRANSIENT, "40P01");
                 }))
-        .isFalse();
+        .isEqualTo(Result.IN_THE_WAY);
     assertThatExceptionOfType(OutboxStoreException.class)
         .isThrownBy(
             () ->
@@ -116,14 +165,14 @@ class DeadLetterRetentionTest {
   void anInterruptEndsTheTriesAndStays() {
     Thread.currentThread().interrupt();
 
-    boolean done =
+    Result done =
         new Patience(3, Duration.ofDays(1))
             .does(
                 () -> {
                   throw failure(Fault.TIMEOUT, "55P03");
                 });
 
-    assertThat(done).isFalse();
+    assertThat(done).isEqualTo(Result.IN_THE_WAY);
     assertThat(Thread.interrupted()).isTrue();
   }
 
@@ -138,8 +187,8 @@ class DeadLetterRetentionTest {
                 sql.attach("\"p\"", range),
                 sql.drop("\"p\"", Instant.EPOCH, false, "words"),
                 sql.drop("\"p\"", Instant.EPOCH, true, "it's"),
-                sql.exclude("\"p\"", range),
-                sql.include("\"p\"")))
+                sql.exclude("\"p\"", "s", range),
+                sql.include("\"p\"", "s")))
         .allSatisfy(
             text ->
                 assertThat(text)
@@ -147,9 +196,36 @@ class DeadLetterRetentionTest {
                     .contains("set_config('statement_timeout', '90ms', true)")
                     .contains("set_config('lock_timeout', '50ms', true)")
                     .contains("set_config('synchronous_commit', 'local', true)")
+                    .as("histories")
+                    .doesNotContain("\"t\"")
                     .doesNotContain("{"));
     assertThatExceptionOfType(IllegalStateException.class)
         .isThrownBy(() -> sql.close("\"a$outbox4j$b\""));
+  }
+
+  /** The client would hear of none that takes longer than it waits. */
+  @Test
+  void theServerEndsWhatTakesLong() {
+    PartitionSql sql = new PartitionSql("\"l\"", "\"o\"", "\"t\"", "\"a\"", "l_until");
+
+    assertThat(
+            List.of(
+                sql.unresolved("\"p\""),
+                sql.caught("\"p\""),
+                sql.create("\"p\""),
+                sql.discard("\"p\""),
+                sql.close("\"p\""),
+                sql.reopen("\"p\""),
+                sql.drops(),
+                sql.histories(),
+                sql.endDrops()))
+        .allSatisfy(
+            text ->
+                assertThat(text)
+                    .contains("set_config('statement_timeout', '12s', true)")
+                    .contains("set_config('lock_timeout', '100ms', true)")
+                    .doesNotContain("{"));
+    assertThat(sql.validate("\"p\"")).contains("set_config('statement_timeout', '29min', true)");
   }
 
   /** It may die, and is succeeded after five minutes only if somebody looks. */
@@ -167,6 +243,6 @@ class DeadLetterRetentionTest {
 
   private static DeadLetterRetentionReport report(List<String> postponed) {
     return new DeadLetterRetentionReport(
-        true, 0, 0, List.of(), List.of(), List.of(), postponed, 0, true);
+        true, 0, 0, List.of(), List.of(), List.of(), postponed, List.of(), 0, 3, true);
   }
 }

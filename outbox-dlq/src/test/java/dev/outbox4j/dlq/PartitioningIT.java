@@ -2,6 +2,7 @@ package dev.outbox4j.dlq;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assumptions.assumeThat;
 import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
@@ -14,9 +15,11 @@ import dev.outbox4j.migrations.PartitionInterval;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
+import dev.outbox4j.postgres.testing.ServerCounters;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.DeadLetterWriter;
 import java.sql.Connection;
+import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -197,7 +200,10 @@ class PartitioningIT {
         "create rule own as on delete to outbox_dlq do instead nothing|rule own|drop rule own on outbox_dlq",
         "alter table outbox_dlq enable row level security|row security|alter table outbox_dlq disable"
             + " row level security",
-        "create unique index own on outbox_dlq (original_id)|unique index own|drop index own"
+        "create unique index own on outbox_dlq (original_id)|unique index own|drop index own",
+        "create publication own for table outbox_dlq|publication own|drop publication own",
+        "create publication own for all tables|publication own without publish_via_partition_root"
+            + "|drop publication own"
       })
   void namesWhatWouldStayWithOldLetters(String make, String obstacle, String undo) {
     database.update(make);
@@ -210,6 +216,71 @@ class PartitioningIT {
       database.update(undo);
     }
     assertThat(partitions.faults()).as("the constraint is withdrawn").isEmpty();
+  }
+
+  /** The one sends letters under the name of the table, and would send the copies of the other. */
+  @Test
+  void aPublicationOfTheRootStaysAndIsNotSentCopies() {
+    database.update(
+        "create publication own for all tables with (publish_via_partition_root = true)");
+    try {
+      assertThat(BY_MONTH.migrate(database.plain())).isEqualTo(1);
+      assertThat(
+              database.list(
+                  String.class,
+                  "select tablename::text from pg_publication_tables where tablename like"
+                      + " 'outbox\\_dlq%' order by 1"))
+          .contains("outbox_dlq")
+          .doesNotContain("outbox_dlq_first", "outbox_dlq_default");
+
+      assertThatThrownBy(() -> BY_MONTH.unpartition(database.plain()))
+          .isInstanceOf(OutboxException.class)
+          .hasMessageContaining("publish a copy of each letter: publication own");
+      assertThat(isPartitioned()).isTrue();
+    } finally {
+      database.update("drop publication own");
+    }
+    assertThat(BY_MONTH.unpartition(database.plain())).isTrue();
+  }
+
+  @Test
+  void namesAPublicationOfItsSchema() {
+    assumeThat(database.one(Integer.class, "select current_setting('server_version_num')::int"))
+        .isGreaterThanOrEqualTo(150_000);
+    database.update("create publication own for tables in schema public");
+    try {
+      assertThatThrownBy(() -> BY_MONTH.migrate(database.plain()))
+          .isInstanceOf(OutboxException.class)
+          .hasMessageContaining("publication own without publish_via_partition_root");
+      database.update("alter publication own set (publish_via_partition_root = true)");
+      assertThat(BY_MONTH.migrate(database.plain())).isEqualTo(1);
+      assertThatThrownBy(() -> BY_MONTH.unpartition(database.plain()))
+          .hasMessageContaining("publish a copy of each letter: publication own");
+    } finally {
+      database.update("drop publication own");
+    }
+  }
+
+  @Test
+  void keepsStorageParametersThereAndBack() {
+    database.update("alter table outbox_dlq set (autovacuum_vacuum_scale_factor = 0.01)");
+
+    BY_MONTH.migrate(database.plain());
+
+    assertThat(
+            database.list(
+                String.class,
+                "select c.relname || ' ' || c.reloptions::text from pg_inherits i join pg_class c on"
+                    + " c.oid = i.inhrelid where i.inhparent = 'outbox_dlq'::regclass order by 1"))
+        .containsExactly(
+            "outbox_dlq_default {autovacuum_vacuum_scale_factor=0.01}",
+            "outbox_dlq_first {autovacuum_vacuum_scale_factor=0.01}");
+    BY_MONTH.unpartition(database.plain());
+    assertThat(
+            database.one(
+                String.class,
+                "select reloptions::text from pg_class where oid = 'outbox_dlq'::regclass"))
+        .isEqualTo("{autovacuum_vacuum_scale_factor=0.01}");
   }
 
   // ---- with writers
@@ -341,6 +412,43 @@ class PartitioningIT {
 
   private static final class Killed extends RuntimeException {
     private static final long serialVersionUID = 1;
+  }
+
+  @Test
+  void lettersAreReadBesideTheWritersAndNotOnceMoreWhileTheyWait() throws SQLException {
+    partitions.resolved(3, 1, 1_000);
+    try (ServerCounters counters = new ServerCounters(database, "outbox_dlq_trips")) {
+      counters.reads();
+      long before = counters.sequentialScansOf("outbox_dlq");
+
+      assertThat(BY_MONTH.migrate(counters.session())).isEqualTo(1);
+
+      counters.reads();
+      assertThat(counters.sequentialScansOf("outbox_dlq_first") - before).isEqualTo(1);
+    }
+  }
+
+  /** Nobody calls again for months, and letters come of the time that was said to have none. */
+  @Test
+  void noLetterIsRefusedAfterAProcessThatDiedBetween() {
+    CountingDataSource dying = new CountingDataSource(database.plain());
+    dying.beforeEach(
+        text -> {
+          if (text.contains("partition by range")) {
+            throw new Killed();
+          }
+        });
+    assertThatThrownBy(() -> BY_MONTH.migrate(dying)).isInstanceOf(Killed.class);
+    assertThat(partitions.constraints()).containsExactly(true);
+
+    partitions.later("4 months");
+    partitions.letter("now() + interval '3 months'");
+
+    assertThat(database.count("outbox_dlq")).isEqualTo(1);
+    database.update("truncate outbox_dlq");
+    assertThat(BY_MONTH.migrate(database.plain())).isEqualTo(1);
+    assertThat(partitions.constraints()).isEmpty();
+    assertThat(partitions.faults()).isEmpty();
   }
 
   @Test

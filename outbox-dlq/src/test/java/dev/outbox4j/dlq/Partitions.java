@@ -27,6 +27,7 @@ final class Partitions {
     database.update(
         "drop table if exists outbox_dlq, outbox_dlq_trips, outbox_dlq_audit, outbox_dlq_first,"
             + " outbox_dlq_default, outbox_dlq_schema_history cascade");
+    database.update("drop function if exists outbox_dlq_until(timestamptz)");
     database.update("truncate outbox");
   }
 
@@ -81,6 +82,45 @@ final class Partitions {
         from generate_series(%d, %d) n
         """
             .formatted(month, resolvedAt, first, last));
+  }
+
+  /** Each letter was put back once before, and has a history. */
+  void redriven() {
+    database.update(
+        "insert into outbox_dlq_trips (dead_letter, number, redriven_by, failed_at, failure_reason,"
+            + " deliveries_count, attempts_count, created_at) select id, 1, 'ann', failed_at, 'x', 1,"
+            + " 1, created_at from outbox_dlq");
+  }
+
+  /** A letter that fails at some time. */
+  void letter(String failedAt) {
+    script(letterSql(failedAt));
+  }
+
+  static String letterSql(String failedAt) {
+    return "insert into outbox_dlq (outbox, original_id, lease_token, queue, payload,"
+        + " deliveries_count, attempts_count, created_at, available_at, failed_at, failure_reason)"
+        + " values ('public.outbox', 77, 1, 'orders', 'x', 1, 1, now(), now(), "
+        + failedAt
+        + ", 'rejected')";
+  }
+
+  /** It is so much later, as the constraint sees it that is there while a partition is attached. */
+  void later(String interval) {
+    script(
+        """
+        create or replace function outbox_dlq_until(timestamptz) returns boolean
+          language sql immutable as 'select clock_timestamp() + interval ''%s'' >= $1'
+        """
+            .formatted(interval));
+  }
+
+  /** Whether that constraint was validated; empty if there is none, as is its function. */
+  List<Boolean> constraints() {
+    return database.list(
+        Boolean.class,
+        "select (select k.convalidated from pg_constraint k where k.conname = 'outbox_dlq_until')"
+            + " from pg_proc p where p.proname = 'outbox_dlq_until'");
   }
 
   /** It was found without unresolved letters so long ago. */

@@ -10,6 +10,7 @@ declare
   owner     text;
   told      text;
   indexes   text[];
+  storage   text;
   one       record;
 begin
   lock table only "${outbox_dlq_schema}"."${outbox_dlq_table}" in access exclusive mode;
@@ -39,6 +40,14 @@ begin
     select 'publication ' || p.pubname
     from pg_publication_rel r join pg_publication p on p.oid = r.prpubid where r.prrelid = letters
     union all
+    -- its subscribers would be sent letters of tables that they do not have
+    select 'publication ' || p.pubname || ' without publish_via_partition_root'
+    from pg_publication p
+    where not p.pubviaroot
+      and not exists (select from pg_publication_rel r where r.prpubid = p.oid and r.prrelid = letters)
+      and (p.puballtables
+        or exists (select from pg_get_publication_tables(p.pubname::text) t where t.relid = letters))
+    union all
     select 'inheritance' from pg_inherits i where letters in (i.inhparent, i.inhrelid)
     union all
     select 'unique index ' || i.indexrelid::regclass from pg_index i
@@ -56,6 +65,9 @@ begin
   select pg_get_userbyid(c.relowner), obj_description(c.oid, 'pg_class') into owner, told from pg_class c where c.oid = letters;
   select array_agg(pg_get_indexdef(i.indexrelid)) into indexes
   from pg_index i where i.indrelid = letters and not i.indisprimary and i.indisvalid;
+  select coalesce(' with (' || array_to_string(c.reloptions, ', ') || ')', '')
+      || coalesce(' tablespace ' || quote_ident(s.spcname), '')
+    into storage from pg_class c left join pg_tablespace s on s.oid = c.reltablespace where c.oid = letters;
 
   alter table "${outbox_dlq_schema}"."${outbox_dlq_table}" alter column id drop identity;
   alter table "${outbox_dlq_schema}"."${outbox_dlq_table}" rename to "${outbox_dlq_table}_first";
@@ -105,8 +117,9 @@ begin
   alter table "${outbox_dlq_schema}"."${outbox_dlq_table}" attach partition "${outbox_dlq_schema}"."${outbox_dlq_table}_first"
     for values from (minvalue) to (${outbox_dlq_until});
   alter table "${outbox_dlq_schema}"."${outbox_dlq_table}_first" drop constraint if exists "${outbox_dlq_table}_until";
-  create table "${outbox_dlq_schema}"."${outbox_dlq_table}_default" (
-    like "${outbox_dlq_schema}"."${outbox_dlq_table}" including all excluding identity excluding statistics);
+  drop function if exists "${outbox_dlq_schema}"."${outbox_dlq_table}_until"(timestamptz);
+  execute 'create table "${outbox_dlq_schema}"."${outbox_dlq_table}_default" (
+    like "${outbox_dlq_schema}"."${outbox_dlq_table}" including all excluding identity excluding statistics)' || storage;
   alter table "${outbox_dlq_schema}"."${outbox_dlq_table}" attach partition "${outbox_dlq_schema}"."${outbox_dlq_table}_default" default;
   if owner <> current_user then
     execute format('alter table "${outbox_dlq_schema}"."${outbox_dlq_table}_default" owner to %I', owner);

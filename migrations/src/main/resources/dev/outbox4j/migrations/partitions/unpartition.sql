@@ -8,6 +8,7 @@ declare
   is_called boolean;
   owner     text;
   told      text;
+  storage   text;
   grants    text[];
   indexes   text[];
   names     text[];
@@ -35,10 +36,13 @@ begin
     select 'foreign key ' || k.conname from pg_constraint k
     where k.contype = 'f' and letters in (k.confrelid, k.conrelid) and k.conparentid = 0
     union all
+    -- or its subscribers would be sent the copies
     select 'publication ' || p.pubname
-    from pg_publication_rel r join pg_publication p on p.oid = r.prpubid where r.prrelid = letters) thing;
+    from pg_publication p
+    where p.puballtables or exists (
+      select from pg_get_publication_tables(p.pubname::text) t join pg_partition_tree(letters) l on l.relid = t.relid)) thing;
   if obstacles is not null then
-    raise exception 'Table % cannot be made a plain one, since these would be lost: %; drop them first, and create them anew after that',
+    raise exception 'Table % cannot be made a plain one, since these would be lost, or publish a copy of each letter: %; drop them first, and create them anew after that',
       letters, obstacles using errcode = 'object_not_in_prerequisite_state';
   end if;
 
@@ -64,8 +68,14 @@ begin
     from pg_attribute t cross join lateral aclexplode(t.attacl) a
     where t.attrelid = letters and not t.attisdropped) acl;
 
-  create table "${outbox_dlq_schema}"."${outbox_dlq_table}_plain" (
-    like "${outbox_dlq_schema}"."${outbox_dlq_table}" including all excluding identity excluding indexes excluding statistics);
+  select coalesce(' with (' || array_to_string(c.reloptions, ', ') || ')', '')
+      || coalesce(' tablespace ' || quote_ident(s.spcname), '')
+    into storage
+  from pg_partitioned_table p join pg_class c on c.oid = p.partdefid left join pg_tablespace s on s.oid = c.reltablespace
+  where p.partrelid = letters;
+  execute 'create table "${outbox_dlq_schema}"."${outbox_dlq_table}_plain" (
+    like "${outbox_dlq_schema}"."${outbox_dlq_table}" including all excluding identity excluding indexes excluding statistics)'
+    || coalesce(storage, '');
   insert into "${outbox_dlq_schema}"."${outbox_dlq_table}_plain" select * from "${outbox_dlq_schema}"."${outbox_dlq_table}";
   alter table "${outbox_dlq_schema}"."${outbox_dlq_table}_plain" add constraint "${outbox_dlq_table}_plain_pkey" primary key (id, failed_at);
   for n in 1 .. coalesce(cardinality(indexes), 0) loop
@@ -76,6 +86,7 @@ begin
   -- nobody writes anyway: whoever looks at letters now is waited for, so that it is not all done again
   perform set_config('lock_timeout', '60s', true);
   drop table "${outbox_dlq_schema}"."${outbox_dlq_table}";
+  drop function if exists "${outbox_dlq_schema}"."${outbox_dlq_table}_until"(timestamptz);
   alter table "${outbox_dlq_schema}"."${outbox_dlq_table}_plain" rename to "${outbox_dlq_table}";
   alter table "${outbox_dlq_schema}"."${outbox_dlq_table}"
     rename constraint "${outbox_dlq_table}_plain_pkey" to "${outbox_dlq_table}_pkey";
