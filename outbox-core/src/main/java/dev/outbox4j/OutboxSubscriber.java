@@ -6,6 +6,7 @@ import dev.outbox4j.internal.run.SoleExecutor;
 import dev.outbox4j.internal.settings.HandlerTable;
 import dev.outbox4j.internal.settings.SettingFaults;
 import dev.outbox4j.internal.settings.SubscriberSettings;
+import dev.outbox4j.internal.settings.Yielding;
 import dev.outbox4j.spi.DeadLetterWriter;
 import dev.outbox4j.spi.DeadLetters;
 import dev.outbox4j.spi.NotificationSource;
@@ -128,6 +129,7 @@ public interface OutboxSubscriber extends AutoCloseable {
     private final Map<String, Integer> concurrencyLimits = new LinkedHashMap<>();
     private final Map<String, Integer> processLimits = new LinkedHashMap<>();
     private final Map<String, RateLimit> rateLimits = new LinkedHashMap<>();
+    private final Map<String, Yielding> yieldings = new LinkedHashMap<>();
     private final Map<String, Integer> weights = new LinkedHashMap<>();
     private final HandlerTable.Builder handlers = new HandlerTable.Builder();
     private final List<SubscriberEvents> observers = new ArrayList<>();
@@ -669,8 +671,12 @@ public interface OutboxSubscriber extends AutoCloseable {
      * @return this builder
      */
     public Builder rateLimit(String queue, RateLimit limit) {
-      rateLimits.put(
-          OutboxMessage.requireName("queue", queue), Objects.requireNonNull(limit, "limit"));
+      OutboxMessage.requireName("queue", queue);
+      if (Objects.requireNonNull(limit, "limit") instanceof Yielding yielding) {
+        yieldings.put(queue, yielding);
+      } else {
+        rateLimits.put(queue, limit);
+      }
       return this;
     }
 
@@ -1014,7 +1020,7 @@ public interface OutboxSubscriber extends AutoCloseable {
                   maxPollUnheard,
                   ordered,
                   pausable,
-                  new SubscriberSettings.Limits(concurrencyLimits, processLimits, rateLimits),
+                  new SubscriberSettings.Limits(concurrencyLimits, processLimits, rates()),
                   weights),
               new SubscriberSettings.Failing(
                   retry == null ? RetryPolicy.standard() : retry,
@@ -1029,6 +1035,18 @@ public interface OutboxSubscriber extends AutoCloseable {
                   logsMessages,
                   holdsKeys),
               new SubscriberSettings.Stopping(gracefulTimeout, stopOnShutdown)));
+    }
+
+    private Map<String, RateLimit> rates() {
+      if (ordered) {
+        return rateLimits;
+      }
+      Map<String, RateLimit> rates = new LinkedHashMap<>(rateLimits);
+      yieldings.forEach(
+          (queue, yielding) ->
+              rates.compute(
+                  queue, (same, limit) -> limit == null ? yielding : yielding.and(limit)));
+      return rates;
     }
 
     private List<String> limitFaults() {

@@ -53,6 +53,18 @@ public sealed interface Outcome {
   }
 
   /**
+   * Returns the outcome that the message is left to other subscribers: it is due again after the
+   * delay, and neither its deliveries nor its attempts change, so that it may be left as often as
+   * it takes. What a transactional handler wrote is rolled back.
+   *
+   * @param delay zero to 36,500 days, counted by the server's clock
+   * @return the outcome
+   */
+  static Outcome leave(Duration delay) {
+    return new Leave(delay);
+  }
+
+  /**
    * Returns the outcome that the message is terminal by decision: dead-lettered as {@code
    * rejected}.
    *
@@ -101,6 +113,18 @@ public sealed interface Outcome {
   record Reschedule(Duration delay) implements Outcome {
     /** Checks the components. */
     public Reschedule {
+      Check.delay("delay", delay);
+    }
+  }
+
+  /**
+   * Left to other subscribers; due again after the delay, and else as it was.
+   *
+   * @param delay zero to 36,500 days
+   */
+  record Leave(Duration delay) implements Outcome {
+    /** Checks the components. */
+    public Leave {
       Check.delay("delay", delay);
     }
   }

@@ -14,6 +14,7 @@ import java.util.Optional;
  * @param capped true if counting stopped at the limit, so that there may be more of each
  * @param oldestReady how long the oldest ready row has been due, by the server's clock, if a row
  *     that was looked at is ready
+ * @param oldestDue how long the oldest row has been due, leased or not, if one is due
  */
 public record QueueDepth(
     String queue,
@@ -21,7 +22,8 @@ public record QueueDepth(
     long leased,
     long dueLater,
     boolean capped,
-    Optional<Duration> oldestReady) {
+    Optional<Duration> oldestReady,
+    Optional<Duration> oldestDue) {
 
   /** Checks the name. */
   public QueueDepth {

@@ -3,10 +3,12 @@ package dev.outbox4j.test;
 import dev.outbox4j.internal.schema.Names;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.OutboxTable;
+import dev.outbox4j.test.internal.kit.FeatureTables;
 import dev.outbox4j.test.internal.kit.TestDatabase;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.extension.AfterAllCallback;
@@ -31,9 +33,11 @@ import org.junit.jupiter.api.extension.ParameterResolver;
  * have, unpacks its binaries and starts one for each JVM, at the first use. Each test class has a
  * database of its own, with the migrations applied, which is dropped after it.
  *
- * <p>Before each test the outbox, its sleepers and its dead letters are emptied, and their ids
- * begin at 1. Other tables are left alone. So the tests of a class must not run at the same time,
- * and a subscriber has to be stopped by the test that started it.
+ * <p>Before each test the outbox, its sleepers and its dead letters are emptied, and so is what is
+ * there of dedup keys, pauses, timers, locks, monitors, jobs and table pollers. Their ids begin at
+ * 1. Other tables are left alone, also those of ordered queues and of inboxes. So the tests of a
+ * class must not run at the same time, and a subscriber has to be stopped by the test that started
+ * it.
  *
  * <p>Parameters of type {@link DataSource} and {@link OutboxTable} are resolved: of constructors,
  * tests and lifecycle methods. The data source opens a connection each time it is asked.
@@ -156,13 +160,16 @@ public final class OutboxPostgres
   /** Empties the outbox. */
   @Override
   public void beforeEach(ExtensionContext context) {
-    database()
-        .empty(
-            List.of(
-                Names.qualified(schema, table),
-                Names.qualified(schema, Names.sleepers(table)),
-                Names.qualified(schema, Names.deadLetters(table))),
-            true);
+    TestDatabase emptied = database();
+    List<String> tables =
+        Stream.of(
+                Stream.of(Names.qualified(schema, table)),
+                FeatureTables.ofDeadLetters(schema, Names.deadLetters(table)),
+                FeatureTables.ofProcesses(schema, table),
+                FeatureTables.ofWork(schema, table))
+            .flatMap(each -> each)
+            .toList();
+    emptied.empty(emptied.existing(tables), true);
   }
 
   /** Drops the database, unless an enclosing class goes on with it. */

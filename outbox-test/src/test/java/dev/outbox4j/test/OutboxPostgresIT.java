@@ -4,6 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.outbox4j.OutboxMessage;
+import dev.outbox4j.migrations.JobMigrations;
+import dev.outbox4j.migrations.LockMigrations;
+import dev.outbox4j.migrations.MonitorMigrations;
+import dev.outbox4j.migrations.PollerMigrations;
+import dev.outbox4j.migrations.TimerMigrations;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.test.internal.kit.TestDatabase;
@@ -22,6 +27,21 @@ import org.junit.jupiter.api.extension.ExtendWith;
 
 @ExtendWith(OutboxPostgres.class)
 class OutboxPostgresIT {
+  private static final List<String> OF_FEATURES =
+      List.of(
+          "outbox_dlq_trips",
+          "outbox_dlq_audit",
+          "outbox_job",
+          "outbox_job_end",
+          "outbox_lock",
+          "outbox_monitor",
+          "outbox_monitor_event",
+          "outbox_poller",
+          "outbox_poller_history",
+          "outbox_poller_quarantine",
+          "outbox_timer",
+          "outbox_timer_run");
+
   private final DataSource dataSource;
   private final OutboxTable table;
 
@@ -52,6 +72,47 @@ class OutboxPostgresIT {
         "insert into outbox_dlq (outbox, original_id, lease_token, queue, payload, deliveries_count,"
             + " attempts_count, created_at, available_at, failure_reason)"
             + " values ('public.outbox', 1, 1, 'orders', '', 1, 1, now(), now(), 'rejected')");
+  }
+
+  @RepeatedTest(2)
+  void beginsEachTestWithoutWhatFeaturesHaveKept() throws SQLException {
+    JobMigrations.of("public", "outbox").migrate(dataSource);
+    LockMigrations.of("public", "outbox").migrate(dataSource);
+    MonitorMigrations.of("public", "outbox").migrate(dataSource);
+    PollerMigrations.of("public", "outbox").migrate(dataSource);
+    TimerMigrations.of("public", "outbox").migrate(dataSource);
+    for (String table : OF_FEATURES) {
+      assertThat(one(dataSource, "select count(*) from " + table)).as(table).isEqualTo("0");
+      fill(table);
+    }
+  }
+
+  /** With a row in which each column that must have a value has one. */
+  private void fill(String table) throws SQLException {
+    String columns =
+        """
+         from information_schema.columns
+        where table_schema = 'public' and table_name = '%s' and is_nullable = 'NO'
+          and column_default is null and is_identity = 'NO'
+        """
+            .formatted(table);
+    String names = one(dataSource, "select string_agg(quote_ident(column_name), ', ')" + columns);
+    String values =
+        one(
+            dataSource,
+            """
+            select string_agg(
+              case
+                when data_type like 'timestamp%' then 'now()'
+                when data_type in ('bigint', 'integer', 'smallint') then '1'
+                when data_type = 'boolean' then 'true'
+                when data_type like 'json%' then quote_literal('{}')
+                when data_type = 'interval' then quote_literal('1 s')
+                else quote_literal('x')
+              end, ', ')
+            """
+                + columns);
+    execute(dataSource, "insert into %s (%s) values (%s)".formatted(table, names, values));
   }
 
   @Test

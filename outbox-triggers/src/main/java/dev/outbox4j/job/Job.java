@@ -13,6 +13,9 @@ import org.jspecify.annotations.Nullable;
  * @param <T> its body
  */
 public final class Job<T> {
+  /** The header in which a job's message has the job's id: {@value}. */
+  public static final String ID_HEADER = "job-id";
+
   private final JobType<T> type;
   private final T body;
   private final @Nullable String key;
@@ -73,12 +76,16 @@ public final class Job<T> {
   /**
    * Adds a header of its message. It has no part in what makes the job.
    *
-   * @param name by the rules for headers of messages
+   * @param name by the rules for headers of messages; not {@value #ID_HEADER}
    * @param value its value
    * @return the changed job
-   * @throws IllegalArgumentException if no message can have it
+   * @throws IllegalArgumentException if no message can have it, or it is the queue's own
    */
   public Job<T> header(String name, String value) {
+    if (ID_HEADER.equals(name)) {
+      throw new IllegalArgumentException(
+          "the header '" + name + "' has the id of the job; give yours another name");
+    }
     OutboxMessage.to("any").header(name, value); // the rules for headers
     Map<String, String> all = new LinkedHashMap<>(headers);
     all.put(name, value);

@@ -138,7 +138,7 @@ public record JobAlerts(
 
   /**
    * Tells whether no job was completed for long: since the last one, or since the queue is known to
-   * have had jobs. A queue that never had one is silent.
+   * have had jobs that were due. A queue that never had one is silent.
    *
    * @param sample the sample
    * @return the alert, if the rule holds

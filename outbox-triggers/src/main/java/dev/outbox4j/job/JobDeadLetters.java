@@ -9,6 +9,7 @@ import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.dlq.DeadLetter;
 import dev.outbox4j.dlq.DeadLetterEdit;
 import dev.outbox4j.dlq.DeadLetterFilter;
+import dev.outbox4j.dlq.DeadLetterPage;
 import dev.outbox4j.dlq.DeadLetterReport;
 import dev.outbox4j.dlq.DeadLetterSelection;
 import dev.outbox4j.dlq.DeadLetterWorklist;
@@ -33,6 +34,7 @@ public final class JobDeadLetters {
   private final String queue;
   private final Map<String, JobType<?>> types;
   private final JobBodies bodies;
+  private final JobStore store;
   private final @Nullable Callable<?> probe;
 
   JobDeadLetters(
@@ -40,34 +42,83 @@ public final class JobDeadLetters {
       String queue,
       Map<String, JobType<?>> types,
       JobBodies bodies,
+      JobStore store,
       @Nullable Callable<?> probe) {
     this.worklist = worklist;
     this.queue = queue;
     this.types = Map.copyOf(types);
     this.bodies = bodies;
+    this.store = store;
     this.probe = probe;
   }
 
   /**
-   * Selects letters of this queue, to look at them or to discard them. What is put back by the
-   * selection itself is not validated; {@link #replay(DeadLetterFilter, Redrive)} does that.
+   * Selects letters of this queue, to look at them. What is done to them is done here, lest a
+   * replay be not validated, or a purge delete what nobody has looked at.
    *
    * @param filter which of the queue's letters
-   * @return what can be done with them
+   * @return what they are
    */
-  public DeadLetterSelection where(DeadLetterFilter filter) {
-    return worklist.where(ofQueue(filter));
+  public Letters where(DeadLetterFilter filter) {
+    return new Letters(selected(filter));
   }
 
-  private DeadLetterFilter ofQueue(DeadLetterFilter filter) {
-    return queue(queue).and(Objects.requireNonNull(filter, "filter"));
+  private DeadLetterSelection selected(DeadLetterFilter filter) {
+    return worklist.where(queue(queue).and(Objects.requireNonNull(filter, "filter")));
+  }
+
+  /** Some letters of a queue, to be looked at. Immutable and thread-safe. */
+  public static final class Letters {
+    private final DeadLetterSelection selected;
+
+    private Letters(DeadLetterSelection selected) {
+      this.selected = selected;
+    }
+
+    /**
+     * Returns the letters that failed last.
+     *
+     * @param size how many at most, 1 to 1,000
+     * @return the first page
+     * @throws IllegalArgumentException if the size is out of range
+     * @throws OutboxStoreException if the statement fails
+     */
+    public DeadLetterPage page(int size) {
+      return selected.page(size);
+    }
+
+    /**
+     * Returns the letters that failed before those of a page.
+     *
+     * @param size how many at most, 1 to 1,000
+     * @param after the place where the last page ended
+     * @return the next page
+     * @throws IllegalArgumentException if the size is out of range
+     * @throws OutboxStoreException if the statement fails
+     */
+    public DeadLetterPage page(int size, DeadLetterPage.Position after) {
+      return selected.page(size, after);
+    }
+
+    /**
+     * Counts the letters.
+     *
+     * @param most where to stop, at least 1
+     * @return how many there are, at most {@code most}
+     * @throws IllegalArgumentException if {@code most} is less than 1
+     * @throws OutboxStoreException if the statement fails
+     */
+    public long count(long most) {
+      return selected.count(most);
+    }
   }
 
   /**
    * Replays letters that nobody has resolved: each goes back into the queue as it is, with its
-   * budget from zero, if the probe of the queue's dependencies succeeds, its type is known to this
-   * queue, it can be decoded, and its type's check has nothing against it. The probe is called
-   * once, before the first letter. A letter that is refused stays where it is, and says why.
+   * budget and its window in flight from zero, if the probe of the queue's dependencies succeeds,
+   * its type is known to this queue, it can be decoded, and its type's check has nothing against
+   * it. The probe is called once, before the first letter. A letter that is refused stays where it
+   * is, and says why. A job that was deleted from the record since is put on record again.
    *
    * @param filter which of the queue's letters
    * @param redrive who, why and how fast, and further checks; the queue's probe, if it has one,
@@ -78,7 +129,7 @@ public final class JobDeadLetters {
    * @throws OutboxStoreException if a statement fails; what was put back before stays so
    */
   public DeadLetterReport replay(DeadLetterFilter filter, Redrive redrive) {
-    return where(filter.and(unresolved())).redrive(validating(redrive));
+    return selected(filter.and(unresolved())).redrive(validating(redrive, true));
   }
 
   /**
@@ -91,7 +142,7 @@ public final class JobDeadLetters {
    * @throws OutboxStoreException if a statement fails
    */
   public DeadLetterReport dryRun(DeadLetterFilter filter, Redrive redrive) {
-    return where(filter.and(unresolved())).dryRun(validating(redrive));
+    return selected(filter.and(unresolved())).dryRun(validating(redrive, false));
   }
 
   /**
@@ -113,12 +164,32 @@ public final class JobDeadLetters {
       throw new IllegalArgumentException(
           "There is no dead letter %d of queue '%s'".formatted(id, queue));
     }
-    return worklist.redrive(id, edit, validating(redrive));
+    return worklist.redrive(id, edit, validating(redrive, true));
   }
 
-  private Redrive validating(Redrive redrive) {
+  /**
+   * Adds what is asked of a letter before it is replayed, the record of its job at last.
+   *
+   * @param records whether it is really replayed
+   */
+  private Redrive validating(Redrive redrive, boolean records) {
     Redrive checked = Objects.requireNonNull(redrive, "redrive").checking(this::refusal);
-    return probe == null ? checked : checked.probing(probe);
+    Redrive probing = probe == null ? checked : checked.probing(probe);
+    return records ? probing.checking(this::unrecorded) : probing;
+  }
+
+  /** A letter whose job cannot be put on record stays: nobody could ask for its state. */
+  private Optional<String> unrecorded(DeadLetter letter) {
+    String jobId = letter.headers().get(Job.ID_HEADER);
+    if (jobId == null) { // it was published without this queue, so it is no job
+      return Optional.empty();
+    }
+    try {
+      store.record(jobId, letter);
+      return Optional.empty();
+    } catch (OutboxStoreException e) {
+      return Optional.of("its job could not be put on record: " + e.getMessage());
+    }
   }
 
   private Optional<String> refusal(DeadLetter letter) throws Exception {
@@ -148,7 +219,7 @@ public final class JobDeadLetters {
    * @throws OutboxStoreException if a statement fails; what was discarded before stays so
    */
   public DeadLetterReport discard(DeadLetterFilter filter, String by, String reason) {
-    return where(filter).discard(by, reason);
+    return selected(filter).discard(by, reason);
   }
 
   /**
@@ -163,8 +234,8 @@ public final class JobDeadLetters {
    * @throws OutboxStoreException if a statement fails; what was deleted before stays so
    */
   public DeadLetterReport purge(DeadLetterFilter filter, String by) {
-    DeadLetterReport purged = where(filter.and(resolved())).purge(by);
-    DeadLetterSelection open = where(filter.and(unresolved()));
+    DeadLetterReport purged = selected(filter.and(resolved())).purge(by);
+    DeadLetterSelection open = selected(filter.and(unresolved()));
     long refused = open.count(MOST_COUNTED);
     List<DeadLetterReport.Refusal> refusals = new ArrayList<>(purged.refusals());
     if (refused > 0) {

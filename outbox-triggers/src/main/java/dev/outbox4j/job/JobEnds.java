@@ -15,8 +15,8 @@ final class JobEnds {
       ended as (
         insert into {job_ends} as e (message_id, queue, job_id, status, reason, attempts_count,
           deliveries_count, ended_at)
-        select done.id, j.queue, j.job_id, {status}, {reason}, {attempts}, {deliveries},
-          clock_timestamp()
+        select done.id, j.queue, j.job_id, {status}, {reason}, {attempts},
+          done.deliveries_count, clock_timestamp()
         from done cross join {jobs} j
         where j.queue = :queue and j.message_id = any (array[done.id])
         on conflict (message_id) do update
@@ -28,22 +28,23 @@ final class JobEnds {
   /** A dead letter that was put back may end well, or once more badly. */
   static final Following.Ends OF_MESSAGES =
       new Following.Ends(
-          ended("'completed'", "null", "0", "0"),
-          ended(
-              "case done.reason when 'rejected' then 'failed' else 'dead_lettered' end",
-              "done.reason",
-              "done.attempts",
-              "done.deliveries_count"));
+          new Following(
+              ended("'completed'", "null", "done.attempts_count"),
+              "",
+              ", o.attempts_count, {deliveries} as deliveries_count"),
+          new Following(
+              ended(
+                  "case done.reason when 'rejected' then 'failed' else 'dead_lettered' end",
+                  "done.reason",
+                  "done.attempts"),
+              ""));
 
   private JobEnds() {}
 
-  private static Following ended(String status, String reason, String attempts, String deliveries) {
-    return new Following(
-        ENDED
-            .replace("{status}", status)
-            .replace("{reason}", reason)
-            .replace("{attempts}", attempts)
-            .replace("{deliveries}", deliveries),
-        "");
+  private static String ended(String status, String reason, String attempts) {
+    return ENDED
+        .replace("{status}", status)
+        .replace("{reason}", reason)
+        .replace("{attempts}", attempts);
   }
 }

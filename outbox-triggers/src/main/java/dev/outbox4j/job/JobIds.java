@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
+import org.jspecify.annotations.Nullable;
 
 /** Makes the ids of jobs, of which each begins with the type. */
 final class JobIds {
@@ -13,7 +14,12 @@ final class JobIds {
 
   private JobIds() {}
 
-  static String ofKey(String type, String key) {
+  static String ofKey(String type, @Nullable String key) {
+    if (key == null) {
+      throw new IllegalArgumentException(
+          "the key of a job of type '%s' is null; identifiedBy(...) must give a text"
+              .formatted(type));
+    }
     if (key.isBlank() || key.indexOf('\0') >= 0) {
       throw new IllegalArgumentException(
           "the key of a job of type '%s' is blank or has a NUL; make it of what the job is about"

@@ -1,5 +1,6 @@
 package dev.outbox4j.job;
 
+import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.SubscriberHealth;
 import dev.outbox4j.internal.EngineThreads;
 import dev.outbox4j.internal.Loop;
@@ -16,11 +17,14 @@ import org.slf4j.LoggerFactory;
 
 /**
  * The thread that looks at a queue now and then: what its alert rules say, and what ended so long
- * ago that it is deleted. Thread-safe.
+ * ago that it is deleted. Neither waits for the other, and what fails is tried again after longer
+ * and longer. Thread-safe.
  */
 final class JobLooks {
   private static final Logger log = LoggerFactory.getLogger(JobLooks.class);
   private static final Duration EVERY = Duration.ofMinutes(5);
+  private static final RetryPolicy AFTER_FAILURES =
+      RetryPolicy.exponential(Duration.ofSeconds(1)).max(EVERY).jitter(0.2);
 
   /** Between two parts of a purge, so that nobody notices it. */
   private static final Duration BETWEEN_PARTS = Duration.ofMillis(100);
@@ -33,12 +37,13 @@ final class JobLooks {
   private final Duration keep;
   private final JobAlerts rules;
   private final Loop loop;
-  private boolean purges; // confined to the loop's thread
+
+  private final Task look = new Task("look", this::look);
+  private final Task purge = new Task("purge", this::purge);
 
   // guarded by this
   private final List<JobSample> samples = new ArrayList<>();
   private List<JobAlert> alerts = List.of();
-  private boolean failing;
   private @Nullable String lastFailure;
 
   JobLooks(JobStore store, String queue, Duration keep, JobAlerts rules) {
@@ -50,7 +55,7 @@ final class JobLooks {
         new Loop(
             new EngineThreads(queue, JobLooks.class.getClassLoader()),
             "looks",
-            told -> loop().stopping() ? Loop.END : step().toNanos(),
+            told -> loop().stopping() ? Loop.END : step(),
             this::failed);
   }
 
@@ -75,21 +80,62 @@ final class JobLooks {
     }
   }
 
-  /** Looks, or goes on with a purge, and returns when to go on. */
-  Duration step() {
-    if (!purges) {
-      looked(store.sample());
+  /** What is done again and again, and says when next. */
+  private interface Work {
+    Duration run();
+  }
+
+  /** Work with a time of its own. Confined to the loop's thread, but for whether it fails. */
+  private final class Task {
+    private final String name;
+    private final Work work;
+    private long due = System.nanoTime();
+    private volatile int failures;
+
+    Task(String name, Work work) {
+      this.name = name;
+      this.work = work;
     }
-    purges = store.purge(keep, PART) >= PART;
-    if (purges) {
-      return BETWEEN_PARTS;
+
+    /** Does what is due, and returns for how many nanoseconds it is not. */
+    long runIfDue() {
+      if (due - System.nanoTime() <= 0) {
+        Duration next;
+        try {
+          next = work.run();
+          failures = 0;
+        } catch (RuntimeException e) {
+          failures = Math.min(failures + 1, 30);
+          next = AFTER_FAILURES.delayAfter(failures, e);
+          told(e);
+          log.warn("jobs of queue '{}': a {} failed, the next is in {}", queue, name, next, e);
+        }
+        due = System.nanoTime() + next.toNanos();
+      }
+      return Math.max(0, due - System.nanoTime());
     }
-    // the nodes take turns
+  }
+
+  /** Does what is due, and returns when to go on. */
+  long step() {
+    return Math.min(look.runIfDue(), purge.runIfDue());
+  }
+
+  private Duration look() {
+    looked(store.sample());
+    return turn();
+  }
+
+  private Duration purge() {
+    return store.purge(keep, PART) >= PART ? BETWEEN_PARTS : turn();
+  }
+
+  /** The nodes take turns. */
+  private static Duration turn() {
     return EVERY.multipliedBy(ThreadLocalRandom.current().nextLong(80, 101)).dividedBy(100);
   }
 
   private synchronized void looked(JobSample sample) {
-    failing = false;
     samples.add(sample);
     if (samples.size() > rules.risingSamples()) {
       samples.remove(0);
@@ -103,19 +149,24 @@ final class JobLooks {
     }
   }
 
-  private synchronized void failed(Throwable failure) {
-    failing = true;
+  private synchronized void told(Throwable failure) {
     lastFailure = String.valueOf(failure.getMessage());
+  }
+
+  /** An Error, such as no memory. */
+  private void failed(Throwable failure) {
+    told(failure);
     log.warn("jobs of queue '{}': a look failed, trying again", queue, failure);
   }
 
-  synchronized JobsHealth health(Optional<SubscriberHealth> subscriber) {
+  synchronized JobsHealth health(Optional<SubscriberHealth> subscriber, List<String> leftTypes) {
     return new JobsHealth(
         queue,
         subscriber,
-        failing,
+        look.failures > 0 || purge.failures > 0,
         Optional.ofNullable(lastFailure),
         samples.isEmpty() ? Optional.empty() : Optional.of(samples.get(samples.size() - 1)),
-        alerts);
+        alerts,
+        leftTypes);
   }
 }

@@ -19,6 +19,7 @@ import dev.outbox4j.postgres.internal.JdbcStore;
 import dev.outbox4j.postgres.internal.transactions.JdbcTransactions;
 import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.PayloadCodec;
+import dev.outbox4j.triggers.internal.InnerSubscriber;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -51,6 +52,7 @@ public final class JobQueue implements AutoCloseable {
   private final JobBodies bodies;
   private final JobDeadLetters deadLetters;
   private final JobLooks looks;
+  private final LeftJobs left;
   private final @Nullable OutboxSubscriber subscriber;
   private final PostgresOutbox outbox;
   private final AtomicBoolean started = new AtomicBoolean();
@@ -62,6 +64,7 @@ public final class JobQueue implements AutoCloseable {
       JobBodies bodies,
       JobDeadLetters deadLetters,
       JobLooks looks,
+      LeftJobs left,
       @Nullable OutboxSubscriber subscriber) {
     this.outbox = outbox;
     this.queue = queue;
@@ -69,6 +72,7 @@ public final class JobQueue implements AutoCloseable {
     this.bodies = bodies;
     this.deadLetters = deadLetters;
     this.looks = looks;
+    this.left = left;
     this.subscriber = subscriber;
   }
 
@@ -93,7 +97,8 @@ public final class JobQueue implements AutoCloseable {
    * Starts: begins to run jobs. Returns at once; while the database cannot be reached it is tried
    * again.
    *
-   * @throws IllegalStateException if it has no handler, or was started before
+   * @throws IllegalStateException if it has no handler, or was started before, or the pool of
+   *     connections is too small; it can be started once that is mended
    */
   public void start() {
     if (subscriber == null) {
@@ -105,8 +110,13 @@ public final class JobQueue implements AutoCloseable {
       throw new IllegalStateException(
           "job queue '%s' was started before; build another".formatted(queue));
     }
+    try {
+      subscriber.start();
+    } catch (RuntimeException | Error refused) {
+      started.set(false);
+      throw refused;
+    }
     looks.start();
-    subscriber.start();
   }
 
   /**
@@ -129,7 +139,8 @@ public final class JobQueue implements AutoCloseable {
 
   /** {@return what it knows of itself on this node, from memory} */
   public JobsHealth health() {
-    return looks.health(Optional.ofNullable(subscriber).map(OutboxSubscriber::health));
+    return looks.health(
+        Optional.ofNullable(subscriber).map(OutboxSubscriber::health), List.copyOf(left.types()));
   }
 
   /**
@@ -200,10 +211,12 @@ public final class JobQueue implements AutoCloseable {
   }
 
   private static <T> String idOf(Job<T> job, Payload payload) {
+    JobType<T> type = job.type();
     String own = job.ownKey();
-    return (own == null ? job.type().key(job.body()) : Optional.of(own))
-        .map(key -> JobIds.ofKey(job.type().name(), key))
-        .orElseGet(() -> JobIds.ofContent(job.type().name(), payload));
+    if (own == null && !type.hasKey()) {
+      return JobIds.ofContent(type.name(), payload);
+    }
+    return JobIds.ofKey(type.name(), own == null ? type.key(job.body()) : own);
   }
 
   private static void requireTransaction(Connection connection) {
@@ -259,7 +272,8 @@ public final class JobQueue implements AutoCloseable {
   }
 
   /**
-   * Takes a sample for {@link JobAlerts}. One statement, of ranges of indexes.
+   * Takes a sample for {@link JobAlerts}. One statement, of ranges of indexes: it costs no more
+   * than some 60,000 of their entries, however many jobs there are.
    *
    * @return how the queue does
    * @throws OutboxStoreException if the statement fails
@@ -297,31 +311,24 @@ public final class JobQueue implements AutoCloseable {
     private final PostgresOutbox outbox;
     private final String queue;
     private final Map<String, JobType<?>> types = new LinkedHashMap<>();
-    private final List<Consumer<OutboxSubscriber.Builder>> settings = new ArrayList<>();
+    private final InnerSubscriber inner;
     private final List<Consumer<OutboxSubscriber.Builder>> handlers = new ArrayList<>();
     private int budget = DEFAULT_BUDGET;
     private JobBackoff backoff = JobBackoff.standard();
     private Duration inFlightWindow = DEFAULT_IN_FLIGHT_WINDOW;
     private Duration completedWindow = DEFAULT_COMPLETED_WINDOW;
     private Duration keep = DEFAULT_KEEP;
+    private Duration networkTimeout = PostgresOutbox.DEFAULT_NETWORK_TIMEOUT;
     private JobAlerts alerts = JobAlerts.standard();
     private @Nullable PayloadCodec codec;
-    private @Nullable NotificationSource source;
     private @Nullable Callable<?> probe;
     private @Nullable ExceptionRenderer renderer;
-    private DeadLetterQueue deadLetters;
 
     private Builder(PostgresOutbox outbox, String queue) {
       this.outbox = Objects.requireNonNull(outbox, "outbox");
       OutboxMessage.to(queue); // the rules for names
       this.queue = queue;
-      String table = outbox.table().name() + "_dlq";
-      this.deadLetters =
-          outbox
-              .table()
-              .schema()
-              .map(schema -> DeadLetterQueue.in(schema, table))
-              .orElseGet(() -> DeadLetterQueue.in(table));
+      this.inner = new InnerSubscriber(outbox);
     }
 
     /**
@@ -407,10 +414,7 @@ public final class JobQueue implements AutoCloseable {
 
     private JdbcTransactions transactions() {
       return new JdbcTransactions(
-          outbox.dataSource(),
-          outbox.table(),
-          PostgresOutbox.DEFAULT_NETWORK_TIMEOUT,
-          JobEnds.OF_MESSAGES.ack());
+          outbox.dataSource(), outbox.table(), networkTimeout, JobEnds.OF_MESSAGES.ack());
     }
 
     /**
@@ -498,6 +502,25 @@ public final class JobQueue implements AutoCloseable {
     }
 
     /**
+     * Sets how long the server's answer to a statement is waited for before the connection is given
+     * up. A lease should be at least four times as long.
+     *
+     * @param timeout 1 ms to 2,147,483,647 ms; default {@link
+     *     PostgresOutbox#DEFAULT_NETWORK_TIMEOUT}
+     * @return this builder
+     * @throws IllegalArgumentException if it is out of range
+     */
+    public Builder networkTimeout(Duration timeout) {
+      this.networkTimeout =
+          Ranges.require(
+              "networkTimeout",
+              timeout,
+              Duration.ofMillis(1),
+              Duration.ofMillis(Integer.MAX_VALUE));
+      return this;
+    }
+
+    /**
      * Sets the rules by which {@link JobQueue#health()} tells alerts.
      *
      * @param alerts the rules; default {@link JobAlerts#standard()}
@@ -527,7 +550,7 @@ public final class JobQueue implements AutoCloseable {
      * @return this builder
      */
     public Builder listen(NotificationSource source) {
-      this.source = Objects.requireNonNull(source, "source");
+      inner.listen(source);
       return this;
     }
 
@@ -538,7 +561,7 @@ public final class JobQueue implements AutoCloseable {
      * @return this builder
      */
     public Builder deadLetters(DeadLetterQueue deadLetters) {
-      this.deadLetters = Objects.requireNonNull(deadLetters, "deadLetters");
+      inner.deadLetters(deadLetters);
       return this;
     }
 
@@ -568,14 +591,16 @@ public final class JobQueue implements AutoCloseable {
     /**
      * Changes settings of the subscriber that runs the jobs, such as its workers, its lease, how
      * long a handler may take, or who observes it. What is said here of its store, its codec, its
-     * dead letters, its ack mode, its retries and its greatest number of deliveries is overwritten.
-     * With {@code ordered()}, a job in flight is told as queued.
+     * dead letters, its ack mode, its retries, also those of a type, and its greatest number of
+     * deliveries is overwritten, and {@code otherwise(...)} is refused: jobs of types that have no
+     * handler here are left to other processes. With {@code ordered()}, a job in flight is told as
+     * queued.
      *
      * @param change told when this is built
      * @return this builder
      */
     public Builder subscriber(Consumer<OutboxSubscriber.Builder> change) {
-      settings.add(Objects.requireNonNull(change, "change"));
+      inner.change(change);
       return this;
     }
 
@@ -585,6 +610,7 @@ public final class JobQueue implements AutoCloseable {
      * @return the queue
      * @throws IllegalStateException if jobs are not kept as long as the window of completed ones,
      *     or the subscriber's settings contradict each other
+     * @throws IllegalArgumentException if a setting of the subscriber is refused
      */
     public JobQueue build() {
       if (keep.compareTo(completedWindow) < 0) {
@@ -592,7 +618,8 @@ public final class JobQueue implements AutoCloseable {
             "keepEnded is %s and completedWindow is %s; keep jobs at least as long as the window"
                 .formatted(keep, completedWindow));
       }
-      JobStore store = new JobStore(outbox, queue, inFlightWindow, completedWindow);
+      JobStore store = new JobStore(outbox, queue, inFlightWindow, completedWindow, networkTimeout);
+      LeftJobs left = new LeftJobs(store, queue, types.keySet());
       JobBodies bodies = new JobBodies(codec);
       return new JobQueue(
           outbox,
@@ -600,32 +627,38 @@ public final class JobQueue implements AutoCloseable {
           store,
           bodies,
           new JobDeadLetters(
-              DeadLetterWorklist.of(outbox, deadLetters), queue, types, bodies, probe),
+              DeadLetterWorklist.of(outbox, inner.deadLetters()),
+              queue,
+              types,
+              bodies,
+              store,
+              probe),
           new JobLooks(store, queue, keep, alerts),
-          handlers.isEmpty() ? null : subscriber());
+          left,
+          handlers.isEmpty() ? null : subscriber(left));
     }
 
-    private OutboxSubscriber subscriber() {
+    private OutboxSubscriber subscriber(LeftJobs left) {
       OutboxSubscriber.Builder builder = OutboxSubscriber.builder(queue);
-      if (source != null) {
-        builder.listen(source);
-      }
+      builder.rateLimit(queue, left);
+      builder.otherwise(
+          (payload, delivery) -> {
+            return left.leave(delivery);
+          });
       if (renderer != null) {
         builder.renderExceptions(renderer);
       }
-      settings.forEach(change -> change.accept(builder));
+      inner.applyTo(builder);
       if (codec != null) {
         builder.codec(codec);
       }
       handlers.forEach(handler -> handler.accept(builder));
+      types.keySet().forEach(type -> builder.retry(type, backoff.policy(budget)));
       return builder
           .store(
               new JdbcStore(
-                  outbox.dataSource(),
-                  outbox.table(),
-                  PostgresOutbox.DEFAULT_NETWORK_TIMEOUT,
-                  JobEnds.OF_MESSAGES))
-          .deadLetters(deadLetters)
+                  outbox.dataSource(), outbox.table(), networkTimeout, JobEnds.OF_MESSAGES))
+          .deadLetters(inner.deadLetters())
           .ackMode(AckMode.AUTO)
           .retry(backoff.policy(budget))
           .maxDeliveries(budget)

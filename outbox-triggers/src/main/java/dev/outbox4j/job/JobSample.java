@@ -8,11 +8,13 @@ import java.util.Optional;
  * A look at a queue of jobs, of which alert rules are made. By the server's clock.
  *
  * @param at when it was taken
- * @param recent how jobs ended in the 15 minutes before
- * @param baseline how jobs ended in the 24 hours before those
+ * @param recent how jobs ended in the 15 minutes before, the latest 10,000 if there were more
+ * @param baseline how jobs ended in the 24 hours before those, of each hour the latest 400 if there
+ *     were more
  * @param oldest how long the message has been due that has been due longest; empty if none is
  * @param lastSuccess when a job was last completed, if that is on record
- * @param since since when the queue is known to have had jobs; empty if it has none on record
+ * @param since since when the queue is known to have had jobs that were due; empty if none is on
+ *     record
  */
 public record JobSample(
     Instant at,

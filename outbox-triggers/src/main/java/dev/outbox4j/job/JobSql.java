@@ -2,6 +2,12 @@ package dev.outbox4j.job;
 
 /** The statements on jobs. The server's clock alone decides what is over. */
 final class JobSql {
+  /** How many ends of the last 15 minutes are looked at. */
+  private static final int MOST_RECENT = 10_000;
+
+  /** How many of each hour before. */
+  private static final int MOST_OF_AN_HOUR = 400;
+
   private JobSql() {}
 
   /** Publishes a message for a job, or tells why not. */
@@ -44,28 +50,59 @@ final class JobSql {
       """;
 
   /**
-   * How a queue does; each part is a range of an index, or its first row. It goes by the
-   * transaction's time, whose value the planner knows, so it sees how few ends are meant.
+   * Puts a job on record anew of which only a dead letter is left, since its message is about to be
+   * put back. It is due now, which keeps purges from it. Nothing if the job is on record with that
+   * message, or with a later one.
+   */
+  static final String RECORD =
+      """
+      with recorded as (
+        insert into {jobs} as j (queue, job_id, type, message_id, enqueued_at, due_at)
+        select :queue, :job_id, :type, :message_id::bigint, :enqueued_at::timestamptz,
+          clock_timestamp()
+        where not exists (
+          select from {jobs} j where j.message_id = any (array[:message_id::bigint]))
+        on conflict (queue, job_id) do update
+        set type = excluded.type, message_id = excluded.message_id,
+          enqueued_at = excluded.enqueued_at, due_at = excluded.due_at
+        where j.message_id < excluded.message_id
+        returning j.queue, j.job_id, j.message_id)
+      insert into {job_ends} as e (message_id, queue, job_id, status, reason, attempts_count,
+        deliveries_count, ended_at)
+      select r.message_id, r.queue, r.job_id,
+        case :reason when 'rejected' then 'failed' else 'dead_lettered' end, :reason,
+        :attempts::int, :deliveries::int, :ended_at::timestamptz
+      from recorded r
+      on conflict (message_id) do nothing
+      """;
+
+  /** For how long a message has been due: since it was due first, or was put back. */
+  static final String DUE_FOR =
+      """
+      select extract(epoch from clock_timestamp() - greatest(o.created_at, j.due_at))::float8
+      from {outbox} o
+      left join lateral (
+        select j.due_at from {jobs} j
+        where j.queue = o.queue and j.message_id = any (array[o.id])) j on true
+      where o.queue = :queue and o.id = any (array[:message_id::bigint])
+      """;
+
+  /**
+   * How a queue does; each part is a range of an index, or its first row, and no part grows with
+   * the queue: of the ends of a time that has very many, the latest stand for all of them. It goes
+   * by the transaction's time, whose value the planner knows, so it sees how few ends are meant.
    */
   static final String SAMPLE =
       """
-      select now(), ended.recently, ended.recently_badly, ended.before, ended.badly_before,
+      select now(), recently.well, recently.badly, usually.well, usually.badly,
         extract(epoch from now() - oldest.available_at)::float8, latest.ended_at,
         least(first.known_at, failed.known_at)
-      from (
-        select
-          coalesce(sum(c.recently) filter (where s.status = 'completed'), 0)::bigint as recently,
-          coalesce(sum(c.recently) filter (where s.status <> 'completed'), 0)::bigint
-            as recently_badly,
-          coalesce(sum(c.before) filter (where s.status = 'completed'), 0)::bigint as before,
-          coalesce(sum(c.before) filter (where s.status <> 'completed'), 0)::bigint as badly_before
-        from unnest(array['completed', 'failed', 'dead_lettered']) as s (status)
-        cross join lateral (
-          select count(*) filter (where e.ended_at > now() - interval '15 minutes') as recently,
-            count(*) filter (where e.ended_at <= now() - interval '15 minutes') as before
-          from {job_ends} e
-          where e.queue = :queue and e.status = s.status
-            and e.ended_at > now() - interval '24 hours 15 minutes') c) ended
+      from ({recently}) recently
+      cross join (
+        select coalesce(sum(hourly.well), 0)::bigint as well,
+          coalesce(sum(hourly.badly), 0)::bigint as badly
+        from generate_series(0, 23) as t (hour)
+        cross join lateral ({hourly}) hourly) usually
       left join lateral (
         select o.available_at from {outbox} o
         where o.queue = :queue and o.available_at is not null and o.available_at <= now()
@@ -75,9 +112,9 @@ final class JobSql {
         where e.queue = :queue and e.status = 'completed'
         order by e.ended_at desc limit 1) latest on true
       left join lateral (
-        select j.enqueued_at as known_at from {jobs} j
-        where j.queue = :queue
-        order by j.enqueued_at limit 1) first on true
+        select j.due_at as known_at from {jobs} j
+        where j.queue = :queue and j.due_at <= now()
+        order by j.due_at limit 1) first on true
       cross join lateral (
         select min(f.ended_at) as known_at
         from unnest(array['failed', 'dead_lettered']) as s (status)
@@ -85,13 +122,41 @@ final class JobSql {
           select e.ended_at from {job_ends} e
           where e.queue = :queue and e.status = s.status
           order by e.ended_at limit 1) f) failed
-      """;
+      """
+          .replace(
+              "{recently}", latestEnds("now() - interval '15 minutes'", "'infinity'", MOST_RECENT))
+          .replace(
+              "{hourly}",
+              latestEnds(
+                  "now() - interval '15 minutes' - (t.hour + 1) * interval '1 hour'",
+                  "now() - interval '15 minutes' - t.hour * interval '1 hour'",
+                  MOST_OF_AN_HOUR));
+
+  /** How the latest ends of a time were, as many as that at most. */
+  private static String latestEnds(String after, String until, int most) {
+    return """
+      select count(*) filter (where e.status = 'completed') as well,
+        count(*) filter (where e.status <> 'completed') as badly
+      from (
+        select e.status
+        from unnest(array['completed', 'failed', 'dead_lettered']) as s (status)
+        cross join lateral (
+          select e.status, e.ended_at from {job_ends} e
+          where e.queue = :queue and e.status = s.status
+            and e.ended_at > {after} and e.ended_at <= {until}
+          order by e.ended_at desc limit {most}) e
+        order by e.ended_at desc limit {most}) e\
+      """
+        .replace("{after}", after)
+        .replace("{until}", until)
+        .replace("{most}", String.valueOf(most));
+  }
 
   /**
    * Deletes what ended long ago, those that ended first first, and what nobody will hear of again.
-   * One whose message was put back stays. Never waits for a row: who enqueues a job anew may hold
-   * it. What nobody will hear of is looked for among all jobs that are old, so only once there are
-   * few of those.
+   * One whose message was put back stays, and so does one that is about to be. Never waits for a
+   * row: who enqueues a job anew may hold it. What nobody will hear of is looked for among all jobs
+   * that are old, so only once there are few of those.
    */
   static final String PURGE =
       """
@@ -104,6 +169,10 @@ final class JobSql {
             and e.ended_at <= clock_timestamp() - make_interval(secs => :seconds)
             and not exists (
               select from {outbox} o where o.queue = e.queue and o.id = any (array[e.message_id]))
+            and not exists (
+              select from {jobs} j
+              where j.message_id = any (array[e.message_id])
+                and j.due_at > clock_timestamp() - make_interval(secs => :seconds))
           order by e.ended_at
           limit :most
           for update skip locked) e),
@@ -111,12 +180,12 @@ final class JobSql {
         select j.message_id
         from {jobs} j
         where j.queue = :queue
-          and j.enqueued_at <= clock_timestamp() - make_interval(secs => :seconds)
+          and j.due_at <= clock_timestamp() - make_interval(secs => :seconds)
           and not exists (
             select from {outbox} o where o.queue = j.queue and o.id = any (array[j.message_id]))
           and not exists (select from {job_ends} e where e.message_id = any (array[j.message_id]))
           and (select count(*) from over) < :most
-        order by j.enqueued_at
+        order by j.due_at
         limit :most),
       held as materialized (
         select j.ctid as place, j.job_id, j.message_id

@@ -14,8 +14,10 @@ import java.util.Optional;
  * @param messageId the id of its message in the outbox, as the log tells it
  * @param enqueuedAt when it was enqueued
  * @param dueAt when it is due, or was: while it waits for the next attempt, when that is
- * @param attempts how many handler runs have failed, since it was replayed the last time
- * @param deliveries how often a process has taken it, since it was replayed the last time
+ * @param attempts how many handler runs have failed, since it was replayed the last time; what is
+ *     left to other processes does not count
+ * @param deliveries how often a process has taken it, the last time included, since it was replayed
+ *     the last time
  * @param endedAt when it came to its state, if that is final and known
  * @param reason why it is failed or dead-lettered, if it is
  */

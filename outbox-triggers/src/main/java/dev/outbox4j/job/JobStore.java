@@ -3,6 +3,8 @@ package dev.outbox4j.job;
 import dev.outbox4j.FailureReason;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.Payload;
+import dev.outbox4j.dlq.DeadLetter;
+import dev.outbox4j.dlq.DeadLetterSummary;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.internal.Jdbc;
 import dev.outbox4j.postgres.internal.ServerTime;
@@ -29,9 +31,13 @@ final class JobStore {
   private final Duration inFlight;
   private final Duration completed;
 
-  JobStore(PostgresOutbox outbox, String queue, Duration inFlight, Duration completed) {
-    this.jdbc =
-        new Jdbc(outbox.dataSource(), outbox.table(), PostgresOutbox.DEFAULT_NETWORK_TIMEOUT);
+  JobStore(
+      PostgresOutbox outbox,
+      String queue,
+      Duration inFlight,
+      Duration completed,
+      Duration networkTimeout) {
+    this.jdbc = new Jdbc(outbox.dataSource(), outbox.table(), networkTimeout);
     this.statements = new Statements(outbox.table(), queue);
     this.queue = queue;
     this.inFlight = inFlight;
@@ -80,8 +86,10 @@ final class JobStore {
     values.put("payload", payload.bytes());
     values.put(
         "headers",
-        message.headers().entrySet().stream()
-            .flatMap(header -> Stream.of(header.getKey(), header.getValue()))
+        Stream.concat(
+                message.headers().entrySet().stream()
+                    .flatMap(header -> Stream.of(header.getKey(), header.getValue())),
+                Stream.of(Job.ID_HEADER, jobId))
             .toArray(String[]::new));
     values.put("delay_micros", micros(message.deliverIn().orElse(Duration.ZERO)));
     values.put("in_flight_micros", micros(inFlight));
@@ -170,6 +178,42 @@ final class JobStore {
 
   private static Optional<Instant> instant(ResultSet row, int column) throws SQLException {
     return Optional.ofNullable(ServerTime.readNullable(row, column));
+  }
+
+  /** Puts the job of a dead letter on record, unless it is. */
+  void record(String jobId, DeadLetter letter) {
+    DeadLetterSummary summary = letter.summary();
+    Map<String, Object> values = new HashMap<>();
+    values.put("queue", queue);
+    values.put("job_id", jobId);
+    values.put("type", summary.type().orElseThrow());
+    values.put("message_id", summary.messageId());
+    values.put("enqueued_at", letter.createdAt().toString());
+    values.put("reason", summary.reason());
+    values.put("attempts", (long) summary.attempts());
+    values.put("deliveries", (long) summary.deliveries());
+    values.put("ended_at", summary.failedAt().toString());
+    jdbc.run(
+        "put a job on record",
+        connection -> statements.updateAlone(jdbc, connection, JobSql.RECORD, values));
+  }
+
+  /**
+   * For how long a message has been due, since it was enqueued or put back; empty if it is gone.
+   */
+  Optional<Duration> dueFor(long messageId) {
+    return jdbc
+        .run(
+            "look at a job",
+            connection ->
+                statements.queryAlone(
+                    jdbc,
+                    connection,
+                    JobSql.DUE_FOR,
+                    Map.of("queue", queue, "message_id", messageId),
+                    row -> Duration.ofMillis(Math.round(row.getDouble(1) * 1_000))))
+        .stream()
+        .findFirst();
   }
 
   /** Deletes what ended so long ago; returns how many, of each kind at most that many. */

@@ -77,8 +77,14 @@ public final class JobType<T> {
     return body;
   }
 
-  Optional<String> key(T of) {
-    return key == null ? Optional.empty() : Optional.of(key.apply(of));
+  /** {@return whether a key makes the job, and not the encoded body} */
+  boolean hasKey() {
+    return key != null;
+  }
+
+  /** {@return what the user's function gives, which may be null} */
+  @Nullable String key(T of) {
+    return key == null ? null : key.apply(of);
   }
 
   Optional<String> refusal(T of) throws Exception {

@@ -13,6 +13,8 @@ import java.util.Optional;
  * @param lastFailure what failed last, if anything did
  * @param sample the latest look, if there was one; taken every five minutes
  * @param alerts what somebody is to look at, of the latest looks; missed timers are not among them
+ * @param leftTypes the types that have no handler here, and of which a job was left to other
+ *     processes in the last two minutes, in order
  */
 public record JobsHealth(
     String queue,
@@ -20,16 +22,18 @@ public record JobsHealth(
     boolean failing,
     Optional<String> lastFailure,
     Optional<JobSample> sample,
-    List<JobAlert> alerts) {
+    List<JobAlert> alerts,
+    List<String> leftTypes) {
 
-  /** Copies the list. */
+  /** Copies the lists. */
   public JobsHealth {
     alerts = List.copyOf(alerts);
+    leftTypes = List.copyOf(leftTypes);
   }
 
   /**
-   * Tells whether the subscriber is healthy and the latest look succeeded. Alerts do not make a
-   * node unhealthy: to start it anew would mend none of them.
+   * Tells whether the subscriber is healthy and the latest look succeeded. Alerts, and types
+   * without a handler, do not make a node unhealthy: to start it anew would mend none of them.
    */
   public boolean healthy() {
     return subscriber.map(SubscriberHealth::healthy).orElse(true) && !failing;

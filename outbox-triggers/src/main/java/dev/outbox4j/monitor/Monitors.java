@@ -17,6 +17,7 @@ import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.spi.NotificationSource;
 import dev.outbox4j.spi.PayloadCodec;
 import dev.outbox4j.triggers.internal.Applications;
+import dev.outbox4j.triggers.internal.InnerSubscriber;
 import java.time.InstantSource;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -130,25 +131,17 @@ public final class Monitors implements AutoCloseable {
     private final PostgresOutbox outbox;
     private final String application;
     private final Map<String, Definition<?>> types = new LinkedHashMap<>();
-    private final List<Consumer<OutboxSubscriber.Builder>> settings = new ArrayList<>();
+    private final InnerSubscriber inner;
     private final List<MonitorEvents> events = new ArrayList<>();
     private String queue;
     private @Nullable PayloadCodec codec;
-    private @Nullable NotificationSource source;
-    private DeadLetterQueue deadLetters;
     private ExceptionRenderer renderer = ExceptionRenderer.stackTrace();
 
     private Builder(PostgresOutbox outbox, String application) {
       this.outbox = Objects.requireNonNull(outbox, "outbox");
       this.application = Applications.require(application);
       this.queue = queueOf(application);
-      String table = outbox.table().name() + "_dlq";
-      this.deadLetters =
-          outbox
-              .table()
-              .schema()
-              .map(schema -> DeadLetterQueue.in(schema, table))
-              .orElseGet(() -> DeadLetterQueue.in(table));
+      this.inner = new InnerSubscriber(outbox);
     }
 
     /** A type and its check. */
@@ -213,7 +206,7 @@ public final class Monitors implements AutoCloseable {
      * @return this builder
      */
     public Builder listen(NotificationSource source) {
-      this.source = Objects.requireNonNull(source, "source");
+      inner.listen(source);
       return this;
     }
 
@@ -224,7 +217,7 @@ public final class Monitors implements AutoCloseable {
      * @return this builder
      */
     public Builder deadLetters(DeadLetterQueue deadLetters) {
-      this.deadLetters = Objects.requireNonNull(deadLetters, "deadLetters");
+      inner.deadLetters(deadLetters);
       return this;
     }
 
@@ -257,7 +250,7 @@ public final class Monitors implements AutoCloseable {
      * @return this builder
      */
     public Builder subscriber(Consumer<OutboxSubscriber.Builder> change) {
-      settings.add(Objects.requireNonNull(change, "change"));
+      inner.change(change);
       return this;
     }
 
@@ -303,12 +296,9 @@ public final class Monitors implements AutoCloseable {
           new CheckHandlers(
               outbox, application, publisher.build(), observer, state, running, renderer);
       OutboxSubscriber.Builder builder = OutboxSubscriber.builder(queue);
-      if (source != null) {
-        builder.listen(source);
-      }
       builder.renderExceptions(renderer);
-      settings.forEach(change -> change.accept(builder));
-      builder.store(handlers.store()).deadLetters(deadLetters).ackMode(AckMode.AUTO);
+      inner.applyTo(builder);
+      builder.store(handlers.store()).deadLetters(inner.deadLetters()).ackMode(AckMode.AUTO);
       Values values = new Values(codec);
       types
           .values()

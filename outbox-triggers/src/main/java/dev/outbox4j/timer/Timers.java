@@ -13,6 +13,7 @@ import dev.outbox4j.timer.internal.Observer;
 import dev.outbox4j.timer.internal.RunHandlers;
 import dev.outbox4j.timer.internal.TickLoop;
 import dev.outbox4j.triggers.internal.Applications;
+import dev.outbox4j.triggers.internal.InnerSubscriber;
 import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
 import java.time.InstantSource;
@@ -114,11 +115,9 @@ public final class Timers implements AutoCloseable {
     private final String application;
     private final Map<String, Timer> timers = new LinkedHashMap<>();
     private final Map<String, RunHandlers.Entry> handlers = new LinkedHashMap<>();
-    private final List<Consumer<OutboxSubscriber.Builder>> settings = new ArrayList<>();
+    private final InnerSubscriber inner;
     private String queue;
     private @Nullable String deployment;
-    private @Nullable NotificationSource source;
-    private DeadLetterQueue deadLetters;
     private final List<TimerEvents> events = new ArrayList<>();
     private InstantSource clock = InstantSource.system();
 
@@ -126,13 +125,7 @@ public final class Timers implements AutoCloseable {
       this.outbox = Objects.requireNonNull(outbox, "outbox");
       this.application = Applications.require(application);
       this.queue = "timers." + application;
-      String table = outbox.table().name() + "_dlq";
-      this.deadLetters =
-          outbox
-              .table()
-              .schema()
-              .map(schema -> DeadLetterQueue.in(schema, table))
-              .orElseGet(() -> DeadLetterQueue.in(table));
+      this.inner = new InnerSubscriber(outbox);
     }
 
     /**
@@ -215,7 +208,7 @@ public final class Timers implements AutoCloseable {
      * @return this builder
      */
     public Builder listen(NotificationSource source) {
-      this.source = Objects.requireNonNull(source, "source");
+      inner.listen(source);
       return this;
     }
 
@@ -226,7 +219,7 @@ public final class Timers implements AutoCloseable {
      * @return this builder
      */
     public Builder deadLetters(DeadLetterQueue deadLetters) {
-      this.deadLetters = Objects.requireNonNull(deadLetters, "deadLetters");
+      inner.deadLetters(deadLetters);
       return this;
     }
 
@@ -239,7 +232,7 @@ public final class Timers implements AutoCloseable {
      * @return this builder
      */
     public Builder subscriber(Consumer<OutboxSubscriber.Builder> change) {
-      settings.add(Objects.requireNonNull(change, "change"));
+      inner.change(change);
       return this;
     }
 
@@ -285,11 +278,8 @@ public final class Timers implements AutoCloseable {
       NodeState state = new NodeState(application, clock);
       RunHandlers runs = new RunHandlers(outbox, application, observer);
       OutboxSubscriber.Builder builder = OutboxSubscriber.builder(queue);
-      if (source != null) {
-        builder.listen(source);
-      }
-      settings.forEach(change -> change.accept(builder));
-      builder.store(runs.store()).deadLetters(deadLetters).ackMode(AckMode.AUTO);
+      inner.applyTo(builder);
+      builder.store(runs.store()).deadLetters(inner.deadLetters()).ackMode(AckMode.AUTO);
       timers
           .values()
           .forEach(
@@ -303,7 +293,16 @@ public final class Timers implements AutoCloseable {
       return new Timers(
           builder.build(),
           new TickLoop(
-              outbox, application, queue, timers, deployment, source, runs, state, observer, clock),
+              outbox,
+              application,
+              queue,
+              timers,
+              deployment,
+              inner.source(),
+              runs,
+              state,
+              observer,
+              clock),
           state,
           application,
           observer);

@@ -2,6 +2,7 @@ package dev.outbox4j.job;
 
 import static dev.outbox4j.dlq.DeadLetterFilter.any;
 import static dev.outbox4j.dlq.DeadLetterFilter.ids;
+import static dev.outbox4j.dlq.DeadLetterFilter.unresolved;
 import static dev.outbox4j.job.JobKit.ANALYSE;
 import static dev.outbox4j.job.JobKit.QUEUE;
 import static dev.outbox4j.job.JobKit.SOON;
@@ -15,8 +16,12 @@ import dev.outbox4j.OutboxException;
 import dev.outbox4j.Outcome;
 import dev.outbox4j.Payload;
 import dev.outbox4j.codec.jackson2.Jackson2Codec;
+import dev.outbox4j.dlq.DeadLetter;
 import dev.outbox4j.dlq.DeadLetterEdit;
+import dev.outbox4j.dlq.DeadLetterPage;
+import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.dlq.DeadLetterReport;
+import dev.outbox4j.dlq.DeadLetterWorklist;
 import dev.outbox4j.dlq.Redrive;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
@@ -24,7 +29,9 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.PayloadCodec;
 import java.lang.reflect.Type;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -34,10 +41,13 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What is kept of jobs that failed, what is replayed, and what is deleted. */
 @ExtendWith(PostgresExtension.class)
 class JobDeadLettersIT {
+  private static final Duration KEPT = JobQueue.Builder.DEFAULT_KEEP;
   private static final Redrive BY_ANN = Redrive.by("ann").note("mended");
 
   private final TestDatabase database;
@@ -97,6 +107,13 @@ class JobDeadLettersIT {
 
   private long publish(byte[] payload) {
     return database.one(Long.class, "select outbox_publish(?, ?, 'analyse')", QUEUE, payload);
+  }
+
+  private DeadLetter whole(long letter) {
+    return DeadLetterWorklist.of(
+            PostgresOutbox.on(database.plain(), database.table()), DeadLetterQueue.in("outbox_dlq"))
+        .find(letter)
+        .orElseThrow();
   }
 
   private long letter() {
@@ -187,6 +204,173 @@ class JobDeadLettersIT {
     assertThat(again.deadLetters().replay(any(), BY_ANN).done()).isEqualTo(1);
     kit.awaitState(again, result.jobId(), JobState.COMPLETED);
     assertThat(again.enqueue(job("one")).decision()).isEqualTo(EnqueueResult.Decision.COMPLETED);
+  }
+
+  /** Of a job that is on record, and of one that is not any more. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aReplayedJobIsOnRecordAndHasAWindowInFlightOfItsOwn(boolean purged) {
+    rejects.set(true);
+    JobQueue jobs = kit.start(builder());
+    EnqueueResult first = jobs.enqueue(job("one"));
+    kit.awaitState(jobs, first.jobId(), JobState.FAILED);
+    kit.close();
+    kit.passes(Duration.ofDays(8));
+    if (purged) {
+      assertThat(kit.store().purge(KEPT, 100)).isEqualTo(1);
+    }
+    JobQueue idle = kit.producer();
+    assertThat(idle.status(first.jobId()).isPresent()).isNotEqualTo(purged);
+    assertThat(idle.deadLetters().dryRun(any(), BY_ANN).done()).isEqualTo(1);
+    assertThat(idle.status(first.jobId()).isPresent()).isNotEqualTo(purged);
+
+    assertThat(idle.deadLetters().replay(any(), BY_ANN).done()).isEqualTo(1);
+
+    JobStatus queued = idle.status(first.jobId()).orElseThrow();
+    assertThat(queued.state()).isEqualTo(JobState.QUEUED);
+    assertThat(queued.messageId()).isEqualTo(first.messageId());
+    assertThat(queued.type()).isEqualTo("analyse");
+    EnqueueResult refused = idle.enqueue(job("one"));
+    assertThat(refused.decision()).isEqualTo(EnqueueResult.Decision.IN_FLIGHT);
+    assertThat(refused.messageId()).isEqualTo(first.messageId());
+    kit.passes(JobQueue.Builder.DEFAULT_IN_FLIGHT_WINDOW.minusSeconds(60));
+    assertThat(idle.enqueue(job("one")).decision()).isEqualTo(EnqueueResult.Decision.IN_FLIGHT);
+    assertThat(kit.messages()).isEqualTo(1);
+
+    rejects.set(false);
+    JobQueue again = kit.start(builder());
+    kit.awaitState(again, first.jobId(), JobState.COMPLETED);
+    assertThat(again.enqueue(job("one")).decision()).isEqualTo(EnqueueResult.Decision.COMPLETED);
+  }
+
+  @Test
+  void aSecondAfterTheWindowOfItsReplayAJobIsEnqueuedBesideItself() {
+    rejects.set(true);
+    JobQueue jobs = kit.start(builder());
+    EnqueueResult first = jobs.enqueue(job("one"));
+    kit.awaitState(jobs, first.jobId(), JobState.FAILED);
+    kit.close();
+    kit.passes(Duration.ofMinutes(10));
+    JobQueue idle = kit.producer();
+    assertThat(idle.deadLetters().replay(any(), BY_ANN).done()).isEqualTo(1);
+    kit.passes(JobQueue.Builder.DEFAULT_IN_FLIGHT_WINDOW.plusSeconds(1));
+
+    EnqueueResult second = idle.enqueue(job("one"));
+
+    assertThat(second.enqueued()).isTrue();
+    rejects.set(false);
+    kit.start(builder());
+    await().atMost(SOON).until(() -> handled.size() == 2); // neither is lost
+  }
+
+  /** It is put on record before it is put back. */
+  @Test
+  void noPurgeTakesTheRecordFromAReplay() {
+    rejects.set(true);
+    JobQueue jobs = kit.start(builder());
+    EnqueueResult first = jobs.enqueue(job("one"));
+    kit.awaitState(jobs, first.jobId(), JobState.FAILED);
+    kit.close();
+    kit.passes(Duration.ofDays(8));
+    database.update("update outbox_dlq set failed_at = failed_at - interval '8 days'");
+    assertThat(kit.store().purge(KEPT, 100)).isEqualTo(1);
+    JobQueue idle = kit.producer();
+    Redrive purging =
+        BY_ANN.checking(
+            letter -> {
+              kit.store().purge(KEPT, 100);
+              return Optional.empty();
+            });
+    DeadLetterReport refused =
+        idle.deadLetters()
+            .replay(any(), purging.checking(letter -> Optional.of("the user's own check")));
+    assertThat(refused.refused()).isEqualTo(1);
+    assertThat(idle.status(first.jobId())).as("it was not to be replayed").isEmpty();
+
+    kit.store().record(first.jobId(), whole(letter()));
+    assertThat(kit.store().purge(KEPT, 100)).isZero();
+
+    JobStatus failed = idle.status(first.jobId()).orElseThrow();
+    assertThat(failed.state()).isEqualTo(JobState.FAILED);
+    assertThat(failed.reason()).contains(FailureReason.REJECTED);
+    assertThat(failed.deliveries()).isEqualTo(1);
+    assertThat(idle.deadLetters().replay(any(), purging).done()).isEqualTo(1);
+    assertThat(idle.status(first.jobId()).orElseThrow().state()).isEqualTo(JobState.QUEUED);
+  }
+
+  @Test
+  void theRecordOfAJobThatWasEnqueuedAnewStaysThatOfTheLaterMessage() {
+    rejects.set(true);
+    JobQueue jobs = kit.start(builder());
+    EnqueueResult first = jobs.enqueue(job("one"));
+    kit.awaitState(jobs, first.jobId(), JobState.FAILED);
+    kit.close();
+    JobQueue idle = kit.producer();
+    EnqueueResult second = idle.enqueue(job("one"));
+    assertThat(second.enqueued()).isTrue();
+
+    assertThat(idle.deadLetters().replay(any(), BY_ANN).done()).isEqualTo(1);
+
+    assertThat(idle.status(first.jobId()).orElseThrow().messageId()).isEqualTo(second.messageId());
+    assertThat(database.count("outbox_job_end")).isEqualTo(1);
+    rejects.set(false);
+    JobQueue again = kit.start(builder());
+    await().atMost(SOON).until(() -> handled.size() == 2);
+    kit.awaitState(again, first.jobId(), JobState.COMPLETED);
+  }
+
+  /** In the order of their messages; neither is on record any more. */
+  @Test
+  void ofTwoLettersOfAJobThatAreReplayedTheLaterOneIsOnRecord() {
+    rejects.set(true);
+    JobQueue jobs = kit.start(builder());
+    EnqueueResult first = jobs.enqueue(job("one"));
+    kit.awaitState(jobs, first.jobId(), JobState.FAILED);
+    EnqueueResult second = jobs.enqueue(job("one"));
+    await().atMost(SOON).until(() -> database.count("outbox_dlq") == 2);
+    kit.close();
+    kit.passes(Duration.ofDays(8));
+    while (kit.store().purge(KEPT, 100) > 0) {
+      // a part
+    }
+    JobQueue idle = kit.producer();
+    assertThat(idle.status(first.jobId())).isEmpty();
+
+    assertThat(idle.deadLetters().replay(any(), BY_ANN).done()).isEqualTo(2);
+
+    JobStatus queued = idle.status(first.jobId()).orElseThrow();
+    assertThat(queued.messageId()).isEqualTo(second.messageId());
+    assertThat(queued.state()).isEqualTo(JobState.QUEUED);
+    rejects.set(false);
+    JobQueue again = kit.start(builder());
+    await().atMost(SOON).until(() -> handled.size() == 2);
+    kit.awaitState(again, first.jobId(), JobState.COMPLETED);
+  }
+
+  @Test
+  void whatIsNoJobIsReplayedWithoutARecord() throws Exception {
+    rejects.set(true);
+    JobQueue jobs = kit.start(builder());
+    publish("{\"repository\":\"x\",\"depth\":3}".getBytes(StandardCharsets.UTF_8));
+    await().atMost(SOON).until(() -> database.count("outbox_dlq") == 1);
+    rejects.set(false);
+    assertThat(jobs.deadLetters().replay(any(), BY_ANN).done()).isEqualTo(1);
+    assertThat(handled.poll(60, TimeUnit.SECONDS)).isEqualTo(new JobKit.Analysis("x", 3));
+    assertThat(database.count("outbox_job")).isZero();
+  }
+
+  @Test
+  void lettersAreLookedAtInPages() {
+    rejects.set(true);
+    JobQueue jobs = kit.start(builder());
+    for (int i = 0; i < 3; i++) {
+      kit.awaitState(jobs, jobs.enqueue(job("r" + i)).jobId(), JobState.FAILED);
+    }
+    JobDeadLetters.Letters open = jobs.deadLetters().where(unresolved());
+    assertThat(open.count(10)).isEqualTo(3);
+    DeadLetterPage page = open.page(2);
+    assertThat(page.letters()).hasSize(2);
+    assertThat(open.page(2, page.next().orElseThrow()).letters()).hasSize(1);
   }
 
   @Test

@@ -369,8 +369,9 @@ class JobEnqueueIT {
                     + " from outbox where id = ?",
                 result.messageId()))
         .isEqualTo(
-            "analyse {\"repository\":\"outbox4j\",\"depth\":1} {\"tenant\": \"acme\","
-                + " \"content-type\": \"application/json\"}");
+            "analyse {\"repository\":\"outbox4j\",\"depth\":1} {\"job-id\": \"%s\", \"tenant\":"
+                    .formatted(result.jobId())
+                + " \"acme\", \"content-type\": \"application/json\"}");
   }
 
   @Test

@@ -20,6 +20,8 @@ import javax.sql.DataSource;
 final class JobKit implements AutoCloseable {
   static final Duration SOON = Duration.ofMinutes(1);
   static final String QUEUE = "analyses";
+  static final JobBackoff AT_ONCE =
+      new JobBackoff(Duration.ofMillis(1), Duration.ofMillis(1), Duration.ZERO);
   static final JobType<Analysis> ANALYSE =
       JobType.of("analyse", Analysis.class)
           .checking(
@@ -76,6 +78,16 @@ final class JobKit implements AutoCloseable {
         .untilAsserted(() -> assertThat(jobs.status(jobId).map(JobStatus::state)).contains(state));
   }
 
+  /** The record of the queue, with the windows of a queue by default. */
+  JobStore store() {
+    return new JobStore(
+        PostgresOutbox.on(database.plain(), database.table()),
+        QUEUE,
+        JobQueue.Builder.DEFAULT_IN_FLIGHT_WINDOW,
+        JobQueue.Builder.DEFAULT_COMPLETED_WINDOW,
+        PostgresOutbox.DEFAULT_NETWORK_TIMEOUT);
+  }
+
   long messages() {
     return database.count("outbox where queue = '" + QUEUE + "'");
   }
@@ -99,8 +111,11 @@ final class JobKit implements AutoCloseable {
                     == count);
   }
 
-  /** All that is on record becomes older by that. */
+  /** All that is on record becomes older by that, and all messages. */
   void passes(Duration time) {
+    database.update(
+        "update outbox set created_at = created_at - make_interval(secs => ?)",
+        (double) time.toSeconds());
     database.update(
         "update outbox_job set enqueued_at = enqueued_at - make_interval(secs => ?),"
             + " due_at = due_at - make_interval(secs => ?)",

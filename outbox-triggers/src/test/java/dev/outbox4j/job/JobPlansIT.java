@@ -108,7 +108,43 @@ class JobPlansIT {
   @Test
   void aSampleReadsTheEndsOfItsTimeOnly() throws SQLException {
     // some 500 of a day and 15 minutes end there
-    isCheap(JobSql.SAMPLE, Map.of(), 400);
+    isCheap(JobSql.SAMPLE, Map.of(), 1_500);
+  }
+
+  /** A job a second, of which each tenth fails. */
+  @Test
+  void aSampleDoesNotGrowWithWhatEnds() throws SQLException {
+    database.update(
+        """
+        insert into outbox_job_end (message_id, queue, job_id, status, ended_at)
+        select 1000000 + n, 'analyses', 'busy:' || n,
+          case when n % 10 = 0 then 'dead_lettered' else 'completed' end,
+          now() - make_interval(secs => n / 2.0)
+        from generate_series(1, 200000) n
+        """);
+    isCheap(JobSql.SAMPLE, Map.of(), 60_000);
+    JobSample sample = new JobKit(database, database.plain()).producer().sample();
+    assertThat(sample.recent().total()).isBetween(1_000L, 1_800L);
+    assertThat(sample.baseline().total()).isEqualTo(24 * 400);
+    assertThat(sample.recent().deadLetterRatio()).isBetween(0.09, 0.11);
+    assertThat(sample.baseline().deadLetterRatio()).isBetween(0.09, 0.11);
+  }
+
+  @Test
+  void whatIsAskedOfOneJobIsAFewProbes() throws SQLException {
+    isCheap(JobSql.DUE_FOR, Map.of("message_id", 500L), 60);
+    isCheap(
+        JobSql.RECORD,
+        Map.of(
+            "job_id", "analyse:new",
+            "type", "analyse",
+            "message_id", 2_000_000L,
+            "enqueued_at", "2026-01-01T00:00:00Z",
+            "reason", "rejected",
+            "attempts", 1L,
+            "deliveries", 1L,
+            "ended_at", "2026-01-01T00:00:00Z"),
+        200);
   }
 
   @Test

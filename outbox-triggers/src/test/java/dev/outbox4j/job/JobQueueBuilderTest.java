@@ -30,6 +30,8 @@ class JobQueueBuilderTest {
         .hasMessageContaining("completedWindow is PT-0.001S");
     assertThatThrownBy(() -> builder().keepEnded(Duration.ofDays(1)))
         .hasMessage("keepEnded is PT24H; it must be PT48H to PT87600H");
+    assertThatThrownBy(() -> builder().networkTimeout(Duration.ZERO))
+        .hasMessage("networkTimeout is PT0S; it must be PT0.001S to PT596H31M23.647S");
     assertThatThrownBy(() -> JobQueue.builder(null, "jobs"))
         .isInstanceOf(NullPointerException.class);
     assertThatThrownBy(
@@ -60,9 +62,9 @@ class JobQueueBuilderTest {
             () ->
                 builder()
                     .on(TEXT, (text, delivery) -> {})
-                    .subscriber(settings -> settings.retry("text", RetryPolicy.standard()))
+                    .subscriber(settings -> settings.otherwise((payload, delivery) -> {}))
                     .build())
-        .hasMessageContaining("maxDeliveries(5) is below the 10 attempts");
+        .hasMessageContaining("otherwise(...) is set already");
     assertThatThrownBy(
             () ->
                 builder().on(JobType.of("number", Integer.class), (number, delivery) -> {}).build())
@@ -101,6 +103,33 @@ class JobQueueBuilderTest {
             .isInstanceOf(IllegalArgumentException.class);
       }
     }
+  }
+
+  @Test
+  @SuppressWarnings("NullAway") // a function of the user's may return null all the same
+  void aKeyThatIsNullIsRefusedInWords() {
+    try (JobQueue jobs = builder().build()) {
+      assertThatThrownBy(() -> jobs.enqueue(Job.of(TEXT.identifiedBy(text -> null), "a")))
+          .isInstanceOf(IllegalArgumentException.class)
+          .hasMessage(
+              "the key of a job of type 'text' is null; identifiedBy(...) must give a text");
+    }
+  }
+
+  @Test
+  void theHeaderOfTheIdIsTheQueuesOwn() {
+    assertThatThrownBy(() -> Job.of(TEXT, "a").header(Job.ID_HEADER, "mine"))
+        .hasMessage("the header 'job-id' has the id of the job; give yours another name");
+  }
+
+  @Test
+  void aTypesOwnRetriesAreOverwrittenAndItsBudgetIsThatOfTheQueue() {
+    JobQueue jobs =
+        builder()
+            .on(TEXT, (text, delivery) -> {})
+            .subscriber(settings -> settings.retry("text", RetryPolicy.standard())) // 10 attempts
+            .build();
+    assertThat(jobs.health().subscriber()).isPresent();
   }
 
   @Test

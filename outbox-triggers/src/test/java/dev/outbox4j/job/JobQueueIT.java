@@ -1,14 +1,22 @@
 package dev.outbox4j.job;
 
 import static dev.outbox4j.job.JobKit.ANALYSE;
+import static dev.outbox4j.job.JobKit.AT_ONCE;
 import static dev.outbox4j.job.JobKit.SOON;
 import static dev.outbox4j.job.JobKit.job;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
+import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.Delivery;
 import dev.outbox4j.FailureReason;
+import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Outcome;
+import dev.outbox4j.RetryPolicy;
+import dev.outbox4j.TypedHandler;
+import dev.outbox4j.codec.jackson2.Jackson2Codec;
+import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
@@ -29,8 +37,8 @@ import org.junit.jupiter.api.extension.ExtendWith;
 /** How jobs end, and what is told of them meanwhile. */
 @ExtendWith(PostgresExtension.class)
 class JobQueueIT {
-  private static final JobBackoff AT_ONCE =
-      new JobBackoff(Duration.ofMillis(1), Duration.ofMillis(1), Duration.ZERO);
+
+  private static final TypedHandler<JobKit.Analysis> ENDS_WELL = (body, delivery) -> {};
 
   private final TestDatabase database;
   private final JobKit kit;
@@ -86,6 +94,8 @@ class JobQueueIT {
     assertThat(completed.endedAt().orElseThrow()).isAfter(completed.enqueuedAt());
     assertThat(completed.reason()).isEmpty();
     assertThat(completed.state().isFinal()).isTrue();
+    assertThat(completed.attempts()).isZero();
+    assertThat(completed.deliveries()).isEqualTo(1);
     assertThat(producer.status("analyse:nothing")).isEmpty();
   }
 
@@ -149,36 +159,39 @@ class JobQueueIT {
     assertThat(producer.enqueue(job("outbox4j")).enqueued()).isTrue();
   }
 
-  /** The first two intervals of the standard backoff, as the rows have them. */
+  /** Of each failure, so that the doubling, the cap and the jitter are all seen. */
   @Test
   void theStandardBackoffIsWithinItsBoundsOnTheRows() {
+    double[] base = {0.75, 1.5, 3, 6, 6, 6};
     kit.start(
         kit.builder()
+            .budget(base.length + 1)
             .on(
                 ANALYSE,
                 (JobKit.Analysis body, Delivery delivery) -> {
                   throw new IllegalStateException("no");
                 }));
-    List<EnqueueResult> results = new ArrayList<>();
     for (int i = 0; i < 20; i++) {
-      results.add(producer.enqueue(job("r" + i)));
+      producer.enqueue(job("r" + i));
     }
-    double[] base = {0.75, 1.5};
-    for (int failure = 1; failure <= 2; failure++) {
+    for (int failure = 1; failure <= base.length; failure++) {
       int attempts = failure;
       await()
           .atMost(SOON)
-          .until(
-              () -> database.count("outbox where attempts_count >= " + attempts) == results.size());
+          .until(() -> database.count("outbox where attempts_count = " + attempts) == 20);
       List<Double> waits =
           database.list(
               Double.class,
-              "select extract(epoch from available_at - last_attempt_at)::float8 from outbox"
-                  + " where attempts_count = ?",
-              attempts);
+              "select extract(epoch from available_at - last_attempt_at)::float8 from outbox");
       double from = base[failure - 1];
-      assertThat(waits).allSatisfy(wait -> assertThat(wait).isBetween(from, from + 0.2));
+      assertThat(waits)
+          .hasSize(20)
+          .allSatisfy(wait -> assertThat(wait).isBetween(from, from + 0.2));
+      // the wait is over, as if it had been waited for
+      database.update("update outbox set available_at = clock_timestamp()");
+      database.list(String.class, "select pg_notify('outbox_outbox', 'analyses')::text");
     }
+    await().atMost(SOON).until(() -> database.count("outbox_dlq") == 20);
   }
 
   @Test
@@ -206,8 +219,90 @@ class JobQueueIT {
       kit.awaitState(producer, result.jobId(), JobState.COMPLETED);
     }
     assertThat(database.count("effects")).isEqualTo(1);
+    assertThat(database.one(Integer.class, "select deliveries_count from outbox_job_end"))
+        .isEqualTo(2);
     assertThat(commits.get()).isGreaterThanOrEqualTo(2);
     assertThat(database.count("outbox_job_end where status = 'completed'")).isEqualTo(1);
+  }
+
+  @Test
+  void aCompletedJobTellsHowOftenItFailedAndWasDelivered() {
+    AtomicInteger calls = new AtomicInteger();
+    EnqueueResult result = producer.enqueue(job("outbox4j"));
+    kit.start(
+        kit.builder()
+            .backoff(AT_ONCE)
+            .on(
+                ANALYSE,
+                (body, delivery) -> {
+                  if (calls.incrementAndGet() < 3) {
+                    throw new IllegalStateException("no");
+                  }
+                }));
+    kit.awaitState(producer, result.jobId(), JobState.COMPLETED);
+    assertThat(status(result).attempts()).isEqualTo(2);
+    assertThat(status(result).deliveries()).isEqualTo(3);
+  }
+
+  /** There a delivery is written with the end, and not before. */
+  @Test
+  void soDoesOneOfAnOrderedQueue() {
+    OrderedMigrations.of("public", "outbox", "ordered").migrate(database.plain());
+    try (JobQueue ordered =
+        JobQueue.builder(PostgresOutbox.on(database.pool(8), database.table()), "ordered")
+            .codec(Jackson2Codec.standard())
+            .subscriber(OutboxSubscriber.Builder::ordered)
+            .on(ANALYSE, ENDS_WELL)
+            .build()) {
+      List<String> ids = new ArrayList<>();
+      for (int i = 0; i < 20; i++) {
+        ids.add(ordered.enqueue(job("r" + i)).jobId());
+      }
+      ordered.start();
+      await()
+          .atMost(SOON)
+          .untilAsserted(
+              () ->
+                  assertThat(ordered.statuses(ids))
+                      .hasSize(20)
+                      .allMatch(status -> status.state() == JobState.COMPLETED)
+                      .allMatch(status -> status.deliveries() == 1 && status.attempts() == 0));
+    }
+  }
+
+  @Test
+  void noPolicyOfATypeGoesRoundTheBudget() {
+    AtomicInteger calls = new AtomicInteger();
+    kit.start(
+        kit.builder()
+            .backoff(AT_ONCE)
+            .subscriber(
+                settings -> settings.retry("analyse", RetryPolicy.constant(SOON).attempts(2)))
+            .on(
+                ANALYSE,
+                (JobKit.Analysis body, Delivery delivery) -> {
+                  calls.incrementAndGet();
+                  throw new IllegalStateException("no");
+                }));
+    EnqueueResult result = producer.enqueue(job("outbox4j"));
+    kit.awaitState(producer, result.jobId(), JobState.DEAD_LETTERED);
+    assertThat(calls).hasValue(JobQueue.Builder.DEFAULT_BUDGET);
+  }
+
+  @Test
+  void oneWhosePoolIsTooSmallSaysSoEachTimeItIsStarted() {
+    try (HikariDataSource pool = database.pool(1);
+        JobQueue jobs =
+            JobQueue.builder(PostgresOutbox.on(pool, database.table()), "small")
+                .on(JobType.of("text", String.class), (body, delivery) -> {})
+                .build()) {
+      for (int time = 0; time < 2; time++) {
+        assertThatThrownBy(jobs::start).hasMessageContaining("too few for 1 subscriber(s)");
+      }
+      assertThat(Thread.getAllStackTraces().keySet())
+          .extracting(Thread::getName)
+          .noneMatch(name -> name.contains("small"));
+    }
   }
 
   /** Whoever enqueues it anew has its row until the commit. */
@@ -285,7 +380,7 @@ class JobQueueIT {
 
   @Test
   void whatEndedLongAgoIsDeletedInPartsAndWhatWaitsIsNot() {
-    JobStore store = store(database);
+    JobStore store = kit.store();
     for (int i = 0; i < 5; i++) {
       EnqueueResult ended = producer.enqueue(job("ended" + i));
       end(ended, i % 2 == 0 ? "completed" : "dead_lettered");
@@ -315,14 +410,6 @@ class JobQueueIT {
     assertThat(database.count("outbox_job_end")).isEqualTo(2);
   }
 
-  private static JobStore store(TestDatabase database) {
-    return new JobStore(
-        PostgresOutbox.on(database.plain(), database.table()),
-        JobKit.QUEUE,
-        Duration.ofMinutes(3),
-        Duration.ofHours(1));
-  }
-
   private void end(EnqueueResult job, String status) {
     database.update("delete from outbox where id = ?", job.messageId());
     database.update(
@@ -335,7 +422,7 @@ class JobQueueIT {
 
   @Test
   void aPurgeWaitsForNobody() throws Exception {
-    JobStore store = store(database);
+    JobStore store = kit.store();
     EnqueueResult ended = producer.enqueue(job("outbox4j"));
     end(ended, "completed");
     kit.passes(Duration.ofDays(8));
@@ -375,6 +462,17 @@ class JobQueueIT {
   }
 
   @Test
+  void aQueueWhoseJobsAreNotDueYetIsNotWithoutSuccess() {
+    producer.enqueue(job("later").deliverIn(Duration.ofDays(30)));
+    database.update("update outbox_job set enqueued_at = enqueued_at - interval '37 hours'");
+    assertThat(producer.sample().since()).isEmpty();
+    assertThat(JobAlerts.standard().noSuccess(producer.sample())).isEmpty();
+
+    kit.passes(Duration.ofDays(30).plusHours(37));
+    assertThat(JobAlerts.standard().noSuccess(producer.sample())).isPresent();
+  }
+
+  @Test
   void aStartedQueueLooksAndTellsItsAlerts() {
     for (int i = 0; i < 20; i++) {
       end(producer.enqueue(job("r" + i)), "dead_lettered");
@@ -392,5 +490,59 @@ class JobQueueIT {
         .extracting(JobAlert::rule)
         .containsExactly(JobAlert.Rule.DEAD_LETTER_RATIO);
     await().atMost(SOON).until(() -> jobs.health().healthy());
+  }
+
+  /** What is tried again is the purge, and not the look: three looks would be an alert. */
+  @Test
+  void aPurgeThatFailsIsTriedAgainWithoutFurtherLooks() {
+    end(producer.enqueue(job("ended")), "completed");
+    kit.passes(Duration.ofDays(8));
+    database.update(
+        "create or replace function refuse() returns trigger language plpgsql as"
+            + " $$ begin perform nextval('refusals'); raise exception 'no'; end $$");
+    database.update("create sequence if not exists refusals");
+    database.update(
+        "create trigger refuse before delete on outbox_job_end for each row execute function"
+            + " refuse()");
+    CountingDataSource counting = new CountingDataSource(database.pool(8));
+    try (JobKit counted = new JobKit(database, counting)) {
+      JobQueue jobs = counted.start(counted.builder().on(ANALYSE, ENDS_WELL));
+      await()
+          .atMost(SOON)
+          .until(() -> database.one(Long.class, "select last_value from refusals") >= 3);
+      assertThat(jobs.health().failing()).isTrue();
+      assertThat(jobs.health().lastFailure().orElseThrow()).contains("no");
+      assertThat(jobs.health().sample()).isPresent();
+      assertThat(counting.executionsOf("usually.well")).isEqualTo(1);
+
+      database.update("drop trigger refuse on outbox_job_end");
+      await().atMost(SOON).until(() -> database.count("outbox_job_end") == 0);
+      await().atMost(SOON).until(() -> jobs.health().healthy());
+    } finally {
+      database.update("drop trigger if exists refuse on outbox_job_end");
+      database.update("drop sequence refusals");
+    }
+  }
+
+  @Test
+  void aLookThatFailsKeepsNoPurgeWaiting() {
+    end(producer.enqueue(job("ended")), "completed");
+    kit.passes(Duration.ofDays(8));
+    CountingDataSource failing = new CountingDataSource(database.pool(8));
+    failing.beforeEach(
+        text -> {
+          if (text.contains("usually.well")) {
+            throw new IllegalStateException("the look takes too long");
+          }
+        });
+    try (JobKit unlucky = new JobKit(database, failing)) {
+      JobQueue jobs = unlucky.start(unlucky.builder().on(ANALYSE, ENDS_WELL));
+      await().atMost(SOON).until(() -> database.count("outbox_job_end") == 0);
+      await().atMost(SOON).until(() -> jobs.health().failing());
+      assertThat(jobs.health().sample()).isEmpty();
+      failing.beforeEach(text -> {});
+      await().atMost(SOON).until(() -> jobs.health().healthy());
+      assertThat(jobs.health().sample()).isPresent();
+    }
   }
 }

@@ -14,7 +14,6 @@ import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.dlq.DeadLetterFilter;
 import dev.outbox4j.dlq.DeadLetterPage;
 import dev.outbox4j.dlq.DeadLetterReport;
-import dev.outbox4j.dlq.DeadLetterSelection;
 import dev.outbox4j.dlq.DeadLetterSummary;
 import dev.outbox4j.dlq.Redrive;
 import dev.outbox4j.job.JobAlert;
@@ -78,7 +77,7 @@ final class DeadLetterConsumer {
   /** Looks at all letters that nobody has resolved, once. */
   Round look() {
     Looked looked = new Looked();
-    DeadLetterSelection open = queue.deadLetters().where(unresolved());
+    JobDeadLetters.Letters open = queue.deadLetters().where(unresolved());
     DeadLetterPage page = open.page(PAGE);
     looked.at(page);
     // a letter that fails again meanwhile is before this place, and so for the next round
@@ -185,6 +184,6 @@ final class DeadLetterConsumer {
    */
   long purge() {
     Instant now = queue.sample().at(); // the server's clock
-    return queue.deadLetters().where(resolvedBefore(now.minus(KEPT))).purge(NAME).done();
+    return queue.deadLetters().purge(resolvedBefore(now.minus(KEPT)), NAME).done();
   }
 }

@@ -163,6 +163,7 @@ class JobSamplesIT {
             .budget(3)
             .backoff(
                 new JobBackoff(Duration.ofSeconds(2), Duration.ofMinutes(1), Duration.ofSeconds(1)))
+            .networkTimeout(Duration.ofSeconds(7))
             .subscriber(settings -> settings.workers(8).lease(Duration.ofSeconds(30)))
             .build();
     // end::transactional

@@ -371,6 +371,7 @@ class TasteServiceIT {
     assertThat(application.service().analyse("ann").decision()).isEqualTo(Decision.IN_FLIGHT);
 
     database.update("update outbox_job set due_at = due_at - interval '3 minutes'");
+    database.update("update outbox set created_at = created_at - interval '3 minutes'");
     EnqueueResult second = application.service().analyse("ann");
     assertThat(second.enqueued()).isTrue();
     assertThat(second.messageId()).isNotEqualTo(first.messageId());
@@ -519,7 +520,7 @@ class TasteServiceIT {
     TasteApplication application = application(Jackson2Codec.standard());
     application.service().like("ann", "a hat");
     database.update("update outbox set available_at = available_at - interval '30 hours'");
-    database.update("update outbox_job set enqueued_at = enqueued_at - interval '37 hours'");
+    database.update("update outbox_job set due_at = due_at - interval '37 hours'");
 
     assertThat(application.deadLetters().look().alerts())
         .extracting(JobAlert::rule)

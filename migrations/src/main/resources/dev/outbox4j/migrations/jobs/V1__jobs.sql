@@ -16,8 +16,8 @@ comment on table "${outbox_schema}"."${outbox_table}_job" is 'outbox4j schema 1'
 -- for the end of a message
 create index "${outbox_table}_job_message_idx" on "${outbox_schema}"."${outbox_table}_job" (message_id);
 
--- for purges, of those whose message somebody has deleted
-create index "${outbox_table}_job_enqueued_idx" on "${outbox_schema}"."${outbox_table}_job" (queue, enqueued_at);
+-- for samples, and for purges of those whose message somebody has deleted
+create index "${outbox_table}_job_due_idx" on "${outbox_schema}"."${outbox_table}_job" (queue, due_at);
 
 -- A table of its own: whoever enqueues a job anew locks its row above, and no ack waits for that.
 create table "${outbox_schema}"."${outbox_table}_job_end" (
@@ -39,7 +39,8 @@ create index "${outbox_table}_job_end_status_idx" on "${outbox_schema}"."${outbo
 -- Publishes a message for a job, in the caller's transaction and with the caller's rights, or tells why not. One
 -- of several transactions that do so at once has the job's row, and the others wait for its end. Each look is a
 -- statement of its own, so that it sees what was committed meanwhile: a job is refused as in flight only if its
--- message is there, committed. A row whose window is over is deleted and inserted anew, and not updated: an
+-- message is there, committed. The window in flight counts from when the message was due first, or was put back
+-- from the dead letters: created_at is then the time of that. A row whose window is over is deleted and inserted anew, and not updated: an
 -- update would lock it also for a job that is refused, and whoever came next would wait for its transaction.
 create function "${outbox_schema}"."${outbox_table}_job_enqueue"(
   of_queue     text,
@@ -81,17 +82,18 @@ begin
       return query select 'enqueued', published, due + in_flight;
       return;
     end if;
-    select j.message_id, j.due_at, e.status, e.ended_at,
-      exists (
-        select from "${outbox_schema}"."${outbox_table}" o
-        where o.queue = j.queue and o.id = any (array[j.message_id])) as live
+    select j.message_id, greatest(j.due_at, o.created_at) as guarded_from, e.status, e.ended_at,
+      o.created_at is not null as live
     into known
     from "${outbox_schema}"."${outbox_table}_job" j
+    left join lateral (
+      select o.created_at from "${outbox_schema}"."${outbox_table}" o
+      where o.queue = j.queue and o.id = any (array[j.message_id])) o on true
     left join "${outbox_schema}"."${outbox_table}_job_end" e on e.message_id = any (array[j.message_id])
     where j.queue = of_queue and j.job_id = of_job;
     continue when not found; -- it was purged, or another transaction has it anew
-    if known.live and known.due_at + in_flight > clock_timestamp() then
-      return query select 'in_flight', known.message_id, known.due_at + in_flight;
+    if known.live and known.guarded_from + in_flight > clock_timestamp() then
+      return query select 'in_flight', known.message_id, known.guarded_from + in_flight;
       return;
     end if;
     if not known.live and known.status = 'completed' and known.ended_at + completed > clock_timestamp() then

@@ -770,6 +770,8 @@ final class KeyChains implements RowFollower {
       at += Durations.saturatedNanos(retry.delay());
     } else if (settlement instanceof Settlement.Reschedule reschedule) {
       at += Durations.saturatedNanos(reschedule.delay());
+    } else if (settlement instanceof Settlement.Leave leave) {
+      at += Durations.saturatedNanos(leave.delay());
     } else if (settlement == null && (row.run() != null || key == null)) {
       at += UNDECIDED; // its handler ran, or could not begin, and it is there still
     }

@@ -79,6 +79,9 @@ public final class OutcomeApplier {
     if (outcome instanceof Outcome.Reschedule reschedule) {
       return new Settlement.Reschedule(reschedule.delay());
     }
+    if (outcome instanceof Outcome.Leave leave) {
+      return new Settlement.Leave(leave.delay());
+    }
     if (outcome instanceof Outcome.Reject reject) {
       return new Settlement.DeadLetter(
           FailureReason.REJECTED,

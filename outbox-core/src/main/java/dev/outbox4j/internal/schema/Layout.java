@@ -64,7 +64,9 @@ public record Layout(
               replaced(Column.optional("ordering_key", "text").inByteOrder()),
               replaced(Column.required("payload", "bytea")),
               replaced(Column.required("headers", "jsonb").defaulting("'{}'::jsonb")),
-              Column.required("created_at", TIMESTAMP).defaulting(NOW).used(REPLACER_UPDATES),
+              Column.required("created_at", TIMESTAMP)
+                  .defaulting(NOW)
+                  .used(REPLACER_UPDATES, JOB_READS),
               Column.required("available_at", TIMESTAMP)
                   .defaulting("clock_timestamp()")
                   .used(PUBLISHER_INSERTS, PUBLISHER_READS, OPERATOR_INSERTS, SUBSCRIBER_UPDATES)
@@ -609,7 +611,7 @@ public record Layout(
           List.of(
               Index.primaryKey("queue", "job_id"),
               Index.plain("message_id"),
-              Index.plain("queue", "enqueued_at")),
+              Index.plain("queue", "due_at")),
           "",
           true,
           OF_JOBS);

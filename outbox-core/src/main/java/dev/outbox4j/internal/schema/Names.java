@@ -455,7 +455,7 @@ public final class Names {
         jobs(outbox),
         jobs(outbox) + "_pkey",
         jobs(outbox) + "_message_idx",
-        jobs(outbox) + "_enqueued_idx",
+        jobs(outbox) + "_due_idx",
         jobEnds(outbox),
         jobEnds(outbox) + "_pkey",
         jobEnds(outbox) + "_status_idx",

@@ -50,6 +50,9 @@ public final class Completer {
 
   private static final Duration PUT_OFF = Duration.ofSeconds(30);
 
+  /** Kept as the row's last error. */
+  private static final String LEFT = "left to other subscribers";
+
   private final Shared shared;
   private final OutboxStore store;
   private final @Nullable DeadLetterWriter deadLetters;
@@ -275,7 +278,7 @@ public final class Completer {
     Settlement settlement = row.settlement();
     if (settlement instanceof Settlement.Ack) {
       of.acks().add(row);
-    } else if (settlement instanceof Settlement.Retry) {
+    } else if (settlement instanceof Settlement.Retry || settlement instanceof Settlement.Leave) {
       of.retries().add(row);
     } else if (settlement instanceof Settlement.Reschedule) {
       of.reschedules().add(row);
@@ -418,24 +421,35 @@ public final class Completer {
 
     @Override
     public Written write(List<HeldRow> rows) {
-      List<RetryUpdate> updates = new ArrayList<>(rows.size());
-      for (HeldRow row : rows) {
-        Settlement.Retry retry = (Settlement.Retry) row.settlement();
-        updates.add(
-            new RetryUpdate(
-                row.lease(), retry.delay(), retry.error(), retry.counted(), retry.givesBack()));
+      return store.retry(rows.stream().map(this::update).toList());
+    }
+
+    private RetryUpdate update(HeldRow row) {
+      if (row.settlement() instanceof Settlement.Leave leave) {
+        return new RetryUpdate(row.lease(), leave.delay(), LEFT, false, true);
       }
-      return store.retry(updates);
+      Settlement.Retry retry = (Settlement.Retry) row.settlement();
+      return new RetryUpdate(
+          row.lease(), retry.delay(), retry.error(), retry.counted(), retry.givesBack());
     }
 
     @Override
     public void written(List<HeldRow> rows) {
       for (HeldRow row : rows) {
-        Duration delay = ((Settlement.Retry) row.settlement()).delay();
-        shared.room().dueAgainIn(Durations.saturatedNanos(delay));
-        shared.events().retried(row, delay);
+        if (row.settlement() instanceof Settlement.Leave leave) {
+          shared.room().dueAgainIn(Durations.saturatedNanos(leave.delay()));
+          shared.events().rescheduled(row, leave.delay());
+        } else {
+          Duration delay = ((Settlement.Retry) row.settlement()).delay();
+          shared.room().dueAgainIn(Durations.saturatedNanos(delay));
+          shared.events().retried(row, delay);
+        }
       }
-      rows.forEach(row -> failures.retried(row, (Settlement.Retry) row.settlement()));
+      for (HeldRow row : rows) {
+        if (row.settlement() instanceof Settlement.Retry retry) {
+          failures.retried(row, retry);
+        }
+      }
     }
   }
 

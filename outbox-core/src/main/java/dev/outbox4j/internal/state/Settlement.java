@@ -52,6 +52,9 @@ public sealed interface Settlement {
   /** Make the row due again; nothing failed. */
   record Reschedule(Duration delay) implements Settlement {}
 
+  /** Make the row due again as if it had not been delivered. */
+  record Leave(Duration delay) implements Settlement {}
+
   /**
    * Move the row to the dead letters, or delete it where there are none.
    *

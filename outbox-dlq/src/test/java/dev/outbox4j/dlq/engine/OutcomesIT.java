@@ -320,6 +320,33 @@ class OutcomesIT {
   }
 
   @Test
+  void whatIsLeftToOthersKeepsItsAttemptsAndItsDeliveries() {
+    AtomicInteger runs = new AtomicInteger();
+    engine.start(
+        engine
+            .subscriber(queue)
+            .on(
+                "t",
+                Payload.class,
+                (payload, delivery) -> {
+                  return switch (runs.incrementAndGet()) {
+                    case 1 -> Outcome.retryAfter(Duration.ZERO);
+                    case 2, 3, 4 -> Outcome.leave(Duration.ZERO);
+                    default -> Outcome.leave(Duration.ofHours(1));
+                  };
+                }));
+    long id = engine.publish(queue, "t", "x");
+    await().untilAsserted(() -> assertThat(engine.events.rescheduled).hasSize(4));
+    assertThat(engine.events.retried).hasSize(1);
+    assertThat(engine.column(Integer.class, "attempts_count", id)).isEqualTo(1);
+    assertThat(engine.column(Integer.class, "deliveries_count", id)).isEqualTo(1);
+    assertThat(engine.column(String.class, "last_error", id))
+        .isEqualTo("left to other subscribers");
+    assertThat(engine.column(Boolean.class, "available_at > now() + interval '59 minutes'", id))
+        .isTrue();
+  }
+
+  @Test
   void undecodablePayloadDeadLettersWithItsBytesAndWithoutTheHandler() {
     AtomicInteger runs = new AtomicInteger();
     engine.start(
@@ -609,6 +636,7 @@ class OutcomesIT {
     ACK(Outcome.ack(), Phase.ACK),
     RETRY(Outcome.retry(), Phase.RETRY),
     RESCHEDULE(Outcome.reschedule(Duration.ofHours(1)), Phase.RESCHEDULE),
+    LEAVE(Outcome.leave(Duration.ofHours(1)), Phase.RETRY),
     DEAD_LETTER(Outcome.reject("no"), Phase.DEAD_LETTER);
 
     final Outcome outcome;

@@ -201,7 +201,7 @@ public final class FencedSql {
           statement,
           arrays,
           columns,
-          returning,
+          returning + following.returning(),
           more + following.tables(),
           conditions + following.conditions());
     }
@@ -359,7 +359,8 @@ public final class FencedSql {
 
   /** Tells whether the same is written to all rows, so that there is a form for one token. */
   boolean isUniform() {
-    boolean counts = ofBuckets && effect.statement().contains("{deliveries}");
+    boolean counts =
+        ofBuckets && (effect.statement() + effect.returning()).contains("{deliveries}");
     // one that hands over tells the ids of before
     return effect.arrays().isEmpty() && !counts && !effect.equals(HAND_OVER);
   }

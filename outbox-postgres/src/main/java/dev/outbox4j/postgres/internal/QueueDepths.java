@@ -29,11 +29,14 @@ public final class QueueDepths {
       """
       select q.queue, due.ready, due.leased, later.rows, due.rows,
         extract(epoch from now()
-          - case when due.oldest = '-infinity' then timestamptz 'epoch' else due.oldest end)
+          - case when due.oldest = '-infinity' then timestamptz 'epoch' else due.oldest end),
+        extract(epoch from now()
+          - case when due.first = '-infinity' then timestamptz 'epoch' else due.first end)
       from {queues} q
       cross join lateral (
         select count(*) filter (where d.free) as ready, count(*) filter (where not d.free) as leased,
-          count(*) as rows, min(d.available_at) filter (where d.free) as oldest
+          count(*) as rows, min(d.available_at) filter (where d.free) as oldest,
+          min(d.available_at) as first
         from (
           select o.available_at, (o.lease_until is null or o.lease_until < now()) as free
           from {outbox} o
@@ -156,17 +159,20 @@ public final class QueueDepths {
   private static QueueDepth depth(ResultSet rows, int limit) throws SQLException {
     long later = rows.getLong(4);
     boolean dueCapped = rows.getLong(5) > limit;
-    double seconds = rows.getDouble(6);
-    Optional<Duration> oldest =
-        rows.wasNull()
-            ? Optional.empty()
-            : Optional.of(Duration.ofNanos(Math.max(0, Math.round(seconds * 1e9))));
     return new QueueDepth(
         rows.getString(1),
         Math.min(limit, rows.getLong(2)),
         Math.min(limit, rows.getLong(3)),
         Math.min(limit, later),
         dueCapped || later > limit,
-        oldest);
+        age(rows, 6),
+        age(rows, 7));
+  }
+
+  private static Optional<Duration> age(ResultSet rows, int column) throws SQLException {
+    double seconds = rows.getDouble(column);
+    return rows.wasNull()
+        ? Optional.empty()
+        : Optional.of(Duration.ofNanos(Math.max(0, Math.round(seconds * 1e9))));
   }
 }

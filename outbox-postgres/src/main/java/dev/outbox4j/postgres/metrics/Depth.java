@@ -8,12 +8,18 @@ import java.time.Duration;
  * What the gauges of one queue show.
  *
  * @param oldestNanos how long the oldest ready message has been due; NaN if that is not known
+ * @param oldestDueNanos how long the oldest message has been due, leased or not
  */
-record Depth(long ready, long leased, long later, double oldestNanos) {
-  static final Depth EMPTY = new Depth(0, 0, 0, 0);
+record Depth(long ready, long leased, long later, double oldestNanos, double oldestDueNanos) {
+  static final Depth EMPTY = new Depth(0, 0, 0, 0, 0);
 
   static Depth of(QueueDepth depth) {
-    return new Depth(depth.ready(), depth.leased(), depth.dueLater(), oldestNanos(depth));
+    return new Depth(
+        depth.ready(),
+        depth.leased(),
+        depth.dueLater(),
+        oldestNanos(depth),
+        depth.oldestDue().map(Duration::toNanos).orElse(0L));
   }
 
   /** Behind more leased messages than are counted one may be ready. */
@@ -32,6 +38,7 @@ record Depth(long ready, long leased, long later, double oldestNanos) {
         later + more.later,
         Double.isNaN(oldestNanos) || Double.isNaN(more.oldestNanos)
             ? Double.NaN
-            : Math.max(oldestNanos, more.oldestNanos));
+            : Math.max(oldestNanos, more.oldestNanos),
+        Math.max(oldestDueNanos, more.oldestDueNanos));
   }
 }

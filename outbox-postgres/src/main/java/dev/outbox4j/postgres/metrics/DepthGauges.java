@@ -185,13 +185,16 @@ final class DepthGauges {
             gauge(DepthMeters.READY, tags, holder, Depth::ready),
             gauge(DepthMeters.LEASED, tags, holder, Depth::leased),
             gauge(DepthMeters.LATER, tags, holder, Depth::later),
-            TimeGauge.builder(
-                    DepthMeters.OLDEST_READY.id(),
-                    () -> value(holder, Depth::oldestNanos),
-                    TimeUnit.NANOSECONDS)
-                .description(DepthMeters.OLDEST_READY.description())
-                .tags(tags)
-                .register(registry)));
+            timeGauge(DepthMeters.OLDEST_READY, tags, holder, Depth::oldestNanos),
+            timeGauge(DepthMeters.OLDEST_DUE, tags, holder, Depth::oldestDueNanos)));
+  }
+
+  private Meter timeGauge(
+      DepthMeters meter, Tags tags, Holder holder, ToDoubleFunction<Depth> reader) {
+    return TimeGauge.builder(meter.id(), () -> value(holder, reader), TimeUnit.NANOSECONDS)
+        .description(meter.description())
+        .tags(tags)
+        .register(registry);
   }
 
   private Meter gauge(DepthMeters meter, Tags tags, Holder holder, ToDoubleFunction<Depth> reader) {

@@ -13,6 +13,11 @@ enum DepthMeters {
       "seconds",
       Tag.OF_QUEUE,
       "How long the oldest message that is due and not leased has been due; 0 if there is none"),
+  OLDEST_DUE(
+      "outbox.depth.oldest.due",
+      "seconds",
+      Tag.OF_QUEUE,
+      "How long the oldest message has been due, leased or not; 0 if none is due"),
   ASKING(
       "outbox.depth.asking",
       null,

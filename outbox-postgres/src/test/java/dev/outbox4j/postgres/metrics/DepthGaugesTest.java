@@ -34,7 +34,8 @@ class DepthGaugesTest {
         leased,
         later,
         false,
-        ready == 0 ? Optional.empty() : Optional.of(Duration.ofSeconds(ready)));
+        ready == 0 ? Optional.empty() : Optional.of(Duration.ofSeconds(ready)),
+        ready + leased == 0 ? Optional.empty() : Optional.of(Duration.ofSeconds(ready + leased)));
   }
 
   private void show(QueueDepth... depths) {
@@ -66,13 +67,14 @@ class DepthGaugesTest {
     assertThat(value("outbox.depth.leased", "a")).isEqualTo(2);
     assertThat(value("outbox.depth.later", "a")).isEqualTo(1);
     assertThat(value("outbox.depth.oldest.ready", "a")).isEqualTo(3);
+    assertThat(value("outbox.depth.oldest.due", "a")).isEqualTo(5);
 
     now++;
 
     assertThat(asking()).isZero();
     assertThat(registry.getMeters())
         .filteredOn(meter -> meter.getId().getTag("queue") != null)
-        .hasSize(4)
+        .hasSize(5)
         .allMatch(meter -> Double.isNaN(((Gauge) meter).value()));
   }
 
@@ -83,6 +85,7 @@ class DepthGaugesTest {
     show(depth("b", 1, 0, 0));
     assertThat(value("outbox.depth.ready", "a")).isZero();
     assertThat(value("outbox.depth.oldest.ready", "a")).isZero();
+    assertThat(value("outbox.depth.oldest.due", "a")).isZero();
 
     now += 59 * MINUTE;
     show(depth("b", 1, 0, 0));
@@ -180,7 +183,7 @@ class DepthGaugesTest {
     show(depth("a", 3, 2, 1));
 
     assertThat(registry.getMeters()).isEmpty();
-    assertThat(before).hasSize(5);
+    assertThat(before).hasSize(6);
   }
 
   @Test

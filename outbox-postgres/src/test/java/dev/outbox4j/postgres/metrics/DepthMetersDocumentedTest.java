@@ -53,7 +53,8 @@ class DepthMetersDocumentedTest {
     SimpleMeterRegistry registry = new SimpleMeterRegistry();
     DepthGauges gauges = new DepthGauges(registry, "outbox", () -> 0);
     gauges.open();
-    gauges.show(List.of(new QueueDepth("a", 1, 1, 1, false, Optional.empty())), 1);
+    gauges.show(
+        List.of(new QueueDepth("a", 1, 1, 1, false, Optional.empty(), Optional.empty())), 1);
 
     assertThat(registry.getMeters())
         .allMatch(meter -> meter.getId().getType() == Meter.Type.GAUGE)
@@ -83,7 +84,8 @@ class DepthMetersDocumentedTest {
     PrometheusMeterRegistry registry = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
     DepthGauges gauges = new DepthGauges(registry, "outbox", () -> 0);
     gauges.open();
-    gauges.show(List.of(new QueueDepth("a", 1, 1, 1, false, Optional.empty())), 1);
+    gauges.show(
+        List.of(new QueueDepth("a", 1, 1, 1, false, Optional.empty(), Optional.empty())), 1);
 
     Set<String> scraped =
         registry

@@ -163,9 +163,11 @@ class OutboxDepthMetricsIT {
     assertThat(process.value("outbox.depth.leased", "orders")).isEqualTo(3);
     assertThat(process.value("outbox.depth.later", "orders")).isZero();
     assertThat(process.value("outbox.depth.oldest.ready", "orders")).isBetween(300.0, 400.0);
+    assertThat(process.value("outbox.depth.oldest.due", "orders")).isBetween(3_600.0, 3_700.0);
     assertThat(process.value("outbox.depth.ready", "nobody's")).isZero();
     assertThat(process.value("outbox.depth.later", "nobody's")).isEqualTo(1);
     assertThat(process.value("outbox.depth.oldest.ready", "nobody's")).isZero();
+    assertThat(process.value("outbox.depth.oldest.due", "nobody's")).isZero();
     assertThat(process.asks()).isTrue();
     assertThat(process.registry.getMeters())
         .allMatch(meter -> "outbox".equals(meter.getId().getTag("table")));

@@ -3,6 +3,7 @@ package dev.outbox4j.test.spring;
 import dev.outbox4j.internal.schema.Names;
 import dev.outbox4j.postgres.PostgresStore;
 import dev.outbox4j.spring.OutboxProperties;
+import dev.outbox4j.test.internal.kit.FeatureTables;
 import dev.outbox4j.test.internal.kit.TestDatabase;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -47,13 +48,13 @@ record TestTables(
     String schema = properties.schema();
     List<String> tables = new ArrayList<>();
     tables.add(Names.qualified(schema, properties.table()));
-    tables.add(Names.qualified(deadLetterSchema(), deadLetters()));
-    tables.add(dedupKeys());
+    FeatureTables.ofDeadLetters(deadLetterSchema(), deadLetters()).forEach(tables::add);
+    FeatureTables.ofWork(schema, properties.table()).forEach(tables::add);
     if (!properties.autoStart()) { // one that runs and is forgotten is not notified
-      tables.add(Names.qualified(schema, Names.sleepers(properties.table())));
+      FeatureTables.ofProcesses(schema, properties.table()).forEach(tables::add);
     }
-    TestDatabase.of(store.dataSource())
-        .empty(tables.stream().filter(this::exists).toList(), false, this::requireContext);
+    TestDatabase emptied = TestDatabase.of(store.dataSource());
+    emptied.empty(emptied.existing(tables), false, this::requireContext);
   }
 
   private void requireContext(Connection connection) throws SQLException {

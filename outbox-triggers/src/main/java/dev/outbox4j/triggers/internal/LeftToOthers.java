@@ -5,6 +5,8 @@ import java.time.Duration;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.SortedSet;
+import java.util.TreeSet;
 
 /**
  * Leaves messages to other nodes whose types this one does not know: newer nodes do, or older ones.
@@ -115,6 +117,19 @@ public final class LeftToOthers implements RateLimit {
   public synchronized boolean isNew(String type) {
     Times times = ofTypes.get(type);
     return times == null || isForgotten(times.last(), System.nanoTime());
+  }
+
+  /** {@return the types of which a message was left lately, in order} */
+  public synchronized SortedSet<String> types() {
+    long now = System.nanoTime();
+    SortedSet<String> types = new TreeSet<>();
+    ofTypes.forEach(
+        (type, times) -> {
+          if (!isForgotten(times.last(), now)) {
+            types.add(type);
+          }
+        });
+    return types;
   }
 
   private static boolean isForgotten(long last, long now) {

@@ -66,5 +66,7 @@ class LeftToOthersTest {
     left.leave("a", 1);
     assertThat(left.isNew("a")).isFalse();
     assertThat(left.isNew("b")).isTrue();
+    left.leave("0", 2);
+    assertThat(left.types()).containsExactly("0", "a");
   }
 }

@@ -1,8 +1,11 @@
 package dev.outbox4j.test.internal.kit;
 
 import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
 import javax.sql.DataSource;
@@ -72,6 +75,31 @@ public final class TestDatabase {
   public interface Guard {
     /** Throws if it leads to where nothing may be deleted. */
     void check(Connection connection) throws SQLException;
+  }
+
+  /**
+   * Leaves out tables that are missing.
+   *
+   * @param tables names, qualified and quoted as SQL needs it
+   * @return those of tables that are there
+   */
+  public List<String> existing(List<String> tables) {
+    try (Connection connection = dataSource.getConnection();
+        PreparedStatement statement =
+            connection.prepareStatement(
+                "select t.name from unnest(?::text[]) as t (name)"
+                    + " where to_regclass(t.name) is not null")) {
+      statement.setArray(1, connection.createArrayOf("text", tables.toArray()));
+      try (ResultSet rows = statement.executeQuery()) {
+        List<String> found = new ArrayList<>();
+        while (rows.next()) {
+          found.add(rows.getString(1));
+        }
+        return found;
+      }
+    } catch (SQLException e) {
+      throw new IllegalStateException("The outbox could not be looked at: " + e.getMessage(), e);
+    }
   }
 
   /**
