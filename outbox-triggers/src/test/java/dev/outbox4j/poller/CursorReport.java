@@ -40,7 +40,8 @@ final class CursorReport {
     if (Files.exists(file)) {
       JsonNode before = JSON.readTree(file.toFile());
       if (about.entrySet().stream()
-          .allMatch(each -> each.getValue().toString().equals(before.path(each.getKey()).asText()))) {
+          .allMatch(
+              each -> each.getValue().toString().equals(before.path(each.getKey()).asText()))) {
         before.path("parts").forEach(this::keep);
       }
     }

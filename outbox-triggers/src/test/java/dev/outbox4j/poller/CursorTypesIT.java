@@ -291,8 +291,8 @@ class CursorTypesIT {
   private record Shown(Map<String, String> events, int ticks) {}
 
   /** Ticks until all rows were handed over, half of which are updated after the first tick. */
-  private Shown requireEachVersionOnce(
-      Type type, int batch, int rows, int leastTicks, int zone) throws SQLException {
+  private Shown requireEachVersionOnce(Type type, int batch, int rows, int leastTicks, int zone)
+      throws SQLException {
     int most = rows * 3 / 10;
     List<String> first = versions(type);
     Handed handed = tick(type, batch, most, zone);
@@ -334,8 +334,8 @@ class CursorTypesIT {
   }
 
   /**
-   * A batch of a row costs nearly what one of a thousand does, so there are fewer rows of those; all
-   * of them are in the run below.
+   * A batch of a row costs nearly what one of a thousand does, so there are fewer rows of those;
+   * all of them are in the run below.
    */
   static Stream<Arguments> many() {
     return Stream.concat(
