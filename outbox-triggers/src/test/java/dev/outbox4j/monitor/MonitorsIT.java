@@ -233,10 +233,15 @@ class MonitorsIT {
           await()
               .atMost(SOON)
               .until(() -> Instant.now().isAfter(call.expiresAt().orElseThrow().plusSeconds(2)));
-          return call.id().equals("met") ? MonitorResult.done(Json.of("1")) : MonitorResult.again();
+          return switch (call.id()) {
+            case "met" -> MonitorResult.done(Json.of("1"));
+            case "again" -> MonitorResult.again().withState(Json.of("2"));
+            default -> throw new IllegalStateException("no answer");
+          };
         });
     control.start(brief, "met", Json.NULL);
     control.start(brief, "again", Json.NULL);
+    control.start(brief, "fails", Json.NULL);
 
     MonitorInstance met = kit.awaitStatus("met", MonitorStatus.COMPLETED);
     assertThat(met.outcome()).contains(MonitorOutcome.CONDITION_MET);
@@ -244,6 +249,11 @@ class MonitorsIT {
     MonitorInstance again = kit.awaitStatus("again", MonitorStatus.COMPLETED);
     assertThat(again.outcome()).contains(MonitorOutcome.EXPIRED);
     assertThat(again.iterations()).isEqualTo(1);
+    assertThat(again.state()).contains(Json.of("2"));
+    MonitorInstance failing = kit.awaitStatus("fails", MonitorStatus.COMPLETED);
+    assertThat(failing.outcome()).contains(MonitorOutcome.EXPIRED);
+    assertThat(failing.attempts()).isEqualTo(1);
+    assertThat(kit.wakes()).as("each ended with its check").isZero();
   }
 
   @Test

@@ -6,6 +6,7 @@ import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.SingleConnection;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.ResultSet;
 import java.sql.SQLException;
@@ -22,6 +23,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
@@ -44,6 +46,11 @@ class CursorTypesIT {
   private static final int FIRST_OF_MANY = 100 * SAME;
 
   private static final int MANY = 3_000;
+
+  private static final int AT_SIZE = 100_000;
+
+  /** The file in which a run of that size is recorded. */
+  private static final String REPORT = "outbox.test.cursors";
 
   /** By how much the number is greater that an update makes a cursor of. */
   private static final int LATER = 5_000;
@@ -276,11 +283,16 @@ class CursorTypesIT {
   }
 
   /**
-   * Ticks until all rows were handed over, half of which are updated after the first tick. Returns
-   * the event's id of each version.
+   * What was handed over.
+   *
+   * @param events the event's id of each version
+   * @param ticks in how many ticks
    */
-  private Map<String, String> requireEachVersionOnce(
-      Type type, int batch, int rows, int leastTicks, int zone) throws SQLException {
+  private record Shown(Map<String, String> events, int ticks) {}
+
+  /** Ticks until all rows were handed over, half of which are updated after the first tick. */
+  private Shown requireEachVersionOnce(Type type, int batch, int rows, int leastTicks, int zone)
+      throws SQLException {
     int most = rows * 3 / 10;
     List<String> first = versions(type);
     Handed handed = tick(type, batch, most, zone);
@@ -299,7 +311,8 @@ class CursorTypesIT {
     assertThat(handed.size()).as(what).isEqualTo(expected.size());
     assertThat(Set.copyOf(handed.versions())).as(what).isEqualTo(expected);
     assertThat(new HashSet<>(handed.events())).as(what).hasSameSizeAs(expected);
-    return handed.byVersion();
+    assertThat(tick(type, batch, most, zone + ticks).versions()).as(what).isEmpty();
+    return new Shown(handed.byVersion(), ticks);
   }
 
   @ParameterizedTest
@@ -311,6 +324,7 @@ class CursorTypesIT {
       TestPollers.setUp(database);
       fill(type, 1_200);
       requireEachVersionOnce(type, batch, 1_200, 2, zone++)
+          .events()
           .forEach(
               (version, event) ->
                   assertThat(events.computeIfAbsent(version, key -> event))
@@ -320,7 +334,8 @@ class CursorTypesIT {
   }
 
   /**
-   * A batch of a row costs nearly what one of a thousand does, so there are fewer rows of those.
+   * A batch of a row costs nearly what one of a thousand does, so there are fewer rows of those;
+   * all of them are in the run below.
    */
   static Stream<Arguments> many() {
     return Stream.concat(
@@ -335,6 +350,41 @@ class CursorTypesIT {
   void manyRowsAreHandedOverOnce(Type type, int batch, int rows) throws Exception {
     fill(type, rows);
     requireEachVersionOnce(type, batch, rows, 4, 0);
+  }
+
+  /**
+   * The whole of it takes long, and so is run before a release: {@code ./mvnw -Pcursors -pl
+   * outbox-triggers -am verify}.
+   */
+  @Test
+  @Tag("cursors")
+  @EnabledIfSystemProperty(named = REPORT, matches = ".+")
+  void eachTypeIsHandedOverOnceInEachBatchSizeAtSize() throws Exception {
+    CursorReport report =
+        new CursorReport(
+            Path.of(System.getProperty(REPORT)),
+            database.one(String.class, "select current_setting('server_version')"),
+            AT_SIZE);
+    int zone = 0;
+    for (int batch : List.of(1_000, 7, 1)) { // what takes longest comes last
+      for (Type type : Type.values()) {
+        zone++;
+        if (report.has(type.name(), batch)) {
+          continue;
+        }
+        TestPollers.setUp(database);
+        fill(type, AT_SIZE);
+        long begun = System.nanoTime();
+        Shown shown = requireEachVersionOnce(type, batch, AT_SIZE, 4, zone);
+        report.add(
+            type.name(),
+            batch,
+            shown.events().size(),
+            shown.ticks(),
+            Duration.ofNanos(System.nanoTime() - begun));
+      }
+    }
+    report.complete();
   }
 
   @Test

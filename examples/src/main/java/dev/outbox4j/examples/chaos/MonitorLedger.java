@@ -30,6 +30,11 @@ final class MonitorLedger {
           create table starts (
             id bigint not null, execution bigint not null,
             at timestamptz not null default clock_timestamp())""",
+          // attempts at a check that failed
+          """
+          create table failures (
+            id bigint not null, execution bigint not null,
+            at timestamptz not null default clock_timestamp())""",
           // what people did, by the clock of their process, which is the server's
           """
           create table deeds (
@@ -51,6 +56,9 @@ final class MonitorLedger {
             if tg_op = 'INSERT' or new.execution <> old.execution then
               insert into starts (id, execution) values (new.id::bigint, new.execution);
               return null;
+            end if;
+            if new.attempts_count > old.attempts_count then
+              insert into failures (id, execution) values (new.id::bigint, new.execution);
             end if;
             if new.ended_at is not null and old.ended_at is null then
               insert into ends (id, execution, iteration, status, outcome, expires)
@@ -136,6 +144,10 @@ final class MonitorLedger {
           where c.id = d.id and c.at >= d.began and c.at < d.ended + w.within)
         and not exists (
           select
+          from failures f
+          where f.id = d.id and f.at >= d.began and f.at < d.ended + w.within)
+        and not exists (
+          select
           from ends e
           where e.id = d.id and e.at >= d.began and e.at < d.ended + w.within)
         and not exists (
@@ -164,10 +176,32 @@ final class MonitorLedger {
             "create index on commits (id, at)",
             "create index on ends (id)",
             "create index on starts (id, at)",
+            "create index on failures (id, at)",
             "create index on deeds (id, began)",
             "create index on hits (id)",
             "create index on long_checks (id)",
             "analyze"));
+  }
+
+  /** Messages that a process has under its lease. */
+  private static final String IN_HAND =
+      " from outbox o where split_part(o.leased_by, '/', 1) = ?"
+          + " and o.lease_until > clock_timestamp() and o.queue = 'monitors.proof'";
+
+  /** {@return how many messages a process has under its lease} */
+  long inHandOf(String process) throws SQLException {
+    return Database.number(direct, "select count(*)" + IN_HAND, process);
+  }
+
+  /** {@return how many of them are of instances that have expired, in whose checks it may be} */
+  long inOvertimeOf(String process) throws SQLException {
+    return Database.number(
+        direct,
+        "select count(*)"
+            + IN_HAND
+            + " and exists (select from outbox_monitor m where m.message_id = o.id"
+            + " and m.ended_at is null and m.overtime_at > m.expires_at)",
+        process);
   }
 
   /**
@@ -181,11 +215,7 @@ final class MonitorLedger {
     Database.update(direct, "insert into stops values (?, ?, " + MICROS + ")", process, killed, at);
     return Database.update(
         direct,
-        "insert into hits select (o.headers ->> 'monitor-id')::bigint, ?, "
-            + MICROS
-            + " from outbox o"
-            + " where split_part(o.leased_by, '/', 1) = ? and o.lease_until > clock_timestamp()"
-            + " and o.queue = 'monitors.proof'",
+        "insert into hits select (o.headers ->> 'monitor-id')::bigint, ?, " + MICROS + IN_HAND,
         killed,
         at,
         process);
@@ -421,7 +451,10 @@ final class MonitorLedger {
           where c.id = d.id and c.at > d.ended and c.at < n.began) >= 2""");
   }
 
-  /** Wakes that were promised and followed by no check within a time, nor by an end. */
+  /**
+   * Wakes that were promised and followed by no check within a time, whether it was committed or
+   * its attempt failed, nor by an end.
+   */
   long wakesInVain(Duration within) throws SQLException {
     return Database.number(direct, "select count(*) " + IN_VAIN, within.toMillis());
   }
@@ -439,6 +472,8 @@ final class MonitorLedger {
         with of as (select distinct i.id from (%s) i limit 3)
         select concat_ws(' ', r.id, to_char(r.at, 'HH24:MI:SS.US'), r.what)
         from (
+          select f.id, f.at, format('failed attempt of %%s', f.execution) as what from failures f
+          union all
           select c.id, c.at, format('check %%s of %%s, due %%s, next in %%s ms', c.iteration,
             c.execution, to_char(c.due, 'HH24:MI:SS.US'), c.wait_ms) as what
           from commits c
@@ -513,6 +548,14 @@ final class MonitorLedger {
   long expiredInACheck() throws SQLException {
     return Database.number(
         direct, "select count(c.ended) from ends e " + IN_CHECK + " where e.outcome = 'expired'");
+  }
+
+  /** The longest time from an expiry to the begin of a check, which was read of before. */
+  Duration longestBeginBehindTheExpiry() throws SQLException {
+    return millis(
+        "select coalesce(max(extract(epoch from c.began - e.expires) * 1000), 0)::bigint"
+            + " from ends e join long_checks c on c.id = e.id and c.began > e.expires"
+            + " and c.began < e.at where e.outcome = 'expired'");
   }
 
   /** Those of them whose process was killed then. */

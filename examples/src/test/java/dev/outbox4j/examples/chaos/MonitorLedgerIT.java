@@ -47,7 +47,8 @@ class MonitorLedgerIT {
   @BeforeEach
   void empty() {
     database.update(
-        "truncate starts, commits, ends, deeds, hits, stops, long_checks, outbox_monitor, outbox");
+        "truncate starts, commits, failures, ends, deeds, hits, stops, long_checks,"
+            + " outbox_monitor, outbox");
   }
 
   private void started(long id) {
@@ -167,8 +168,10 @@ class MonitorLedgerIT {
     ended(1, "condition_met");
     alert(1);
     checked(2);
+    database.update("update outbox_monitor set attempts_count = 1 where id = '2'");
 
     assertSound();
+    assertThat(database.count("failures where id = 2 and execution = 7")).isEqualTo(1);
     assertThat(ledger.started()).isEqualTo(2);
     assertThat(ledger.alive()).isEqualTo(1);
     assertThat(ledger.commits()).isEqualTo(3);
@@ -362,6 +365,10 @@ class MonitorLedgerIT {
     deed(30, WAKE, "DONE", 1);
     deed(30, SUSPEND, "DONE", 3);
     assertThat(ledger.wakesInVain(within)).isZero();
+    deed(40, WAKE, "DONE", 1);
+    assertThat(ledger.wakesInVain(within)).isEqualTo(1);
+    database.update("insert into failures values (40, 7, to_timestamp(?))", EPOCH + 31);
+    assertThat(ledger.wakesInVain(within)).as("a check that fails has run").isZero();
   }
 
   @Test
@@ -483,6 +490,7 @@ class MonitorLedgerIT {
     assertThat(ledger.longestOvershoot(Hit.FROZEN)).isEqualTo(Duration.ofSeconds(6));
     assertThat(ledger.expiredInACheck()).isEqualTo(4);
     assertThat(ledger.expiredInACheckOfTheKilled()).isEqualTo(1);
+    assertThat(ledger.longestBeginBehindTheExpiry()).isEqualTo(Duration.ofMillis(50));
     assertThat(ledger.cutOff()).isZero();
     expired(6, 10, 11);
     assertThat(ledger.cutOff()).isEqualTo(1);

@@ -18,6 +18,7 @@ record Again(Instance instance, CheckResult result, boolean trims) {
   boolean fits() {
     return result.messages().isEmpty()
         && instance.unseen() == 0
+        && !instance.hasExpiredSince() // it ends by that
         && instance.attempts() == 0 // its values may be what is at fault, for all of a group
         && length(result.state()) + length(result.customStatus()) <= MOST_CHARS;
   }

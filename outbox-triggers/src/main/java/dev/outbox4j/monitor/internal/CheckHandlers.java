@@ -189,6 +189,10 @@ public final class CheckHandlers {
     } catch (OutboxStoreException e) {
       return unread(type, id, LockWaits.isLocked(e) ? waits.inVain(instance) : AFTER_A_FAILURE, e);
     }
+    if (instance.hasExpiredSince()) { // it was read before, and so may have been its events
+      pending.set(writes.expired(instance));
+      return Outcome.ack();
+    }
     CheckResult result;
     running.begins(instance);
     pending.atEnd(() -> running.ends(instance)); // until then it may go on past its expiry

@@ -18,7 +18,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.OptionalDouble;
+import java.util.Optional;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -95,12 +95,22 @@ final class CheckWrites {
 
   /** Its time is over. */
   Write expired(Instance instance) {
+    return withoutCheck(
+        instance,
+        MonitorSql.END,
+        expired(instance, instance.iteration(), instance.attempts()),
+        false,
+        MonitorStatus.COMPLETED,
+        MonitorOutcome.EXPIRED);
+  }
+
+  private static Map<String, Object> expired(Instance instance, long iteration, int attempts) {
     Map<String, Object> values = key(instance);
     values.putAll(kept());
     values.putAll(end(MonitorStatus.COMPLETED, MonitorOutcome.EXPIRED, 0));
-    values.put("attempts", instance.attempts());
-    return withoutCheck(
-        instance, MonitorSql.END, values, false, MonitorStatus.COMPLETED, MonitorOutcome.EXPIRED);
+    values.put("iteration", iteration);
+    values.put("attempts", attempts);
+    return values;
   }
 
   /** An attempt has failed, and another one follows. */
@@ -206,17 +216,30 @@ final class CheckWrites {
     observer.tell(events -> events.dropped(application, instance.type(), instance.id(), why));
   }
 
+  /**
+   * What was written of an instance.
+   *
+   * @param delay in how many seconds it is due
+   * @param over whether its time is over, so that it is to be ended
+   * @param iteration how many checks are committed now
+   * @param attempts how many attempts at the next one have failed
+   */
+  private record Written(double delay, boolean over, long iteration, int attempts) {}
+
   /** Runs what begins with settings; empty if no row was to be written. */
-  private OptionalDouble run(Connection connection, String template, Map<String, Object> values)
+  private Optional<Written> run(Connection connection, String template, Map<String, Object> values)
       throws SQLException {
     Map<String, Object> all = new HashMap<>(values);
     all.put("lock_timeout", waits.timeout());
-    return statements.execute(connection, template, all, CheckWrites::delay);
+    return statements.execute(connection, template, all, CheckWrites::written);
   }
 
-  private static OptionalDouble delay(Results results) throws SQLException {
+  private static Optional<Written> written(Results results) throws SQLException {
     try (ResultSet row = results.next().rows()) {
-      return row.next() ? OptionalDouble.of(row.getDouble(1)) : OptionalDouble.empty();
+      return row.next()
+          ? Optional.of(
+              new Written(row.getDouble(1), row.getBoolean(2), row.getLong(3), row.getInt(4)))
+          : Optional.empty();
     }
   }
 
@@ -232,6 +255,7 @@ final class CheckWrites {
     private final @Nullable MonitorStatus status;
     private final @Nullable MonitorOutcome outcome;
     private boolean late;
+    private boolean over;
 
     OfCheck(
         Instance instance,
@@ -261,8 +285,8 @@ final class CheckWrites {
 
     @Override
     public Decision on(Connection connection) throws SQLException {
-      OptionalDouble delay = run(connection, template, values);
-      late = delay.isEmpty();
+      Optional<Written> found = run(connection, template, values);
+      late = found.isEmpty();
       if (late) {
         return Decision.ack();
       }
@@ -277,7 +301,12 @@ final class CheckWrites {
       if (!messages.isEmpty()) {
         publisher.publish(connection, messages);
       }
-      return comesAgain ? Decision.reschedule(duration(delay.getAsDouble())) : Decision.ack();
+      Written written = found.get();
+      over = written.over();
+      if (over) { // a wake would find that, too, but has to be claimed first
+        run(connection, MonitorSql.END, expired(instance, written.iteration(), written.attempts()));
+      }
+      return comesAgain && !over ? Decision.reschedule(duration(written.delay())) : Decision.ack();
     }
 
     /** It has more entries where attempts failed. */
@@ -301,6 +330,8 @@ final class CheckWrites {
         drop(instance, Dropped.LATE_RESULT);
       } else if (status != null) {
         tellEnded(instance, status, outcome);
+      } else if (over) {
+        tellEnded(instance, MonitorStatus.COMPLETED, MonitorOutcome.EXPIRED);
       }
     }
 

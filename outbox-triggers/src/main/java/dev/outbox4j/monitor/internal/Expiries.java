@@ -6,12 +6,15 @@ import dev.outbox4j.postgres.internal.ServerTime;
 import dev.outbox4j.triggers.internal.Parameters;
 import dev.outbox4j.triggers.internal.Statements;
 import java.time.Duration;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /** The record of instances, as far as their time is over or nearly so. Thread-safe. */
 final class Expiries {
-  private static final long MOST = 1_000;
+  /** Of those that nobody was heard of, and of those in overtime. */
+  static final int MOST = 1_000;
 
   private final Jdbc jdbc;
   private final Statements statements;
@@ -43,7 +46,7 @@ final class Expiries {
                 jdbc,
                 connection,
                 MonitorSql.EXPIRING,
-                Map.of("ahead", ServerTime.seconds(ahead), "most", MOST),
+                Map.of("ahead", ServerTime.seconds(ahead), "most", (long) MOST),
                 row ->
                     new Expiring(
                         row.getString(1), row.getString(2), row.getLong(3), row.getDouble(4))));
@@ -51,36 +54,30 @@ final class Expiries {
 
   /** Lets the checks go on that run, for a while. */
   void goOn(List<Expiring> instances) {
-    Map<String, Object> values =
-        Parameters.of(instances)
-            .texts("ids", Expiring::id)
-            .numbers("executions", Expiring::execution)
-            .values();
     jdbc.run(
         "overtime of monitors",
-        connection -> statements.updateAlone(jdbc, connection, MonitorSql.GO_ON, values));
+        connection -> statements.updateAlone(jdbc, connection, MonitorSql.GO_ON, keys(instances)));
   }
 
-  /** {@return whether it was ended; else somebody has its row, or was faster} */
-  boolean end(Expiring instance, Duration grace) {
-    return jdbc.run(
-                "end of a monitor that has expired",
-                connection ->
-                    statements.queryAlone(
-                        jdbc,
-                        connection,
-                        MonitorSql.EXPIRE,
-                        Map.of(
-                            "id",
-                            instance.id(),
-                            "execution",
-                            instance.execution(),
-                            "grace",
-                            ServerTime.seconds(grace),
-                            "queue",
-                            queue),
-                        row -> row.getLong(1)))
-            .get(0)
-        > 0;
+  /**
+   * {@return the ids of those that were ended; of the others somebody has the rows, or was faster}
+   */
+  Set<String> end(List<Expiring> instances, Duration grace) {
+    Map<String, Object> values = keys(instances);
+    values.put("grace", ServerTime.seconds(grace));
+    values.put("queue", queue);
+    return new HashSet<>(
+        jdbc.run(
+            "end of monitors that have expired",
+            connection ->
+                statements.queryAlone(
+                    jdbc, connection, MonitorSql.EXPIRE, values, row -> row.getString(1))));
+  }
+
+  private static Map<String, Object> keys(List<Expiring> instances) {
+    return Parameters.of(instances)
+        .texts("ids", Expiring::id)
+        .numbers("executions", Expiring::execution)
+        .values();
   }
 }

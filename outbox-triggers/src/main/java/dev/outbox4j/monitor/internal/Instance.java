@@ -47,6 +47,12 @@ public record Instance(
     return expiresAt != null && !readAt.isBefore(expiresAt);
   }
 
+  /** Whether it has expired since; if in doubt it has not, as the answer took a while. */
+  boolean hasExpiredSince() {
+    Duration left = untilExpiry();
+    return left != null && (left.isZero() || left.isNegative());
+  }
+
   /** For how long it has not expired yet, by the server's clock; null if it does not expire. */
   @Nullable Duration untilExpiry() {
     return expiresAt == null

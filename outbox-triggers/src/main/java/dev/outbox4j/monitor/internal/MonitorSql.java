@@ -91,6 +91,10 @@ final class MonitorSql {
           and m.iteration = :iteration and (m.status in ('running', 'suspended')) is true\
       """;
 
+  /** Whether its time was over before the check had ended, so that nothing is to follow. */
+  private static final String IS_OVER =
+      "(u.status = 'running' and u.expires_at <= clock_timestamp()) is true";
+
   /**
    * After a check that is to be followed by another. What is asked of the row is asked once it is
    * locked; an event that is raised then waits for this.
@@ -117,14 +121,17 @@ final class MonitorSql {
             select u.application, u.id, u.execution, 'checked', u.iteration
             from updated u
             where u.history > 0)
-          select extract(epoch from u.due_at - clock_timestamp())::float8 from updated u
+          select extract(epoch from u.due_at - clock_timestamp())::float8, {is_over}, u.iteration,
+            u.attempts_count
+          from updated u
           """
-              .formatted(GUARD);
+              .formatted(GUARD)
+              .replace("{is_over}", IS_OVER);
 
   /**
    * The same of many that have seen no events and publish nothing, with their messages, which are
-   * put off under their leases. It waits for no row: what is locked, has changed, or has lost its
-   * lease is left out. To be sent by itself, behind the preamble.
+   * put off under their leases. It waits for no row: what is locked, has changed, has expired, or
+   * has lost its lease is left out. To be sent by itself, behind the preamble.
    */
   static final String AGAIN_TOGETHER =
       """
@@ -141,6 +148,7 @@ final class MonitorSql {
         where m.application = :application and m.id = any (array[a.id])
           and m.execution = a.execution and m.iteration = a.iteration
           and (m.status in ('running', 'suspended')) is true
+          and (m.expires_at <= clock_timestamp()) is not true
           and o.queue = :queue and o.id = any (array[a.message]) and {as_claimed}
           and o.leased_by = :owner
         for no key update of m, o skip locked),
@@ -218,9 +226,12 @@ final class MonitorSql {
             select u.application, u.id, u.execution, 'attempt_failed', u.iteration, u.last_error
             from updated u
             where u.history > 0)
-          select extract(epoch from u.due_at - clock_timestamp())::float8 from updated u
+          select extract(epoch from u.due_at - clock_timestamp())::float8, {is_over}, u.iteration,
+            u.attempts_count
+          from updated u
           """
-              .formatted(GUARD);
+              .formatted(GUARD)
+              .replace("{is_over}", IS_OVER);
 
   /** What ends an instance, by a check or without one. */
   static final String END =
@@ -247,7 +258,7 @@ final class MonitorSql {
               coalesce(u.outcome, nullif(:reason, ''), u.last_error)
             from updated u
             where u.history > 0)
-          select 0::float8 from updated u
+          select 0::float8, false, u.iteration, u.attempts_count from updated u
           """
               .formatted(GUARD.replace("('running'", "('pending', 'running'"));
 
@@ -260,8 +271,8 @@ final class MonitorSql {
             set message_id = null, updated_at = clock_timestamp()
             where m.application = :application and m.id = :id and m.execution = :execution
               and (m.status = 'suspended' and m.message_id = :message) is true
-            returning 1)
-          select 0::float8 from updated
+            returning m.*)
+          select 0::float8, false, u.iteration, u.attempts_count from updated u
           """;
 
   /** Those that a check was given. */
@@ -645,19 +656,20 @@ final class MonitorSql {
       """;
 
   /**
-   * Ends one whose time is over and of which no check goes on, whoever has its message: that finds
-   * nothing to do.
+   * Ends those whose time is over and of which no check goes on, whoever has their messages: they
+   * find nothing to do. Rows that somebody has locked are passed by.
    */
   static final String EXPIRE =
       """
       with free as materialized (
         select m.id
-        from {monitors} m
-        where m.application = :application and m.id = :id and m.execution = :execution
-          and (m.status in ('pending', 'running')) is true
+        from unnest(:ids::text[], :executions::bigint[]) as a (id, execution)
+        cross join {monitors} m
+        where m.application = :application and m.id = any (array[a.id])
+          and m.execution = a.execution and (m.status in ('pending', 'running')) is true
           and greatest(m.expires_at, m.overtime_at)
             < clock_timestamp() - make_interval(secs => :grace)
-        for no key update skip locked),
+        for no key update of m skip locked),
       ended as (
         update {monitors} m
         set status = 'completed', outcome = 'expired', last_error = null, waits_for = '{}',
@@ -681,7 +693,7 @@ final class MonitorSql {
             and o.headers ->> 'monitor-id' = e.id
             and (o.lease_until is null or o.lease_until < clock_timestamp())
           for update of o skip locked)))
-      select count(*) from ended
+      select e.id from ended e
       """;
 
   private MonitorSql() {}

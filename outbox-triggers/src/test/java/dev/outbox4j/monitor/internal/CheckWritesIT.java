@@ -25,6 +25,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** What a wake writes by itself, without the fence of its message's lease. */
@@ -169,6 +170,42 @@ class CheckWritesIT {
     assertThat(database.one(String.class, "select status || ' ' || iteration from outbox_monitor"))
         .as("which has changed nothing else")
         .isEqualTo(kind.after);
+  }
+
+  /** Nobody is to wait for a wake that would find nothing but that. */
+  @ParameterizedTest
+  @CsvSource({"AGAIN, completed expired 6 0", "ATTEMPT_FAILED, completed expired 5 3"})
+  void whatIsWrittenPastTheExpiryEndsTheInstance(Kind kind, String after) throws SQLException {
+    Instance given = started();
+    database.update("update outbox_monitor set expires_at = now()");
+
+    assertThat(write(kind.make.apply(writes, given))).isEqualTo(Decision.ack());
+
+    assertThat(
+            database.one(
+                String.class,
+                "select concat_ws(' ', status, outcome, iteration, attempts_count)"
+                    + " from outbox_monitor where ended_at is not null and due_at is null"))
+        .isEqualTo(after);
+    assertThat(database.list(String.class, "select kind from outbox_monitor_event order by id"))
+        .containsExactly("started", kind == Kind.AGAIN ? "checked" : "attempt_failed", "completed");
+    assertThat(database.count("outbox where queue = 'alerts'"))
+        .as("what the check had to tell")
+        .isEqualTo(kind == Kind.AGAIN ? 1 : 0);
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Kind.class,
+      names = {"AGAIN", "ATTEMPT_FAILED"})
+  void aSuspendedOneIsNotEndedByThat(Kind kind) throws SQLException {
+    Instance given = started();
+    database.update("update outbox_monitor set expires_at = now(), status = 'suspended'");
+
+    assertThat(write(kind.make.apply(writes, given))).isInstanceOf(Decision.Reschedule.class);
+
+    assertThat(database.count("outbox_monitor where status = 'suspended' and ended_at is null"))
+        .isEqualTo(1);
   }
 
   @Test

@@ -12,6 +12,7 @@ import dev.outbox4j.monitor.MonitorStart;
 import dev.outbox4j.monitor.MonitorStatus;
 import dev.outbox4j.monitor.MonitorType;
 import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.Connection;
@@ -31,6 +32,7 @@ class ExpiryLoopIT {
   private static final Duration HOUR = Duration.ofHours(1);
   private static final Duration GRACE = Duration.ofMillis(500);
   private static final Duration LONG_GRACE = Duration.ofMinutes(1);
+  private static final Duration EVERY = Duration.ofSeconds(5);
   private static final Duration SOON = Duration.ofMinutes(1);
 
   private final TestDatabase database;
@@ -53,10 +55,15 @@ class ExpiryLoopIT {
 
   /** Of a node that runs checks of its own. */
   private ExpiryLoop loop(Duration grace, RunningChecks running) {
-    return loop(grace, Duration.ofSeconds(5), running);
+    return loop(grace, EVERY, running);
   }
 
   private ExpiryLoop loop(Duration grace, Duration every, RunningChecks running) {
+    return loop(outbox, grace, every, running);
+  }
+
+  private ExpiryLoop loop(
+      PostgresOutbox outbox, Duration grace, Duration every, RunningChecks running) {
     return new ExpiryLoop(
         outbox,
         "shop",
@@ -112,7 +119,7 @@ class ExpiryLoopIT {
     expires("b", -1);
     database.update("update outbox set lease_until = null where headers ->> 'monitor-id' = 'b'");
 
-    assertThat(expiries.step()).isEqualTo(Duration.ofMillis(100));
+    assertThat(expiries.step()).isEqualTo(EVERY);
 
     assertThat(ended()).containsExactly("a completed expired", "b completed expired");
     assertThat(told).containsExactlyInAnyOrder("shop watch a EXPIRED", "shop watch b EXPIRED");
@@ -121,7 +128,7 @@ class ExpiryLoopIT {
         .containsExactly("a");
     assertThat(database.count("outbox_monitor_event where kind = 'completed'")).isEqualTo(2);
     assertThat(new InstanceReads(outbox, "shop").read("a", messageOf("a"))).isNull();
-    assertThat(expiries.step()).isEqualTo(Duration.ofSeconds(5));
+    assertThat(expiries.step()).isEqualTo(EVERY);
     assertThat(told).hasSize(2);
   }
 
@@ -140,7 +147,7 @@ class ExpiryLoopIT {
     expires("other", -1);
     database.update("update outbox_monitor set application = 'bank' where id = 'other'");
 
-    assertThat(expiries.step()).isEqualTo(Duration.ofSeconds(5));
+    assertThat(expiries.step()).isEqualTo(EVERY);
 
     assertThat(told).isEmpty();
     assertThat(database.list(String.class, "select status from outbox_monitor order by id"))
@@ -150,12 +157,72 @@ class ExpiryLoopIT {
   @Test
   void itLooksAgainWhenTheNextOneExpiresAndWhenItsMessageHasHadTime() {
     expires("a", 4);
-    assertThat(expiries.step()).isBetween(Duration.ofMillis(100), Duration.ofSeconds(4));
+    assertThat(expiries.step()).isLessThan(EVERY); // its message has half a second
+    runs("a", running);
+    assertThat(expiries.step()).isLessThan(Duration.ofSeconds(4)); // and its check is told of
+    running.ends(instance("a"));
     database.update("update outbox_monitor set expires_at = clock_timestamp()");
     ExpiryLoop patient = loop(Duration.ofMinutes(1));
-    assertThat(patient.step()).isEqualTo(Duration.ofSeconds(5));
+    assertThat(patient.step()).isEqualTo(EVERY);
     assertThat(loop(Duration.ofSeconds(3)).step()).isLessThan(Duration.ofSeconds(3));
     assertThat(told).isEmpty();
+  }
+
+  /** What has begun since, and expires at once, is ended in time though its node is killed. */
+  @Test
+  void whatBeginsOnOtherNodesIsLookedForMoreOftenThanEachSecond() {
+    ExpiryLoop asItIs =
+        new ExpiryLoop(outbox, "shop", "monitors.shop", running, new Observer(List.of()));
+
+    assertThat(asItIs.step()).isLessThan(Duration.ofSeconds(1));
+
+    expires("far", 3_600);
+    assertThat(asItIs.step()).isLessThan(Duration.ofSeconds(1));
+  }
+
+  @Test
+  void thoseThatExpireTogetherAreEndedAHundredAtATime() {
+    CountingDataSource counting = new CountingDataSource(database.pool(4));
+    ExpiryLoop counted = loop(PostgresOutbox.on(counting, database.table()), GRACE, EVERY, running);
+    haveExpired(250);
+
+    assertThat(counted.step()).isEqualTo(EVERY);
+
+    assertThat(counting.executionsOf("outcome = 'expired'")).isEqualTo(3);
+    assertThat(counting.executions()).as("and the look").isEqualTo(4);
+    assertThat(ended()).hasSize(250);
+    assertThat(told).hasSize(250).doesNotHaveDuplicates();
+    assertThat(database.count("outbox_monitor_event where kind = 'completed'")).isEqualTo(250);
+    assertThat(database.count("outbox")).as("those that nobody has").isZero();
+  }
+
+  @Test
+  void moreThanALookFindsAreEndedWithoutAPause() {
+    haveExpired(1_500);
+
+    assertThat(expiries.step()).isZero();
+
+    assertThat(ended()).hasSize(1_000);
+    assertThat(expiries.step()).isEqualTo(EVERY);
+    assertThat(ended()).hasSize(1_500);
+  }
+
+  /** Their messages are due, and nobody has come to them. */
+  private void haveExpired(int instances) {
+    database.update(
+        """
+        with messages as (
+          insert into outbox (queue, type, payload, headers)
+          select 'monitors.shop', 'watch', '',
+            jsonb_build_object('monitor-id', 'i' || n, 'monitor-application', 'shop')
+          from generate_series(1, ?) n
+          returning id, headers)
+        insert into outbox_monitor (application, id, type, status, iteration, input, message_id,
+          started_at, expires_at, due_at)
+        select 'shop', m.headers ->> 'monitor-id', 'watch', 'running', 1, 'null', m.id, now(),
+          now() - interval '1 s', now() - interval '1 s'
+        from messages m""",
+        instances);
   }
 
   /** A check of it runs on a node. */
@@ -203,7 +270,7 @@ class ExpiryLoopIT {
         .atMost(SOON)
         .untilAsserted(
             () -> {
-              assertThat(expiries.step()).isLessThanOrEqualTo(GRACE);
+              expiries.step();
               assertThat(ended()).containsExactly("a completed expired");
             });
     assertThat(told).containsExactly("shop watch a EXPIRED");
@@ -250,12 +317,7 @@ class ExpiryLoopIT {
       expires(id, -120);
       runs(id, running);
     }
-    database.update(
-        "create function refuse() returns trigger language plpgsql as"
-            + " $$ begin raise exception 'no'; end $$");
-    database.update(
-        "create trigger refuse before update on outbox_monitor for each row"
-            + " when (new.id = 'refused') execute function refuse()");
+    refuse("refused");
     try (Connection stranger = database.plain().getConnection()) {
       stranger.setAutoCommit(false);
       stranger
@@ -270,6 +332,49 @@ class ExpiryLoopIT {
     assertThat(ended()).isEmpty();
   }
 
+  private void refuse(String id) {
+    database.update(
+        "create function refuse() returns trigger language plpgsql as"
+            + " $$ begin raise exception 'no'; end $$");
+    database.update(
+        "create trigger refuse before update on outbox_monitor for each row"
+            + " when (new.id = '"
+            + id
+            + "') execute function refuse()");
+  }
+
+  @Test
+  void oneThatTheServerRefusesToEndKeepsNoOtherAndIsTriedAgainLater() {
+    CountingDataSource counting = new CountingDataSource(database.pool(4));
+    ExpiryLoop counted = loop(PostgresOutbox.on(counting, database.table()), GRACE, EVERY, running);
+    for (String id : List.of("a", "refused", "z")) {
+      expires(id, -1);
+    }
+    refuse("refused");
+    try {
+      assertThat(counted.step()).isEqualTo(EVERY);
+      assertThat(ended()).containsExactly("a completed expired", "z completed expired");
+      assertThat(counting.executionsOf("outcome = 'expired'"))
+          .as("together, and each by itself")
+          .isEqualTo(4);
+
+      expires("b", -1);
+      assertThat(counted.step()).isEqualTo(EVERY);
+      assertThat(ended()).hasSize(3);
+      assertThat(counting.executionsOf("outcome = 'expired'")).isEqualTo(5);
+    } finally {
+      database.update("drop function refuse() cascade");
+    }
+    await()
+        .atMost(SOON)
+        .untilAsserted(
+            () -> {
+              counted.step();
+              assertThat(ended()).contains("refused completed expired");
+            });
+    assertThat(told).hasSize(4);
+  }
+
   @Test
   void aLockedInstanceIsPassedByAndKeepsNoOther() throws SQLException {
     expires("a", -2);
@@ -277,7 +382,7 @@ class ExpiryLoopIT {
     try (Connection stranger = database.plain().getConnection()) {
       stranger.setAutoCommit(false);
       stranger.createStatement().execute("select 1 from outbox_monitor where id = 'a' for update");
-      expiries.step();
+      assertThat(expiries.step()).as("until it is free").isEqualTo(Duration.ofMillis(100));
       assertThat(ended()).containsExactly("b completed expired");
       stranger.rollback();
     }

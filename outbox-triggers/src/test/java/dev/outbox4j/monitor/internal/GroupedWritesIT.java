@@ -141,6 +141,7 @@ class GroupedWritesIT {
     "update outbox_monitor set iteration = -1 where id = 'b'",
     "update outbox_monitor set execution = default where id = 'b'",
     "update outbox_monitor set status = 'pending' where id = 'b'",
+    "update outbox_monitor set expires_at = now() where id = 'b'",
     "update outbox_monitor set application = 'bank' where id = 'b'",
     "delete from outbox_monitor where id = 'b'",
     "update outbox set lease_token = 8 where headers ->> 'monitor-id' = 'b'",
@@ -308,6 +309,10 @@ class GroupedWritesIT {
     assertThat(new Again(a, values("1".repeat(16 * 1024), "1"), false).fits()).isFalse();
     database.update("update outbox_monitor set attempts_count = 1");
     assertThat(new Again(read("a"), again(MINUTE), false).fits()).isFalse();
+    database.update("update outbox_monitor set attempts_count = 0, expires_at = now()");
+    assertThat(new Again(read("a"), again(MINUTE), false).fits()).isFalse();
+    database.update("update outbox_monitor set expires_at = null");
+    assertThat(new Again(read("a"), again(MINUTE), false).fits()).isTrue();
     database.update("update outbox_monitor set attempts_count = 0, unseen = '{e}'");
     assertThat(new Again(read("a"), again(MINUTE), false).fits()).isFalse();
   }

@@ -50,6 +50,14 @@ class InstanceTest {
   }
 
   @Test
+  void itMayHaveExpiredSinceItWasRead() {
+    assertThat(read(EXPIRES.minusSeconds(60), EXPIRES, null).hasExpiredSince()).isFalse();
+    assertThat(read(EXPIRES.minusNanos(1), EXPIRES, null).hasExpiredSince()).isTrue();
+    assertThat(read(EXPIRES, EXPIRES, null).hasExpiredSince()).isTrue();
+    assertThat(read(EXPIRES, null, null).hasExpiredSince()).isFalse();
+  }
+
+  @Test
   void attemptsAreCountedFromTheFirstThatFailed() {
     assertThat(read(EXPIRES, null, EXPIRES.minusSeconds(600)).sinceFirstAttempt())
         .isBetween(Duration.ofSeconds(600), Duration.ofSeconds(630));
