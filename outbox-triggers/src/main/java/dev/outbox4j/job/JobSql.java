@@ -51,8 +51,9 @@ final class JobSql {
 
   /**
    * Puts a job on record anew of which only a dead letter is left, since its message is about to be
-   * put back. It is due now, which keeps purges from it. Nothing if the job is on record with that
-   * message, or with a later one.
+   * put back. It is due now, which keeps purges from it, and so is one that is on record with that
+   * message and so old that a purge may take it: a day is less than any is kept. Nothing if it is
+   * on record with a later one.
    */
   static final String RECORD =
       """
@@ -61,11 +62,14 @@ final class JobSql {
         select :queue, :job_id, :type, :message_id::bigint, :enqueued_at::timestamptz,
           clock_timestamp()
         where not exists (
-          select from {jobs} j where j.message_id = any (array[:message_id::bigint]))
+          select from {jobs} j
+          where j.message_id = any (array[:message_id::bigint])
+            and (j.queue <> :queue or j.job_id <> :job_id
+              or j.due_at > clock_timestamp() - interval '1 day'))
         on conflict (queue, job_id) do update
         set type = excluded.type, message_id = excluded.message_id,
           enqueued_at = excluded.enqueued_at, due_at = excluded.due_at
-        where j.message_id < excluded.message_id
+        where j.message_id <= excluded.message_id
         returning j.queue, j.job_id, j.message_id)
       insert into {job_ends} as e (message_id, queue, job_id, status, reason, attempts_count,
         deliveries_count, ended_at)

@@ -298,6 +298,28 @@ class JobDeadLettersIT {
     assertThat(idle.status(first.jobId()).orElseThrow().state()).isEqualTo(JobState.QUEUED);
   }
 
+  /** Nobody has purged it yet, and a process that does starts meanwhile. */
+  @Test
+  void noPurgeTakesAnOldRecordThatIsStillThereFromAReplay() {
+    rejects.set(true);
+    JobQueue jobs = kit.start(builder());
+    EnqueueResult first = jobs.enqueue(job("one"));
+    kit.awaitState(jobs, first.jobId(), JobState.FAILED);
+    kit.close();
+    kit.passes(Duration.ofDays(8));
+    JobQueue idle = kit.producer();
+    kit.store().record(first.jobId(), whole(letter()));
+
+    assertThat(kit.store().purge(KEPT, 100)).isZero();
+
+    DeadLetterWorklist.of(
+            PostgresOutbox.on(database.plain(), database.table()), DeadLetterQueue.in("outbox_dlq"))
+        .where(any())
+        .redrive(BY_ANN);
+    assertThat(idle.status(first.jobId()).orElseThrow().state()).isEqualTo(JobState.QUEUED);
+    assertThat(idle.enqueue(job("one")).decision()).isEqualTo(EnqueueResult.Decision.IN_FLIGHT);
+  }
+
   @Test
   void theRecordOfAJobThatWasEnqueuedAnewStaysThatOfTheLaterMessage() {
     rejects.set(true);
