@@ -1,5 +1,7 @@
 package dev.outbox4j.job;
 
+import dev.outbox4j.internal.state.Settlement;
+
 /** The statements on jobs. The server's clock alone decides what is over. */
 final class JobSql {
   /** How many ends of the last 15 minutes are looked at. */
@@ -80,16 +82,19 @@ final class JobSql {
       on conflict (message_id) do nothing
       """;
 
-  /** For how long a message has been due: since it was due first, or was put back. */
-  static final String DUE_FOR =
+  /**
+   * For how long a message has only been left by who had it: whoever else has it, and does not die
+   * of it, writes another last error, or none.
+   */
+  static final String LEFT_FOR =
       """
-      select extract(epoch from clock_timestamp() - greatest(o.created_at, j.due_at))::float8
+      select extract(epoch from clock_timestamp()
+        - substr(o.last_error, length('{since}') + 1)::timestamptz)::float8
       from {outbox} o
-      left join lateral (
-        select j.due_at from {jobs} j
-        where j.queue = o.queue and j.message_id = any (array[o.id])) j on true
       where o.queue = :queue and o.id = any (array[:message_id::bigint])
-      """;
+        and starts_with(o.last_error, '{since}')
+      """
+          .replace("{since}", Settlement.Leave.SINCE);
 
   /**
    * How a queue does; each part is a range of an index, or its first row, and no part grows with

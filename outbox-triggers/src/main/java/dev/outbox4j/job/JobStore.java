@@ -198,10 +198,8 @@ final class JobStore {
         connection -> statements.updateAlone(jdbc, connection, JobSql.RECORD, values));
   }
 
-  /**
-   * For how long a message has been due, since it was enqueued or put back; empty if it is gone.
-   */
-  Optional<Duration> dueFor(long messageId) {
+  /** For how long a message has only been left by who had it; empty if it was not, or is gone. */
+  Optional<Duration> leftFor(long messageId) {
     return jdbc
         .run(
             "look at a job",
@@ -209,7 +207,7 @@ final class JobStore {
                 statements.queryAlone(
                     jdbc,
                     connection,
-                    JobSql.DUE_FOR,
+                    JobSql.LEFT_FOR,
                     Map.of("queue", queue, "message_id", messageId),
                     row -> Duration.ofMillis(Math.round(row.getDouble(1) * 1_000))))
         .stream()

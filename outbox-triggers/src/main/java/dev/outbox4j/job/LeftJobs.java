@@ -30,6 +30,15 @@ final class LeftJobs implements Yielding {
 
   private static final Duration MOMENT = Duration.ofMillis(100);
 
+  /** For good: it is no attempt that others have made, and is not made again. */
+  static final class NobodyHandlesIt extends OutboxException {
+    private static final long serialVersionUID = 1L;
+
+    NobodyHandlesIt(String message) {
+      super(message);
+    }
+  }
+
   private static final Logger log = LoggerFactory.getLogger(LeftJobs.class);
 
   private final JobStore store;
@@ -63,8 +72,8 @@ final class LeftJobs implements Yielding {
                         "a message of job queue '%s' has no type, so no handler can have it"
                             .formatted(queue)));
     if (isOld(delivery)) {
-      throw new OutboxException(
-          "no process has handled jobs of type '%s' for %s, and this one has no handler of it; add"
+      throw new NobodyHandlesIt(
+          "no process has handled a job of type '%s' for %s, and this one has no handler of it; add"
                   .formatted(type, LONGEST)
               + " one by on(...), and replay the dead letter");
     }
@@ -104,13 +113,16 @@ final class LeftJobs implements Yielding {
     return System.nanoTime() - origin;
   }
 
-  /** Most are told by when they were published, without a statement. */
+  /**
+   * One that was published later cannot have been left for so long, which takes no statement. The
+   * time counts from when it was left first since others had it, or since it was due.
+   */
   private boolean isOld(Delivery delivery) {
     if (Duration.between(delivery.createdAt(), Instant.now()).compareTo(LONGEST) <= 0) {
       return false;
     }
     try {
-      return store.dueFor(delivery.id()).filter(age -> age.compareTo(LONGEST) > 0).isPresent();
+      return store.leftFor(delivery.id()).filter(age -> age.compareTo(LONGEST) > 0).isPresent();
     } catch (OutboxStoreException e) {
       log.debug("jobs of queue '{}': the age of message {} is not known", queue, delivery.id(), e);
       return false;

@@ -78,6 +78,13 @@ final class JobKit implements AutoCloseable {
         .untilAsserted(() -> assertThat(jobs.status(jobId).map(JobStatus::state)).contains(state));
   }
 
+  /** Waits until so many messages wait for their time. */
+  void awaitAvailableLater(int messages) {
+    await()
+        .atMost(SOON)
+        .until(() -> database.count("outbox where available_at > now()") == messages);
+  }
+
   /** The record of the queue, with the windows of a queue by default. */
   JobStore store() {
     return new JobStore(
@@ -114,7 +121,12 @@ final class JobKit implements AutoCloseable {
   /** All that is on record becomes older by that, and all messages. */
   void passes(Duration time) {
     database.update(
-        "update outbox set created_at = created_at - make_interval(secs => ?)",
+        "update outbox set created_at = created_at - make_interval(secs => ?),"
+            + " last_error = case when starts_with(last_error, 'left to other subscribers since ')"
+            + " then left(last_error, 32) || to_char(substr(last_error, 33)::timestamptz"
+            + " at time zone 'UTC' - make_interval(secs => ?), 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
+            + " else last_error end",
+        (double) time.toSeconds(),
         (double) time.toSeconds());
     database.update(
         "update outbox_job set enqueued_at = enqueued_at - make_interval(secs => ?),"

@@ -132,7 +132,7 @@ class JobPlansIT {
 
   @Test
   void whatIsAskedOfOneJobIsAFewProbes() throws SQLException {
-    isCheap(JobSql.DUE_FOR, Map.of("message_id", 500L), 60);
+    isCheap(JobSql.LEFT_FOR, Map.of("message_id", 500L), 60);
     isCheap(
         JobSql.RECORD,
         Map.of(

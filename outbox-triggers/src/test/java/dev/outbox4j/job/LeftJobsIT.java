@@ -8,6 +8,7 @@ import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.Delivery;
 import dev.outbox4j.FailureReason;
+import dev.outbox4j.Outcome;
 import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.RateLimit;
 import dev.outbox4j.TypedHandler;
@@ -174,15 +175,49 @@ class LeftJobsIT {
   @Test
   void whatNobodyHasTakenForADayFails() {
     EnqueueResult result = enqueue();
+    kit.start(kit.builder().budget(2).backoff(AT_ONCE).on(ANALYSE, ENDS_WELL));
+    awaitDeliveries(3);
+    kit.close();
+    assertThat(database.one(String.class, "select last_error from outbox"))
+        .matches("left to other subscribers since \\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ");
     kit.passes(LeftJobs.LONGEST.plusHours(1));
     kit.start(kit.builder().budget(2).backoff(AT_ONCE).on(ANALYSE, ENDS_WELL));
 
     kit.awaitState(producer, result.jobId(), JobState.DEAD_LETTERED);
 
     assertThat(status(result).reason()).contains(FailureReason.RETRY_TERMINAL);
-    assertThat(status(result).attempts()).isEqualTo(2);
+    assertThat(status(result).attempts()).isEqualTo(1);
     assertThat(database.one(String.class, "select last_exception from outbox_dlq"))
-        .contains("no process has handled jobs of type 'other' for PT24H");
+        .contains("no process has handled a job of type 'other' for PT24H");
+  }
+
+  @Test
+  void whatOthersHaveHadMeanwhileDoesNotFailThoughItIsOld() {
+    EnqueueResult polls = producer.enqueue(Job.of(OTHER, "polls"));
+    EnqueueResult fails = producer.enqueue(Job.of(OTHER, "fails"));
+    kit.start(
+        kit.builder()
+            .backoff(new JobBackoff(Duration.ofHours(1), Duration.ofHours(1), Duration.ZERO))
+            .on(
+                OTHER,
+                (String body, Delivery delivery) -> {
+                  if (body.equals("polls")) {
+                    return Outcome.reschedule(Duration.ofHours(1));
+                  }
+                  throw new IllegalStateException("the bank is closed");
+                }));
+    kit.awaitAvailableLater(2);
+    kit.close();
+    kit.passes(LeftJobs.LONGEST.plusHours(1)); // in which it went on so
+    database.update("update outbox set available_at = now()");
+    long token = database.one(Long.class, "select max(lease_token) from outbox");
+    kit.start(kit.builder().backoff(AT_ONCE).on(ANALYSE, ENDS_WELL));
+    awaitDeliveries((int) token + 6);
+
+    assertThat(status(polls).state().isFinal()).isFalse();
+    assertThat(status(polls).attempts()).isZero();
+    assertThat(status(fails).state().isFinal()).isFalse();
+    assertThat(status(fails).attempts()).isEqualTo(1);
   }
 
   @Test

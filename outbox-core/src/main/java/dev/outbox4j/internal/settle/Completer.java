@@ -50,9 +50,6 @@ public final class Completer {
 
   private static final Duration PUT_OFF = Duration.ofSeconds(30);
 
-  /** Kept as the row's last error. */
-  private static final String LEFT = "left to other subscribers";
-
   private final Shared shared;
   private final OutboxStore store;
   private final @Nullable DeadLetterWriter deadLetters;
@@ -426,7 +423,7 @@ public final class Completer {
 
     private RetryUpdate update(HeldRow row) {
       if (row.settlement() instanceof Settlement.Leave leave) {
-        return new RetryUpdate(row.lease(), leave.delay(), LEFT, false, true);
+        return new RetryUpdate(row.lease(), leave.delay(), Settlement.Leave.ERROR, false, true);
       }
       Settlement.Retry retry = (Settlement.Retry) row.settlement();
       return new RetryUpdate(

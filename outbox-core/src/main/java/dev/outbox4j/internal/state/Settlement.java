@@ -53,7 +53,15 @@ public sealed interface Settlement {
   record Reschedule(Duration delay) implements Settlement {}
 
   /** Make the row due again as if it had not been delivered. */
-  record Leave(Duration delay) implements Settlement {}
+  record Leave(Duration delay) implements Settlement {
+    /**
+     * Kept as the row's last error. A store adds {@link #SINCE} and when the row was left first
+     * since anything else became of it.
+     */
+    public static final String ERROR = "left to other subscribers";
+
+    public static final String SINCE = ERROR + " since ";
+  }
 
   /**
    * Move the row to the dead letters, or delete it where there are none.

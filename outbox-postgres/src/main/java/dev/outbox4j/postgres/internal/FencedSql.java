@@ -1,5 +1,6 @@
 package dev.outbox4j.postgres.internal;
 
+import dev.outbox4j.internal.state.Settlement;
 import dev.outbox4j.postgres.OutboxTable;
 import org.jspecify.annotations.Nullable;
 
@@ -228,9 +229,13 @@ public final class FencedSql {
               first_attempt_at = case when a.runs = 0 then o.first_attempt_at
                 else coalesce(o.first_attempt_at, now()) end,
               last_attempt_at = case when a.runs = 0 then o.last_attempt_at else now() end,
-              last_error = a.error
+              last_error = case when a.error is distinct from '{left}' then a.error
+                when starts_with(o.last_error, '{left_since}') then o.last_error
+                else '{left_since}' || to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') end
             from\
-          """,
+          """
+              .replace("{left}", Settlement.Leave.ERROR)
+              .replace("{left_since}", Settlement.Leave.SINCE),
           ", :delays::float8[], :errors::text[], :runs::int[], :given_back::int[]",
           ", delay, error, runs, given_back");
 

@@ -488,7 +488,9 @@ with done as (
     first_attempt_at = case when a.runs = 0 then o.first_attempt_at
       else coalesce(o.first_attempt_at, now()) end,
     last_attempt_at = case when a.runs = 0 then o.last_attempt_at else now() end,
-    last_error = a.error
+    last_error = case when a.error is distinct from 'left to other subscribers' then a.error
+      when starts_with(o.last_error, 'left to other subscribers since ') then o.last_error
+      else 'left to other subscribers since ' || to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') end
   from unnest(?::bigint[], ?::bigint[], ?::float8[], ?::text[], ?::int[], ?::int[]) as a (id, token, delay, error, runs, given_back)
   where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null
   returning o.id, o.available_at)
@@ -519,7 +521,9 @@ done as (
     first_attempt_at = case when a.runs = 0 then o.first_attempt_at
       else coalesce(o.first_attempt_at, now()) end,
     last_attempt_at = case when a.runs = 0 then o.last_attempt_at else now() end,
-    last_error = a.error
+    last_error = case when a.error is distinct from 'left to other subscribers' then a.error
+      when starts_with(o.last_error, 'left to other subscribers since ') then o.last_error
+      else 'left to other subscribers since ' || to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') end
   from unlocked a
   where o.queue = ? and o.ctid = a.place and (o.id = a.id) is true
   returning o.id, o.available_at)
