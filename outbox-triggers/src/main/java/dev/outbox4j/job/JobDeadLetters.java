@@ -24,7 +24,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The dead letters of a job queue: replayed only if they can work, deleted only if somebody has
- * looked at them. Thread-safe; its connections need the rights of an operator.
+ * looked at them. Thread-safe; its connections need the rights of an operator, and those on the
+ * record of jobs, which {@code JobMigrations} grants.
  */
 public final class JobDeadLetters {
   private static final int MOST_COUNTED = 10_000;
