@@ -215,8 +215,12 @@ final class Partitioning {
     return Names.qualified(letters.schema(), letters.table());
   }
 
+  /** Each statement of a block sees what was committed before its lock was had. */
   private static String limits(String lock, String statement) {
-    return "select set_config('lock_timeout', '%s', true), set_config('statement_timeout', '%s', true);\n"
+    return """
+        set transaction_isolation = 'read committed';
+        select set_config('lock_timeout', '%s', true), set_config('statement_timeout', '%s', true);
+        """
         .formatted(lock, statement);
   }
 

@@ -37,6 +37,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.postgresql.ds.PGSimpleDataSource;
 
 /** From a plain table to one with partitions and back, with writers and without. */
 @ExtendWith(PostgresExtension.class)
@@ -371,6 +372,43 @@ class PartitioningIT {
     assertThat(database.count("outbox_dlq where id > 1000000")).isEqualTo(20_000);
     assertThat(database.count("outbox")).isZero();
     assertThat(partitions.faults()).isEmpty();
+  }
+
+  /** The copy would be by a snapshot that is older than the lock: a letter between is lost. */
+  @Test
+  void losesNoLetterWhereRepeatableReadIsTheDefault() throws Exception {
+    BY_MONTH.migrate(database.plain());
+    PGSimpleDataSource strict = database.plain();
+    strict.setOptions("-c default_transaction_isolation=repeatable\\ read");
+    ExecutorService threads = Executors.newSingleThreadExecutor();
+    try (Connection writer = database.plain().getConnection();
+        Statement writes = writer.createStatement();
+        Connection owner = strict.getConnection();
+        Statement unpartitions = owner.createStatement()) {
+      writer.setAutoCommit(false);
+      writes.execute(
+          "insert into outbox_dlq (outbox, original_id, lease_token, queue, payload,"
+              + " deliveries_count, attempts_count, created_at, available_at, failure_reason) values"
+              + " ('public.outbox', 77, 1, 'orders', 'x', 1, 1, now(), now(), 'rejected')");
+      Future<Boolean> done =
+          threads.submit(
+              () ->
+                  unpartitions.execute(
+                      "select set_config('lock_timeout', '60s', true);\n"
+                          + BY_MONTH.unpartitionSql()));
+      await()
+          .until(
+              () ->
+                  done.isDone()
+                      || database.one(Long.class, "select count(*) from pg_locks where not granted")
+                          > 0);
+      writer.commit();
+      assertThatThrownBy(done::get).hasMessageContaining("use read committed");
+    } finally {
+      threads.shutdown();
+    }
+    assertThat(BY_MONTH.unpartition(strict)).isTrue();
+    assertThat(database.count("outbox_dlq where original_id = 77")).isEqualTo(1);
   }
 
   // ---- cut off

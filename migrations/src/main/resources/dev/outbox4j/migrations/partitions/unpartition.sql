@@ -13,6 +13,10 @@ declare
   indexes   text[];
   names     text[];
 begin
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    raise exception 'Table % cannot be made a plain one in a transaction that is %, since letters that were written while it waited for its lock would not be copied, and be lost; use read committed',
+      letters, current_setting('transaction_isolation') using errcode = 'object_not_in_prerequisite_state';
+  end if;
   lock table "${outbox_dlq_schema}"."${outbox_dlq_table}" in exclusive mode;
   if letters <> '"${outbox_dlq_schema}"."${outbox_dlq_table}"'::regclass
     or (select c.relkind from pg_class c where c.oid = letters) <> 'p' then
