@@ -29,6 +29,9 @@ final class Partitioning {
   /** A lock that was not had in time, a statement that took too long, and lost races. */
   private static final Set<String> OF_THE_MOMENT = Set.of("55P03", "57014", "40001", "40P01");
 
+  /** Of a statement without a limit, which only a person cancels, who does not want it again. */
+  private static final Set<String> UNLESS_CANCELLED = Set.of("55P03", "40001", "40P01");
+
   /** Writers wait as long as the lock is waited for, and as long as the statement takes. */
   private static final String SHORT_LOCKS = limits("50ms", "2s");
 
@@ -190,7 +193,7 @@ final class Partitioning {
     if (!state().partitioned()) {
       return false;
     }
-    patiently(limits("50ms", "0") + plainSql(letters));
+    patiently(limits("50ms", "0") + plainSql(letters), UNLESS_CANCELLED);
     return true;
   }
 
@@ -224,8 +227,12 @@ final class Partitioning {
         .formatted(lock, statement);
   }
 
-  /** Others go first between the attempts, so that none waits longer than one of them. */
   private void patiently(String sql) throws SQLException {
+    patiently(sql, OF_THE_MOMENT);
+  }
+
+  /** Others go first between the attempts, so that none waits longer than one of them. */
+  private void patiently(String sql, Set<String> ofTheMoment) throws SQLException {
     long pause = 100;
     for (int attempt = 1; ; attempt++) {
       try (Statement statement = connection.createStatement()) {
@@ -233,7 +240,7 @@ final class Partitioning {
         return;
       } catch (SQLException e) {
         if (attempt == ATTEMPTS
-            || !OF_THE_MOMENT.contains(Optional.ofNullable(e.getSQLState()).orElse(""))) {
+            || !ofTheMoment.contains(Optional.ofNullable(e.getSQLState()).orElse(""))) {
           throw e;
         }
       }

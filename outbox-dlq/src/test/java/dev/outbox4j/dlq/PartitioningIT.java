@@ -531,6 +531,55 @@ class PartitioningIT {
     assertThat(database.count("outbox_dlq")).isEqualTo(1_000);
   }
 
+  /** The letters are copied by then, and nobody could write any while they are copied again. */
+  @Test
+  void isNotTriedAgainIfSomebodyLooksAtLettersForVeryLong() throws Exception {
+    BY_MONTH.migrate(database.plain());
+    try (Connection reader = database.plain().getConnection();
+        Statement looks = reader.createStatement()) {
+      reader.setAutoCommit(false);
+      looks.execute("select count(*) from outbox_dlq");
+
+      assertThatThrownBy(
+              () -> partitions.script(BY_MONTH.unpartitionSql().replace("'60s'", "'200ms'")))
+          .cause()
+          .isInstanceOfSatisfying(
+              SQLException.class, e -> assertThat(e.getSQLState()).isEqualTo("55006"))
+          .hasMessageContaining("end that first");
+      reader.rollback();
+    }
+    assertThat(isPartitioned()).isTrue();
+  }
+
+  /** Since nobody can write letters meanwhile. */
+  @Test
+  void whoCancelsItOnTheServerCancelsIt() throws Exception {
+    BY_MONTH.migrate(database.plain());
+    CountingDataSource counted = new CountingDataSource(database.plain());
+    ExecutorService threads = Executors.newSingleThreadExecutor();
+    try (Connection reader = database.plain().getConnection();
+        Statement looks = reader.createStatement()) {
+      reader.setAutoCommit(false);
+      looks.execute("select count(*) from outbox_dlq");
+      Future<Boolean> done = threads.submit(() -> BY_MONTH.unpartition(counted));
+      await()
+          .until(
+              () ->
+                  database.one(Long.class, "select count(*) from pg_locks where not granted") > 0);
+
+      database.list(
+          Boolean.class, "select pg_cancel_backend(pid) from pg_locks where not granted");
+
+      await().untilAsserted(() -> assertThat(done).isDone());
+      assertThatThrownBy(done::get).hasRootCauseInstanceOf(SQLException.class);
+      reader.rollback();
+    } finally {
+      threads.shutdown();
+    }
+    assertThat(counted.executionsOf("unpartition")).isEqualTo(1);
+    assertThat(isPartitioned()).isTrue();
+  }
+
   /** Or the last step of the first would read all letters while nobody can write any. */
   @Test
   void aSecondOneLeavesTheConstraintThatTheFirstHasValidated() {

@@ -89,6 +89,13 @@ begin
 
   -- nobody writes anyway: whoever looks at letters now is waited for, so that it is not all done again
   perform set_config('lock_timeout', '60s', true);
+  begin
+    lock table "${outbox_dlq_schema}"."${outbox_dlq_table}" in access exclusive mode;
+  exception when lock_not_available or deadlock_detected then
+    -- no lock to be tried again: that would copy all letters once more, while nobody writes any
+    raise exception 'Table % cannot be made a plain one, since somebody has looked at its letters for longer than 60 s, such as a pg_dump; end that first',
+      letters using errcode = 'object_in_use';
+  end;
   drop table "${outbox_dlq_schema}"."${outbox_dlq_table}";
   drop function if exists "${outbox_dlq_schema}"."${outbox_dlq_table}_until"(timestamptz);
   alter table "${outbox_dlq_schema}"."${outbox_dlq_table}_plain" rename to "${outbox_dlq_table}";
