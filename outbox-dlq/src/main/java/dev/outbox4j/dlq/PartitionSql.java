@@ -48,11 +48,13 @@ final class PartitionSql {
 
   /**
    * The server says boundaries as the session writes times: so they are read where it does. It
-   * waits for no partition that somebody has locked, but for the default one, whose size is asked.
+   * waits for no partition that somebody has locked, but for the default one, whose size is asked:
+   * not for long, or each look would leave a process of the server behind that goes on waiting.
    */
   static final String LOOK =
       """
-      select set_config('datestyle', 'ISO, YMD', true), set_config('timezone', 'UTC', true);
+      select set_config('datestyle', 'ISO, YMD', true), set_config('timezone', 'UTC', true),
+        set_config('statement_timeout', '12s', true), set_config('lock_timeout', '100ms', true);
       select c.relkind = 'p', pg_catalog.obj_description(c.oid, 'pg_class'), n.nspname,
         clock_timestamp()
       from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace

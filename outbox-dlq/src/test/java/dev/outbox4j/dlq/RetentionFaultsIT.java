@@ -465,6 +465,27 @@ class RetentionFaultsIT {
     assertThat(database.count("outbox_dlq_default")).isZero();
   }
 
+  /** As {@code vacuum full} has it for hours, in which each process looks every five minutes. */
+  @Test
+  void aLookAtADefaultPartitionThatIsLockedLeavesNoServerProcessThatWaits() throws Exception {
+    try (Connection stranger = database.plain().getConnection();
+        Statement lock = stranger.createStatement()) {
+      stranger.setAutoCommit(false);
+      lock.execute("lock table outbox_dlq_default in access exclusive mode");
+
+      Throwable failure = catchThrowable(() -> retention().run());
+
+      assertThat(database.one(Long.class, "select count(*) from pg_locks where not granted"))
+          .isZero();
+      assertThat(failure)
+          .isInstanceOfSatisfying(
+              OutboxStoreException.class, e -> assertThat(e.fault()).isEqualTo(Fault.TIMEOUT));
+      stranger.rollback();
+    }
+    assertThat(retention().run()).isPresent();
+    allIsDone();
+  }
+
   /** Its letters are to be kept by whoever has detached it. */
   @Test
   void aPartitionThatWasDetachedMeanwhileIsKept() {
