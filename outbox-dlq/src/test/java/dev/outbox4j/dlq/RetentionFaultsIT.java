@@ -16,8 +16,10 @@ import dev.outbox4j.spi.DeadLetterWriter;
 import java.sql.Connection;
 import java.sql.Statement;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -258,6 +260,28 @@ class RetentionFaultsIT {
     } catch (Exception e) {
       throw new AssertionError(e);
     }
+  }
+
+  /** Such as those of a program that puts letters back one by one. */
+  @Test
+  void aRunIsAloneHoweverManyActionsBeganAfterIt() {
+    CountingDataSource busy = new CountingDataSource(database.plain());
+    AtomicBoolean looked = new AtomicBoolean();
+    List<Object> others = new ArrayList<>();
+    busy.beforeEach(
+        text -> {
+          if (text.contains("pg_inherits") && looked.compareAndSet(false, true)) {
+            database.update(
+                "insert into outbox_dlq_audit (outbox, action, acted_by, filter, status, ended_at)"
+                    + " select 'public.outbox', 'redrive', 'a program', 'ids', 'completed', now()"
+                    + " from generate_series(1, 10000)");
+            others.add(retention().run());
+          }
+        });
+
+    assertThat(partitions.retention(busy).build().run()).isPresent();
+
+    assertThat(others).containsExactly(Optional.empty());
   }
 
   /** It was taken for dead, and goes on beside its successor. */
