@@ -262,6 +262,39 @@ class PartitioningIT {
     }
   }
 
+  /** Its body is bound to the table, as a view is, and would go on looking at old letters only. */
+  @Test
+  void namesAFunctionThatIsBoundToTheTable() {
+    assumeThat(database.one(Integer.class, "select current_setting('server_version_num')::int"))
+        .isGreaterThanOrEqualTo(140_000);
+    String own =
+        "create function own() returns bigint language sql begin atomic select count(*) from"
+            + " outbox_dlq; end";
+    database.update(own);
+    assertThatThrownBy(() -> BY_MONTH.migrate(database.plain()))
+        .isInstanceOf(OutboxException.class)
+        .hasMessageContaining("since these would stay with its old letters: function own()");
+    database.update("drop function own");
+    BY_MONTH.migrate(database.plain());
+    database.update(own);
+    assertThatThrownBy(() -> BY_MONTH.unpartition(database.plain()))
+        .isInstanceOf(OutboxException.class)
+        .hasMessageContaining("since these would be lost")
+        .hasMessageContaining("function own()");
+    database.update("drop function own");
+    assertThat(BY_MONTH.unpartition(database.plain())).isTrue();
+  }
+
+  @Test
+  void namesAUniqueIndexThatWouldNotBeUniqueAfterwards() {
+    BY_MONTH.migrate(database.plain());
+    database.update("create unique index own on outbox_dlq (original_id, failed_at)");
+    assertThatThrownBy(() -> BY_MONTH.unpartition(database.plain()))
+        .isInstanceOf(OutboxException.class)
+        .hasMessageContaining("unique index own");
+    assertThat(isPartitioned()).isTrue();
+  }
+
   @Test
   void keepsStorageParametersThereAndBack() {
     database.update("alter table outbox_dlq set (autovacuum_vacuum_scale_factor = 0.01)");

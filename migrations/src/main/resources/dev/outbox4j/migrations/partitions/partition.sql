@@ -30,6 +30,9 @@ begin
     where d.classid = 'pg_rewrite'::regclass and d.refclassid = 'pg_class'::regclass
       and d.refobjid = letters and r.ev_class <> letters
     union all
+    select distinct 'function ' || d.objid::regprocedure
+    from pg_depend d where d.classid = 'pg_proc'::regclass and d.refclassid = 'pg_class'::regclass and d.refobjid = letters
+    union all
     select 'policy ' || p.polname from pg_policy p where p.polrelid = letters
     union all
     select 'row security' from pg_class c where c.oid = letters and (c.relrowsecurity or c.relforcerowsecurity)

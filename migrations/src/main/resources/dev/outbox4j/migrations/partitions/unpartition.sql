@@ -40,6 +40,12 @@ begin
     select 'foreign key ' || k.conname from pg_constraint k
     where k.contype = 'f' and letters in (k.confrelid, k.conrelid) and k.conparentid = 0
     union all
+    select 'unique index ' || i.indexrelid::regclass from pg_index i
+    where i.indrelid = letters and i.indisunique and not i.indisprimary
+    union all
+    select distinct 'function ' || d.objid::regprocedure
+    from pg_depend d where d.classid = 'pg_proc'::regclass and d.refclassid = 'pg_class'::regclass and d.refobjid = letters
+    union all
     -- or its subscribers would be sent the copies
     select 'publication ' || p.pubname
     from pg_publication p
