@@ -295,6 +295,22 @@ class PartitioningIT {
     assertThat(isPartitioned()).isTrue();
   }
 
+  /** Else it would be found by the last step, once all letters are copied. */
+  @Test
+  void namesWhatHangsOnAPartitionBeforeItCopiesLetters() {
+    BY_MONTH.migrate(database.plain());
+    database.update("create view own as select id from outbox_dlq_first");
+    try {
+      assertThatThrownBy(() -> BY_MONTH.unpartition(database.plain()))
+          .isInstanceOf(OutboxException.class)
+          .hasMessageContaining("drop them first")
+          .hasMessageContaining("view own");
+    } finally {
+      database.update("drop view own");
+    }
+    assertThat(BY_MONTH.unpartition(database.plain())).isTrue();
+  }
+
   @Test
   void keepsStorageParametersThereAndBack() {
     database.update("alter table outbox_dlq set (autovacuum_vacuum_scale_factor = 0.01)");

@@ -3,6 +3,7 @@
 do $unpartition$
 declare
   letters   regclass := '"${outbox_dlq_schema}"."${outbox_dlq_table}"'::regclass;
+  tree      oid[];
   obstacles text;
   last_id   bigint;
   is_called boolean;
@@ -22,35 +23,37 @@ begin
     or (select c.relkind from pg_class c where c.oid = letters) <> 'p' then
     return; -- somebody else was faster
   end if;
+  tree := array(select l.relid from pg_partition_tree(letters) l);
   select string_agg(thing.name, ', ' order by thing.name) into obstacles
   from (
-    select 'trigger ' || t.tgname as name from pg_trigger t where t.tgrelid = letters and not t.tgisinternal
+    select distinct 'trigger ' || t.tgname as name from pg_trigger t where t.tgrelid = any (tree) and not t.tgisinternal
     union all
-    select 'rule ' || r.rulename from pg_rewrite r where r.ev_class = letters
+    select 'rule ' || r.rulename from pg_rewrite r where r.ev_class = any (tree)
     union all
+    -- also one of a partition: it would be found only once all letters are copied
     select distinct 'view ' || r.ev_class::regclass
     from pg_depend d join pg_rewrite r on r.oid = d.objid
     where d.classid = 'pg_rewrite'::regclass and d.refclassid = 'pg_class'::regclass
-      and d.refobjid = letters and r.ev_class <> letters
+      and d.refobjid = any (tree) and r.ev_class <> all (tree)
     union all
-    select 'policy ' || p.polname from pg_policy p where p.polrelid = letters
+    select 'policy ' || p.polname from pg_policy p where p.polrelid = any (tree)
     union all
-    select 'row security' from pg_class c where c.oid = letters and (c.relrowsecurity or c.relforcerowsecurity)
+    select distinct 'row security' from pg_class c where c.oid = any (tree) and (c.relrowsecurity or c.relforcerowsecurity)
     union all
     select 'foreign key ' || k.conname from pg_constraint k
-    where k.contype = 'f' and letters in (k.confrelid, k.conrelid) and k.conparentid = 0
+    where k.contype = 'f' and (k.confrelid = any (tree) or k.conrelid = any (tree)) and k.conparentid = 0
     union all
     select 'unique index ' || i.indexrelid::regclass from pg_index i
     where i.indrelid = letters and i.indisunique and not i.indisprimary
     union all
     select distinct 'function ' || d.objid::regprocedure
-    from pg_depend d where d.classid = 'pg_proc'::regclass and d.refclassid = 'pg_class'::regclass and d.refobjid = letters
+    from pg_depend d where d.classid = 'pg_proc'::regclass and d.refclassid = 'pg_class'::regclass and d.refobjid = any (tree)
     union all
     -- or its subscribers would be sent the copies
     select 'publication ' || p.pubname
     from pg_publication p
     where p.puballtables or exists (
-      select from pg_get_publication_tables(p.pubname::text) t join pg_partition_tree(letters) l on l.relid = t.relid)) thing;
+      select from pg_get_publication_tables(p.pubname::text) t where t.relid = any (tree))) thing;
   if obstacles is not null then
     raise exception 'Table % cannot be made a plain one, since these would be lost, or publish a copy of each letter: %; drop them first, and create them anew after that',
       letters, obstacles using errcode = 'object_not_in_prerequisite_state';
