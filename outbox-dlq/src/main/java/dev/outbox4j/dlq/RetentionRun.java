@@ -123,7 +123,7 @@ final class RetentionRun {
                             + " does not say how it is partitioned; add 'partitioned by month', week or"
                             + " day to it"));
     include(look);
-    create(look, period);
+    create(run, look, period);
     for (Partition partition : look.partitions()) {
       if (Thread.currentThread().isInterrupted()
           || !retain(run, look, partition)) { // the default one is the last
@@ -162,7 +162,7 @@ final class RetentionRun {
     }
   }
 
-  private void create(Look look, Period period) {
+  private void create(Run run, Look look, Period period) {
     LocalDate today = period.firstDay(look.now());
     Instant reach = look.now().plus(settings.reach());
     for (int n = 0; n <= settings.ahead() || begin(period, today, n).isBefore(reach); n++) {
@@ -172,6 +172,7 @@ final class RetentionRun {
           && look.partitions().stream().noneMatch(other -> other.overlaps(from, to))
           && !Thread.currentThread().isInterrupted()) {
         create(look, new Range(from, to));
+        letters.giveSignOfLife(run);
       }
     }
   }
