@@ -147,8 +147,8 @@ final class WorklistSql {
   /**
    * Begins what one process at a time does, of all outboxes that share the table, and what need not
    * be done so soon again. The entry is the lease: it lasts as long as it gives signs of life. The
-   * lock is the transaction's, and orders those who begin. A run that goes on may have any number of
-   * entries behind it; of those that have ended it looks at the latest.
+   * lock is the transaction's, and orders those who begin. A run that goes on may have any number
+   * of entries behind it; of those that have ended it looks at the latest.
    */
   static final String BEGIN_RETENTION =
       """

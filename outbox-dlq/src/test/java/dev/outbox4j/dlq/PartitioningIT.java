@@ -616,8 +616,7 @@ class PartitioningIT {
               () ->
                   database.one(Long.class, "select count(*) from pg_locks where not granted") > 0);
 
-      database.list(
-          Boolean.class, "select pg_cancel_backend(pid) from pg_locks where not granted");
+      database.list(Boolean.class, "select pg_cancel_backend(pid) from pg_locks where not granted");
 
       await().untilAsserted(() -> assertThat(done).isDone());
       assertThatThrownBy(done::get).hasRootCauseInstanceOf(SQLException.class);
