@@ -8,8 +8,8 @@ import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.Delivery;
 import dev.outbox4j.FailureReason;
-import dev.outbox4j.Outcome;
 import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.Outcome;
 import dev.outbox4j.RateLimit;
 import dev.outbox4j.TypedHandler;
 import dev.outbox4j.codec.jackson2.Jackson2Codec;
