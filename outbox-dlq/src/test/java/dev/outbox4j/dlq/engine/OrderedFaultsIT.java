@@ -223,6 +223,8 @@ class OrderedFaultsIT {
           @Override
           protected void append(ILoggingEvent event) {
             if (event.getMessage().contains("were taken by another")) {
+              // a read that has begun before comes to the store meanwhile
+              await().during(Duration.ofMillis(300)).until(() -> true);
               losing.set(true);
               await().during(Duration.ofMillis(500)).until(() -> true);
               losing.set(false);
