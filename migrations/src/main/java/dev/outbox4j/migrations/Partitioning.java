@@ -29,6 +29,14 @@ final class Partitioning {
   /** A lock that was not had in time, a statement that took too long, and lost races. */
   private static final Set<String> OF_THE_MOMENT = Set.of("55P03", "57014", "40001", "40P01");
 
+  private static final String TOO_LONG = "57014";
+
+  /**
+   * How often a statement may take too long: writers wait for as long, and what the server has to
+   * read for it does not get less.
+   */
+  private static final int MOST_TOO_LONG = 5;
+
   /** Of a statement without a limit, which only a person cancels, who does not want it again. */
   private static final Set<String> UNLESS_CANCELLED = Set.of("55P03", "40001", "40P01");
 
@@ -234,12 +242,17 @@ final class Partitioning {
   /** Others go first between the attempts, so that none waits longer than one of them. */
   private void patiently(String sql, Set<String> ofTheMoment) throws SQLException {
     long pause = 100;
+    int tooLong = 0;
     for (int attempt = 1; ; attempt++) {
       try (Statement statement = connection.createStatement()) {
         statement.execute(sql);
         return;
       } catch (SQLException e) {
+        if (TOO_LONG.equals(e.getSQLState())) {
+          tooLong++;
+        }
         if (attempt == ATTEMPTS
+            || tooLong == MOST_TOO_LONG
             || !ofTheMoment.contains(Optional.ofNullable(e.getSQLState()).orElse(""))) {
           throw e;
         }

@@ -148,7 +148,8 @@ final class WorklistSql {
    * Begins what one process at a time does, of all outboxes that share the table, and what need not
    * be done so soon again. The entry is the lease: it lasts as long as it gives signs of life. The
    * lock is the transaction's, and orders those who begin. A run that goes on may have any number
-   * of entries behind it; of those that have ended it looks at the latest.
+   * of entries behind it; of those that have ended it looks at the latest. Times far ahead are of a
+   * server whose clock was ahead, such as one that another has taken over from.
    */
   static final String BEGIN_RETENTION =
       """
@@ -161,11 +162,13 @@ final class WorklistSql {
         and not exists (
           select from {audit} a
           where a.action = '{retention}' and a.status = 'running'
-            and a.seen_at > clock_timestamp() - interval '5 minutes')
+            and a.seen_at > clock_timestamp() - interval '5 minutes'
+            and a.seen_at < clock_timestamp() + interval '5 minutes')
         and not exists (
           select from (select * from {audit} order by id desc limit 10000) a
           where a.action = '{retention}' and a.status = 'completed' and a.outbox = ({outbox_name})
-            and a.ended_at > clock_timestamp() - make_interval(secs => :pause::float8))
+            and a.ended_at > clock_timestamp() - make_interval(secs => :pause::float8)
+            and a.ended_at < clock_timestamp() + interval '5 minutes')
       returning id, clock_timestamp()
       """
           .replace("{one_transaction}", Refusal.ONE_TRANSACTION)

@@ -83,6 +83,31 @@ class PartitioningIT {
             + " indrelid = 'outbox_dlq'::regclass order by 1");
   }
 
+  /** Such as a server that has to read all letters, while writers wait. */
+  @Test
+  void whatTakesTooLongIsTriedFiveTimes() {
+    database.update("create sequence tries");
+    database.update(
+        "create function takes_long() returns event_trigger language plpgsql as $$ begin"
+            + " if to_regclass('outbox_dlq_first') is not null then"
+            + " perform nextval('tries'); perform pg_sleep(60); end if; end $$");
+    database.update(
+        "create event trigger takes_long on ddl_command_end execute function takes_long()");
+    try {
+      assertThatThrownBy(() -> BY_MONTH.migrate(database.plain()))
+          .isInstanceOf(OutboxException.class)
+          .hasMessageContaining("statement timeout");
+    } finally {
+      database.update("drop event trigger takes_long");
+      database.update("drop function takes_long()");
+    }
+
+    assertThat(database.one(Long.class, "select last_value from tries")).isEqualTo(5);
+    database.update("drop sequence tries");
+    assertThat(isPartitioned()).isFalse();
+    assertThat(partitions.faults()).isEmpty();
+  }
+
   @ParameterizedTest
   @EnumSource(PartitionInterval.class)
   void aNewTableIsPartitioned(PartitionInterval interval) {

@@ -262,6 +262,28 @@ class RetentionFaultsIT {
     }
   }
 
+  /** As after another server has taken over, whose clock is behind. */
+  @Test
+  void whatIsOnRecordOfAClockThatWasAheadStopsNoRun() {
+    anOldPartition();
+    CountingDataSource dying = new CountingDataSource(database.plain());
+    AtomicBoolean died = new AtomicBoolean();
+    dying.beforeEach(
+        text -> {
+          if (died.get() || text.contains("pg_inherits")) {
+            died.set(true);
+            throw new Killed();
+          }
+        });
+    assertThatThrownBy(() -> partitions.retention(dying).build().run())
+        .isInstanceOf(Killed.class);
+    assertThat(retention().run()).as("one runs").isEmpty();
+    database.update("update outbox_dlq_audit set seen_at = now() + interval '1 hour'");
+
+    assertThat(retention().run()).isPresent();
+    allIsDone();
+  }
+
   /** Such as those of a program that puts letters back one by one. */
   @Test
   void aRunIsAloneHoweverManyActionsBeganAfterIt() {

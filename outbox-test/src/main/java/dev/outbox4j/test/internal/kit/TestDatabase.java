@@ -20,6 +20,11 @@ public final class TestDatabase {
 
   private static final String LOCK_NOT_AVAILABLE = "55P03";
 
+  /** What runs meanwhile may lock the same tables in another order. */
+  private static final String DEADLOCK = "40P01";
+
+  private static final int ATTEMPTS = 5;
+
   private final DataSource dataSource;
   private final @Nullable String dropped;
 
@@ -122,6 +127,14 @@ public final class TestDatabase {
   public void empty(List<String> tables, boolean restartIds, Guard guard) {
     String truncate =
         "truncate " + String.join(", ", tables) + (restartIds ? " restart identity" : "");
+    int attempt = 1;
+    while (!emptied(truncate, guard, attempt == ATTEMPTS)) {
+      attempt++;
+    }
+  }
+
+  /** False if it is to be tried again. */
+  private boolean emptied(String truncate, Guard guard, boolean last) {
     try (Connection connection = dataSource.getConnection()) {
       boolean autoCommit = connection.getAutoCommit();
       connection.setAutoCommit(false);
@@ -130,6 +143,7 @@ public final class TestDatabase {
         statement.execute("set local lock_timeout = '" + LOCK_SECONDS + "s'");
         statement.execute(truncate);
         connection.commit();
+        return true;
       } catch (SQLException | RuntimeException e) {
         connection.rollback();
         throw e;
@@ -137,6 +151,9 @@ public final class TestDatabase {
         connection.setAutoCommit(autoCommit); // it may go back to a pool
       }
     } catch (SQLException e) {
+      if (!last && DEADLOCK.equals(e.getSQLState())) {
+        return false;
+      }
       throw new IllegalStateException(
           LOCK_NOT_AVAILABLE.equals(e.getSQLState())
               ? "The outbox could not be emptied within "
