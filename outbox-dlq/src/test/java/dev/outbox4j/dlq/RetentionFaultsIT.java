@@ -275,8 +275,7 @@ class RetentionFaultsIT {
             throw new Killed();
           }
         });
-    assertThatThrownBy(() -> partitions.retention(dying).build().run())
-        .isInstanceOf(Killed.class);
+    assertThatThrownBy(() -> partitions.retention(dying).build().run()).isInstanceOf(Killed.class);
     assertThat(retention().run()).as("one runs").isEmpty();
     database.update("update outbox_dlq_audit set seen_at = now() + interval '1 hour'");
 
