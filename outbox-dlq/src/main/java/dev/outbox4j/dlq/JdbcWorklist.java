@@ -335,8 +335,12 @@ final class JdbcWorklist {
                     }));
   }
 
-  void seen(Run run) {
-    update("write to the audit of", WorklistSql.SEEN, Map.of("run", run.id()));
+  /** Writes that a run is alive, and will be for a time. */
+  void seen(Run run, Duration ahead) {
+    update(
+        "write to the audit of",
+        WorklistSql.SEEN,
+        Map.of("run", run.id(), "ahead", ServerTime.seconds(ahead)));
   }
 
   /** Writes how a run ended, and settles how many letters were done. */

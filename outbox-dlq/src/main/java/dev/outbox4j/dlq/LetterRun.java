@@ -5,6 +5,7 @@ import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.dlq.JdbcWorklist.Candidate;
 import dev.outbox4j.dlq.JdbcWorklist.Run;
 import dev.outbox4j.dlq.JdbcWorklist.Written;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.Map;
@@ -176,14 +177,18 @@ final class LetterRun {
 
   /** Once a minute: a run that gives none for some minutes is taken for dead. */
   void giveSignOfLife(Run run) {
-    long now = System.nanoTime();
-    if (now - seen > SIGN_OF_LIFE) {
-      seen = now;
-      try {
-        jdbc.seen(run);
-      } catch (OutboxStoreException e) {
-        log.debug("Entry {} of the audit of {} could not be written", run.id(), jdbc.name(), e);
-      }
+    if (System.nanoTime() - seen > SIGN_OF_LIFE) {
+      giveSignOfLife(run, Duration.ZERO);
+    }
+  }
+
+  /** Gives one that is good for a time in which no other follows, and withdraws one before. */
+  void giveSignOfLife(Run run, Duration ahead) {
+    seen = System.nanoTime();
+    try {
+      jdbc.seen(run, ahead);
+    } catch (OutboxStoreException e) {
+      log.debug("Entry {} of the audit of {} could not be written", run.id(), jdbc.name(), e);
     }
   }
 

@@ -39,6 +39,9 @@ final class RetentionRun {
    */
   private static final Duration AHEAD = Duration.ofHours(2);
 
+  /** Of one that its limit ends, and the time until it is told. */
+  private static final Duration LONGEST_VALIDATION = Duration.ofMinutes(30);
+
   private static final String HISTORIES = "Histories of letters of dropped partitions";
   private static final String OVERLAPS_LETTERS = "23514";
   private static final String HAS_UNRESOLVED = "55000";
@@ -171,7 +174,7 @@ final class RetentionRun {
       if (from.isBefore(to)
           && look.partitions().stream().noneMatch(other -> other.overlaps(from, to))
           && !Thread.currentThread().isInterrupted()) {
-        create(look, new Range(from, to));
+        create(run, look, new Range(from, to));
         letters.giveSignOfLife(run);
       }
     }
@@ -193,7 +196,7 @@ final class RetentionRun {
     return free;
   }
 
-  private void create(Look look, Range range) {
+  private void create(Run run, Look look, Range range) {
     String name = partitions.newName(range.from());
     Optional<Partition> large =
         look.partitions().stream()
@@ -203,7 +206,7 @@ final class RetentionRun {
       if (large.isEmpty()) {
         created(look, name, range);
       } else if (range.from().isAfter(look.now().plus(AHEAD))) {
-        beside(large.get(), look, name, range);
+        beside(run, large.get(), look, name, range);
       } // else its letters come to the default partition now or soon: they cannot be excluded
     } catch (OutboxStoreException e) {
       if (is(e, OVERLAPS_LETTERS)) {
@@ -237,16 +240,26 @@ final class RetentionRun {
   }
 
   /** Says to the server, by a constraint, that the default partition has no letters of a time. */
-  private void beside(Partition large, Look look, String name, Range range) {
+  private void beside(Run run, Partition large, Look look, String name, Range range) {
     if (!orPostpone(name, () -> partitions.exclude(look, large, range))) {
       return;
     }
     try {
-      if (orPostpone(name, () -> partitions.validate(large))) {
+      if (orPostpone(name, () -> validate(run, large))) {
         created(look, name, range);
       }
     } finally {
       include(look, large);
+    }
+  }
+
+  /** The server reads all letters of the partition. */
+  private void validate(Run run, Partition large) {
+    letters.giveSignOfLife(run, LONGEST_VALIDATION);
+    try {
+      partitions.validate(large);
+    } finally {
+      letters.giveSignOfLife(run, Duration.ZERO);
     }
   }
 

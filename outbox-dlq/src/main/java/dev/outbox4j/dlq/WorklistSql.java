@@ -163,7 +163,7 @@ final class WorklistSql {
           select from {audit} a
           where a.action = '{retention}' and a.status = 'running'
             and a.seen_at > clock_timestamp() - interval '5 minutes'
-            and a.seen_at < clock_timestamp() + interval '5 minutes')
+            and a.seen_at < clock_timestamp() + interval '35 minutes')
         and not exists (
           select from (select * from {audit} order by id desc limit 10000) a
           where a.action = '{retention}' and a.status = 'completed' and a.outbox = ({outbox_name})
@@ -176,7 +176,8 @@ final class WorklistSql {
 
   static final String SEEN =
       """
-      update {audit} set seen_at = clock_timestamp() where id = :run::bigint
+      update {audit} set seen_at = clock_timestamp() + make_interval(secs => :ahead::float8)
+        where id = :run::bigint
       """;
 
   static final String END =

@@ -440,6 +440,33 @@ class RetentionFaultsIT {
     assertThat(partitions.faults()).isEmpty();
   }
 
+  /** Which takes as long as a large partition takes to be read. */
+  @Test
+  void aRunIsAloneWhileItsPartitionIsValidated() {
+    aLargeDefaultPartition();
+    CountingDataSource slow = new CountingDataSource(database.plain());
+    List<Object> others = new ArrayList<>();
+    slow.beforeEach(
+        text -> {
+          if (text.contains("validate constraint")) {
+            database.update(
+                "update outbox_dlq_audit set seen_at = seen_at - interval '29 minutes'");
+            others.add(retention().run());
+          }
+        });
+
+    assertThat(partitions.retention(slow).build().run().orElseThrow().created())
+        .hasSize(others.size())
+        .isNotEmpty();
+
+    assertThat(others).containsOnly(Optional.empty());
+    assertThat(
+            database.one(
+                Boolean.class, "select max(seen_at) <= clock_timestamp() from outbox_dlq_audit"))
+        .as("no sign is left that is of a time to come")
+        .isTrue();
+  }
+
   /** Also where functions are not for everybody. */
   @Test
   void whoWritesMayCallTheFunctionOfTheConstraint() {
