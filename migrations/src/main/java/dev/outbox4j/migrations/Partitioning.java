@@ -126,7 +126,9 @@ final class Partitioning {
                   PassingCheck.add(name(), function, constraint, "failed_at < " + until, end),
                   "comment on constraint %s on %s is %s;"
                       .formatted(constraint, name(), Names.literal(until))));
-      patiently(UNHURRIED + "alter table %s validate constraint %s".formatted(name(), constraint));
+      patiently(
+          UNHURRIED + "alter table %s validate constraint %s".formatted(name(), constraint),
+          UNLESS_CANCELLED);
       patiently(SHORT_LOCKS + sql(letters, period, until));
     } catch (SQLException | OutboxException e) {
       String drop = PassingCheck.drop(name(), function, constraint);

@@ -19,9 +19,10 @@ import org.jspecify.annotations.Nullable;
  * Builder#keepAll} says otherwise.
  *
  * <p>Any number of processes may run it: one at a time works, and what a process leaves undone that
- * dies, another does after five minutes. Each run is in the audit, and so is each partition that is
- * dropped. It holds no connection between its statements. Its connections need the rights of an
- * operator for a plain table, and those of the tables' owner for a partitioned one. Thread-safe.
+ * dies, another does after five minutes, or after 35 if the server was reading for it. Each run is
+ * in the audit, and so is each partition that is dropped. It holds no connection between its
+ * statements. Its connections need the rights of an operator for a plain table, and those of the
+ * tables' owner for a partitioned one. Thread-safe.
  */
 public final class DeadLetterRetention {
   /** How long resolved letters are kept unless another time is given: 30 days. */

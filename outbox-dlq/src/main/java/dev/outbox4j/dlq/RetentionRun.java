@@ -245,7 +245,7 @@ final class RetentionRun {
       return;
     }
     try {
-      if (orPostpone(name, () -> validate(run, large))) {
+      if (validated(run, large, name)) {
         created(look, name, range);
       }
     } finally {
@@ -253,11 +253,17 @@ final class RetentionRun {
     }
   }
 
-  /** The server reads all letters of the partition. */
-  private void validate(Run run, Partition large) {
+  /** The server reads all letters of the partition, which a timeout of the client's may end. */
+  private boolean validated(Run run, Partition large, String name) {
     letters.giveSignOfLife(run, LONGEST_VALIDATION);
     try {
-      partitions.validate(large);
+      return orPostpone(name, () -> partitions.validate(large));
+    } catch (OutboxStoreException e) {
+      if (!e.outcomeUnknown()) {
+        throw e;
+      }
+      postpone(name, Result.ENDED); // if the server is gone, what comes next fails
+      return false;
     } finally {
       letters.giveSignOfLife(run, Duration.ZERO);
     }
