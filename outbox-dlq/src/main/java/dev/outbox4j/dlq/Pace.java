@@ -5,7 +5,8 @@ import java.util.concurrent.locks.LockSupport;
 
 /**
  * Lets through so many in a second, evenly, from when it is asked first. Of what was late, 0.3 s
- * are made up for, so that no ten seconds are more than 5 % too fast; the rest is given up.
+ * are made up for, so that from ten a second on no ten seconds are more than 5 % too fast; the rest
+ * is given up.
  */
 final class Pace {
   private static final long LONGEST_DEBT = TimeUnit.MILLISECONDS.toNanos(300);

@@ -264,7 +264,7 @@ class RetentionFaultsIT {
 
   /** As after another server has taken over, whose clock is behind. */
   @Test
-  void whatIsOnRecordOfAClockThatWasAheadStopsNoRun() {
+  void aDeadRunWhoseClockWasAheadStopsNoOther() {
     anOldPartition();
     CountingDataSource dying = new CountingDataSource(database.plain());
     AtomicBoolean died = new AtomicBoolean();
