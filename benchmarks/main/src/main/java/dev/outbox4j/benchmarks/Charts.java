@@ -125,8 +125,9 @@ final class Charts {
     return picture(
         "drain",
         cell,
-        "Bars: messages a second of Outbox4j, of the same statements by hand, and of other"
-            + " libraries. The table below has the numbers.",
+        "Bars: messages a second of Outbox4j and of the same statements by hand"
+            + (beside ? ", and of other libraries" : "")
+            + ". The table below has the numbers.",
         new BarChart("Working off a backlog", notes, bars, 0));
   }
 

@@ -135,7 +135,7 @@ final class Markdown {
     List<Charts.Picture> pictures = Charts.of(root);
     text.append(pictures(pictures, ""));
     List<List<String>> figures = new ArrayList<>();
-    figures.add(List.of("figure", "value", "interval", "rounds", "coverage", "run before"));
+    figures.add(List.of("figure", "value", "interval", "rounds", "coverage"));
     root.properties()
         .forEach(
             entry -> {
@@ -145,7 +145,7 @@ final class Markdown {
             });
     if (figures.size() > 1) {
       text.append(Tables.render(figures)).append('\n');
-      text.append(agreement(root.path("intervals"), figures.size() - 1)).append('\n');
+      text.append(before(root.path("intervals")));
       text.append(ofExtremes(root.path("intervals")));
     }
     text.append(contestants(root)).append('\n');
@@ -174,15 +174,14 @@ final class Markdown {
     String name = "`" + figure.getKey() + "`";
     String rounded = rounded(figure.getValue(), interval);
     if (interval.isMissingNode()) {
-      return List.of(name, rounded, "one run, no interval", "", "", "");
+      return List.of(name, rounded, "one run, no interval", "", "");
     }
     return List.of(
         name,
         rounded,
         interval.path("rounds").asInt() == 1 ? "one round, no interval" : ends(interval),
         interval.path("rounds").asText(),
-        coverage(interval),
-        ends(interval.path("before")));
+        coverage(interval));
   }
 
   static String rounded(JsonNode figure, JsonNode interval) {
@@ -208,29 +207,48 @@ final class Markdown {
         : plain(interval.path("low")) + " to " + plain(interval.path("high"));
   }
 
-  /** Of the figures that two runs have drawn. */
-  private static String agreement(JsonNode intervals, int figures) {
-    List<JsonNode> twice =
-        intervals
-            .valueStream()
-            .filter(node -> node.has("before") && node.path("coverage_percent").asInt() > 0)
-            .toList();
+  /** What the run before said of the figures that two runs have drawn, and how many agree. */
+  private static String before(JsonNode intervals) {
+    List<List<String>> lines = new ArrayList<>();
+    lines.add(List.of("figure", "interval of the run before", "measured", "at commit"));
+    intervals
+        .properties()
+        .forEach(
+            figure -> {
+              JsonNode before = figure.getValue().path("before");
+              if (!before.isMissingNode()) {
+                lines.add(
+                    List.of(
+                        "`" + figure.getKey() + "`",
+                        ends(before),
+                        before.path("date").asText("not kept"),
+                        before.path("commit").asText("not kept")));
+              }
+            });
+    return lines.size() == 1 ? "" : Tables.render(lines) + "\n" + agreement(intervals) + "\n";
+  }
+
+  /** Of the figures whose interval says something of more rounds. */
+  private static String agreement(JsonNode intervals) {
+    List<JsonNode> covered =
+        intervals.valueStream().filter(node -> node.path("coverage_percent").asInt() > 0).toList();
+    List<JsonNode> twice = covered.stream().filter(node -> node.has("before")).toList();
     long agree = twice.stream().filter(node -> overlap(node, node.path("before"))).count();
     return twice.isEmpty()
         ? ""
         : "Two runs have drawn %d of the %d figures with a coverage. %d of these agree: their intervals overlap.%n"
-            .formatted(twice.size(), figures, agree);
+            .formatted(twice.size(), covered.size(), agree);
   }
 
   private static String ofExtremes(JsonNode intervals) {
     long count = intervals.valueStream().filter(Markdown::isOfExtremes).count();
     return count == 0
         ? ""
-        : ("""
+        : """
           Of %d of the figures not each round was kept, but the least and the greatest of what is in them. Their interval
           is the widest that any rounds between these would have.
 
-          """)
+          """
             .formatted(count);
   }
 

@@ -1,5 +1,6 @@
 package dev.outbox4j.benchmarks;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.outbox4j.benchmarks.spi.Numbers;
@@ -83,6 +84,7 @@ final class Report {
     ObjectNode about = root.withObjectProperty("about");
     ObjectNode intervals = root.withObjectProperty("intervals");
     ObjectNode before = intervals.deepCopy();
+    JsonNode aboutBefore = about.path(lane).deepCopy();
     about
         .path(lane)
         .path("figures")
@@ -102,7 +104,7 @@ final class Report {
                   .put("rounds", figure.rounds())
                   .put("coverage_percent", figure.coverage());
           if (before.has(name)) {
-            interval.set("before", before.withObjectProperty(name).retain("low", "high"));
+            interval.set("before", before(before.path(name), aboutBefore));
           }
         });
     root.put("samples", Samples.beside(file).getFileName().toString());
@@ -122,6 +124,17 @@ final class Report {
     Json.MAPPER.writeValue(file.toFile(), root);
     Samples.write(Samples.beside(file), lane, about.path(lane), run.results());
     writePage(file);
+  }
+
+  /** What the run before said, when, and of which commit. */
+  private static ObjectNode before(JsonNode interval, JsonNode about) {
+    ObjectNode before = interval.<ObjectNode>deepCopy().retain("low", "high");
+    for (String what : List.of("date", "commit")) {
+      if (about.has(what)) {
+        before.set(what, about.path(what));
+      }
+    }
+    return before;
   }
 
   /** Writes the page and its pictures anew from the figures that are kept. */

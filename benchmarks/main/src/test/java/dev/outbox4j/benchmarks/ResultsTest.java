@@ -143,7 +143,8 @@ class ResultsTest {
   }
 
   @Test
-  void pageTellsHowManyFiguresAgreeWithTheRunBefore(@TempDir Path folder) throws IOException {
+  void pageTellsWhatTheRunBeforeSaidWhenAndHowManyFiguresAgree(@TempDir Path folder)
+      throws IOException {
     Path file = folder.resolve("benchmarks.json");
     Report report = new Report(Map.of());
     for (double run : new double[] {1, 2}) {
@@ -156,13 +157,32 @@ class ResultsTest {
               new Figure(5, 4, 6 * run, 5),
               "moved",
               new Figure(run, run, run + 0.5, 5),
+              "worst",
+              new Figure(run, 1, run, 5, true),
               "only_" + (int) run,
               new Figure(1, 1, 1, 5)));
     }
+    JsonNode about = Json.read(file).at("/about/drain");
+    String date = about.path("date").asText();
+    String commit = about.path("commit").asText();
     assertThat(Files.readString(folder.resolve("benchmarks.md")))
         .contains("Two runs have drawn 2 of the 3 figures with a coverage. 1 of these agree")
-        .containsPattern("`moved` .* 2\\.0 to 2\\.5 \\| +5 \\| +94 % \\| +1\\.0 to 1\\.5 \\|");
-    assertThat(Json.read(file).at("/intervals/moved/before").size()).isEqualTo(2);
+        .containsPattern("`moved` .* 2\\.0 to 2\\.5 \\| +5 \\| +94 % \\|")
+        .containsPattern("`moved` +\\| +1\\.0 to 1\\.5 \\| +%s \\| +%s \\|".formatted(date, commit))
+        .doesNotContainPattern("`only_2` .* %s".formatted(date));
+    JsonNode before = Json.read(file).at("/intervals/moved/before");
+    assertThat(before.fieldNames()).toIterable().containsExactly("low", "high", "date", "commit");
+  }
+
+  @Test
+  void aRunBeforeOfWhichNoCommitWasKeptSaysSo() {
+    ObjectNode root = new ObjectMapper().createObjectNode().put("figure", 5);
+    ObjectNode interval = root.putObject("intervals").putObject("figure");
+    interval.put("low", 4).put("high", 6).put("rounds", 5).put("coverage_percent", 94);
+    interval.putObject("before").put("low", 3).put("high", 4);
+    assertThat(Markdown.of(root))
+        .containsPattern("`figure` +\\| +3 to 4 \\| +not kept \\| +not kept \\|")
+        .contains("Two runs have drawn 1 of the 1 figures with a coverage. 1 of these agree");
   }
 
   @Test

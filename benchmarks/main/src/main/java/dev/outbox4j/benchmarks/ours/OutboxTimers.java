@@ -111,7 +111,7 @@ public final class OutboxTimers implements Timing {
     ScheduledExecutorService seconds = Executors.newSingleThreadScheduledExecutor();
     try {
       Connection connection = source.getConnection();
-      seconds.scheduleWithFixedDelay(() -> endAll(connection), 1, 1, TimeUnit.SECONDS);
+      var unused = seconds.scheduleWithFixedDelay(() -> endAll(connection), 1, 1, TimeUnit.SECONDS);
       ending = seconds;
       endingOn = connection;
     } catch (SQLException e) {
