@@ -7,6 +7,7 @@ import static org.awaitility.Awaitility.await;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.SubscriberState;
 import dev.outbox4j.testing.CapturedLogs;
+import java.lang.ref.WeakReference;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -132,5 +133,45 @@ class LifecycleTest {
       assertThat(logs.lines())
           .anyMatch(line -> line.contains("not everything in flight was finished"));
     }
+  }
+
+  @Test
+  void whatStopsOnShutdownIsHeldByItsHookWhileItRuns() {
+    WeakReference<Lifecycle<Recorded>> running = started(true);
+    System.gc();
+    Lifecycle<Recorded> held = running.get();
+    assertThat(held).isNotNull();
+    held.stop();
+
+    awaitGone(started(false));
+  }
+
+  @Test
+  void whatHasStoppedIsNotHeldByTheJvm() {
+    WeakReference<Lifecycle<Recorded>> stopped = started(true);
+    stop(stopped);
+
+    awaitGone(stopped);
+  }
+
+  private WeakReference<Lifecycle<Recorded>> started(boolean stopOnShutdown) {
+    Lifecycle<Recorded> started = new Lifecycle<>("orders", stopOnShutdown);
+    started.start(Recorded::new);
+    return new WeakReference<>(started);
+  }
+
+  private static void stop(WeakReference<Lifecycle<Recorded>> started) {
+    Lifecycle<Recorded> running = started.get();
+    assertThat(running).isNotNull();
+    running.stop();
+  }
+
+  private static void awaitGone(WeakReference<?> reference) {
+    await()
+        .untilAsserted(
+            () -> {
+              System.gc();
+              assertThat(reference.get()).isNull();
+            });
   }
 }

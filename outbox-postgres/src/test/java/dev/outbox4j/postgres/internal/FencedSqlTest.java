@@ -32,6 +32,27 @@ class FencedSqlTest {
         .containsExactlyInAnyOrder("queue", "ids", "tokens", "kinds", "channel");
   }
 
+  @Test
+  void aWriteInATransactionOfItsOwnNamesItsOwnerAndNoClockThatStoodStill() {
+    Sql sql = new FencedSql(FencedSql.RESCHEDULE).alone("select 1;", "app", "outbox");
+
+    assertThat(sql.parameters()).contains("queue", "ids", "tokens", "owner");
+    assertThat(sql.text())
+        .startsWith("select 1;")
+        .contains("o.leased_by = ?", "available_at = clock_timestamp()")
+        .doesNotContain("available_at = now()");
+  }
+
+  @Test
+  void tokensGrowWithAWriteOnlyWhereTheLeaseIsOfABucket() {
+    FencedSql sql =
+        new FencedSql(FencedSql.Effect.of("update {outbox} o set lease_token = {token} from"));
+
+    assertThat(sql.waiting(TABLE).text()).contains("lease_token = o.lease_token from");
+    assertThat(sql.ofBuckets().waiting(TABLE).text())
+        .contains("lease_token = o.lease_token + 1 from");
+  }
+
   /** Those of the preamble aside. */
   private static Set<String> parameters(Sql sql) {
     Set<String> names = new HashSet<>(sql.parameters());
