@@ -2,6 +2,7 @@ package dev.outbox4j.dlq;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.assertj.core.api.Assumptions.assumeThat;
 import static org.awaitility.Awaitility.await;
 
@@ -26,11 +27,13 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Locale;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import javax.sql.DataSource;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -189,10 +192,7 @@ class PartitioningIT {
 
     assertThat(grants()).isEqualTo(grants);
     assertThat(indexes()).isEqualTo(indexes);
-    partitions.script(
-        "insert into outbox_dlq (outbox, original_id, lease_token, queue, payload, deliveries_count,"
-            + " attempts_count, created_at, available_at, failure_reason) values ('public.outbox', 1,"
-            + " 1, 'orders', 'x', 1, 1, now(), now(), 'rejected')");
+    partitions.letter("now()");
     assertThat(database.list(Long.class, "select id from outbox_dlq order by id"))
         .containsExactly(1L, 2L, 3L, 42L);
     assertThat(partitions.faults()).isEmpty();
@@ -227,6 +227,18 @@ class PartitioningIT {
         "alter table outbox_dlq enable row level security|row security|alter table outbox_dlq disable"
             + " row level security",
         "create unique index own on outbox_dlq (original_id)|unique index own|drop index own",
+        "alter table outbox_dlq add constraint own exclude using btree (original_id with =)"
+            + "|exclusion constraint own|alter table outbox_dlq drop constraint own",
+        "create statistics own on queue, type from outbox_dlq|statistics own|drop statistics own",
+        "create policy own on outbox using (exists (select from outbox_dlq))|policy own of outbox"
+            + "|drop policy own on outbox",
+        "create function own(outbox_dlq) returns int language sql as $$ select 1 $$"
+            + "|function own(outbox_dlq)|drop function own",
+        "create function own() returns setof outbox_dlq language sql as"
+            + " $$ select * from outbox_dlq $$|function own()|drop function own",
+        "create function own(outbox_dlq[]) returns int language sql as $$ select 1 $$"
+            + "|function own(outbox_dlq[])|drop function own",
+        "create table own (letter outbox_dlq)|table column public.own.letter|drop table own",
         "create publication own for table outbox_dlq|publication own|drop publication own",
         "create publication own for all tables|publication own without publish_via_partition_root"
             + "|drop publication own"
@@ -310,30 +322,43 @@ class PartitioningIT {
     assertThat(BY_MONTH.unpartition(database.plain())).isTrue();
   }
 
-  @Test
-  void namesAUniqueIndexThatWouldNotBeUniqueAfterwards() {
+  /** Also what hangs on a partition: else it would be found once all letters are copied. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "create unique index own on outbox_dlq (original_id, failed_at)|unique index own"
+            + "|drop index own",
+        "create view own as select id from outbox_dlq_first|view own|drop view own",
+        "create index own on outbox_dlq_first (type)|index own of outbox_dlq_first|drop index own",
+        "alter table outbox_dlq_first add constraint own check (id > 0)"
+            + "|constraint own of outbox_dlq_first|alter table outbox_dlq_first drop constraint own",
+        "create statistics own on queue, type from outbox_dlq|statistics own|drop statistics own",
+        "create statistics own on queue, type from outbox_dlq_first|statistics own"
+            + "|drop statistics own",
+        "create policy own on outbox using (exists (select from outbox_dlq_first))"
+            + "|policy own of outbox|drop policy own on outbox",
+        "create function own(outbox_dlq) returns int language sql as $$ select 1 $$"
+            + "|function own(outbox_dlq)|drop function own",
+        "create function own() returns setof outbox_dlq_first language sql as"
+            + " $$ select * from outbox_dlq_first $$|function own()|drop function own",
+        "create domain own as outbox_dlq[]|type public.own|drop domain own"
+      })
+  void namesWhatWouldBeLostBeforeItCopiesLetters(String make, String obstacle, String undo) {
     BY_MONTH.migrate(database.plain());
-    database.update("create unique index own on outbox_dlq (original_id, failed_at)");
-    assertThatThrownBy(() -> BY_MONTH.unpartition(database.plain()))
-        .isInstanceOf(OutboxException.class)
-        .hasMessageContaining("unique index own");
-    assertThat(isPartitioned()).isTrue();
-  }
-
-  /** Else it would be found by the last step, once all letters are copied. */
-  @Test
-  void namesWhatHangsOnAPartitionBeforeItCopiesLetters() {
-    BY_MONTH.migrate(database.plain());
-    database.update("create view own as select id from outbox_dlq_first");
+    database.update(make);
     try {
       assertThatThrownBy(() -> BY_MONTH.unpartition(database.plain()))
           .isInstanceOf(OutboxException.class)
-          .hasMessageContaining("drop them first")
-          .hasMessageContaining("view own");
+          .hasMessageContaining(
+              "since these would be lost, or publish a copy of each letter: "
+                  + obstacle
+                  + "; drop them first");
     } finally {
-      database.update("drop view own");
+      database.update(undo);
     }
     assertThat(BY_MONTH.unpartition(database.plain())).isTrue();
+    assertThat(partitions.faults()).isEmpty();
   }
 
   @Test
@@ -454,32 +479,20 @@ class PartitioningIT {
     BY_MONTH.migrate(database.plain());
     PGSimpleDataSource strict = database.plain();
     strict.setOptions("-c default_transaction_isolation=repeatable\\ read");
-    ExecutorService threads = Executors.newSingleThreadExecutor();
-    try (Connection writer = database.plain().getConnection();
-        Statement writes = writer.createStatement();
+    try (Connection writer = partitions.transaction(Partitions.letterSql("now()"));
         Connection owner = strict.getConnection();
         Statement unpartitions = owner.createStatement()) {
-      writer.setAutoCommit(false);
-      writes.execute(
-          "insert into outbox_dlq (outbox, original_id, lease_token, queue, payload,"
-              + " deliveries_count, attempts_count, created_at, available_at, failure_reason) values"
-              + " ('public.outbox', 77, 1, 'orders', 'x', 1, 1, now(), now(), 'rejected')");
-      Future<Boolean> done =
-          threads.submit(
+      CompletableFuture<Throwable> done =
+          CompletableFuture.supplyAsync(
               () ->
-                  unpartitions.execute(
-                      "select set_config('lock_timeout', '60s', true);\n"
-                          + BY_MONTH.unpartitionSql()));
-      await()
-          .until(
-              () ->
-                  done.isDone()
-                      || database.one(Long.class, "select count(*) from pg_locks where not granted")
-                          > 0);
+                  catchThrowable(
+                      () ->
+                          unpartitions.execute(
+                              "select set_config('lock_timeout', '60s', true);\n"
+                                  + BY_MONTH.unpartitionSql())));
+      await().until(() -> done.isDone() || partitions.waiting() > 0);
       writer.commit();
-      assertThatThrownBy(done::get).hasMessageContaining("use read committed");
-    } finally {
-      threads.shutdown();
+      assertThat(done.get()).hasMessageContaining("use read committed");
     }
     assertThat(BY_MONTH.unpartition(strict)).isTrue();
     assertThat(database.count("outbox_dlq where original_id = 77")).isEqualTo(1);
@@ -579,27 +592,26 @@ class PartitioningIT {
     assertThat(partitions.faults()).isEmpty();
   }
 
+  /** Begins the way back beside somebody who looks at letters; returns once it waits for that. */
+  private CompletableFuture<Boolean> waitsBehindAReader(DataSource dataSource) {
+    CompletableFuture<Boolean> done =
+        CompletableFuture.supplyAsync(() -> BY_MONTH.unpartition(dataSource));
+    await() // longer than the wait for locks of its other statements
+        .during(Duration.ofMillis(500))
+        .until(() -> partitions.waiting() > 0);
+    return done;
+  }
+
   /** To copy all letters once more would keep writers out for as long again. */
   @Test
   void waitsForWhoLooksAtLettersAndDoesNotBeginAnew() throws Exception {
     BY_MONTH.migrate(database.plain());
     partitions.resolved(3, 1, 1_000);
     CountingDataSource counted = new CountingDataSource(database.plain());
-    ExecutorService threads = Executors.newSingleThreadExecutor();
-    try (Connection reader = database.plain().getConnection();
-        Statement looks = reader.createStatement()) {
-      reader.setAutoCommit(false);
-      looks.execute("select count(*) from outbox_dlq");
-      Future<Boolean> done = threads.submit(() -> BY_MONTH.unpartition(counted));
-      await() // longer than the wait for locks of its other statements
-          .during(Duration.ofMillis(500))
-          .until(
-              () ->
-                  database.one(Long.class, "select count(*) from pg_locks where not granted") > 0);
+    try (Connection reader = partitions.transaction("select count(*) from outbox_dlq")) {
+      CompletableFuture<Boolean> done = waitsBehindAReader(counted);
       reader.rollback();
       assertThat(done.get()).isTrue();
-    } finally {
-      threads.shutdown();
     }
     assertThat(counted.executionsOf("unpartition")).isEqualTo(1);
     assertThat(database.count("outbox_dlq")).isEqualTo(1_000);
@@ -609,11 +621,7 @@ class PartitioningIT {
   @Test
   void isNotTriedAgainIfSomebodyLooksAtLettersForVeryLong() throws Exception {
     BY_MONTH.migrate(database.plain());
-    try (Connection reader = database.plain().getConnection();
-        Statement looks = reader.createStatement()) {
-      reader.setAutoCommit(false);
-      looks.execute("select count(*) from outbox_dlq");
-
+    try (Connection reader = partitions.transaction("select count(*) from outbox_dlq")) {
       assertThatThrownBy(
               () -> partitions.script(BY_MONTH.unpartitionSql().replace("'60s'", "'200ms'")))
           .cause()
@@ -629,25 +637,22 @@ class PartitioningIT {
   @Test
   void whoCancelsItOnTheServerCancelsIt() throws Exception {
     BY_MONTH.migrate(database.plain());
-    CountingDataSource counted = new CountingDataSource(database.plain());
-    ExecutorService threads = Executors.newSingleThreadExecutor();
-    try (Connection reader = database.plain().getConnection();
-        Statement looks = reader.createStatement()) {
-      reader.setAutoCommit(false);
-      looks.execute("select count(*) from outbox_dlq");
-      Future<Boolean> done = threads.submit(() -> BY_MONTH.unpartition(counted));
-      await()
-          .until(
-              () ->
-                  database.one(Long.class, "select count(*) from pg_locks where not granted") > 0);
+    PGSimpleDataSource own = database.plain();
+    own.setApplicationName("the way back");
+    CountingDataSource counted = new CountingDataSource(own);
+    try (Connection reader = partitions.transaction("select count(*) from outbox_dlq")) {
+      CompletableFuture<Boolean> done = waitsBehindAReader(counted);
 
-      database.list(Boolean.class, "select pg_cancel_backend(pid) from pg_locks where not granted");
+      assertThat(
+              database.list(
+                  Boolean.class,
+                  "select pg_cancel_backend(pid) from pg_stat_activity"
+                      + " where application_name = 'the way back'"))
+          .containsExactly(true);
 
       await().untilAsserted(() -> assertThat(done).isDone());
       assertThatThrownBy(done::get).hasRootCauseInstanceOf(SQLException.class);
       reader.rollback();
-    } finally {
-      threads.shutdown();
     }
     assertThat(counted.executionsOf("unpartition")).isEqualTo(1);
     assertThat(isPartitioned()).isTrue();

@@ -36,6 +36,24 @@ final class Partitions {
     script(PLAIN.sql());
   }
 
+  /** A transaction that has done something, and holds its locks until it ends. */
+  Connection transaction(String sql) throws SQLException {
+    Connection connection = database.plain().getConnection();
+    connection.setAutoCommit(false);
+    try (Statement statement = connection.createStatement()) {
+      statement.execute(sql);
+    }
+    return connection;
+  }
+
+  /** How many sessions of this database wait for a lock. */
+  long waiting() {
+    return database.one(
+        Long.class,
+        "select count(*) from pg_stat_activity where datname = current_database()"
+            + " and wait_event_type = 'Lock'");
+  }
+
   /** The one of the time before has no letters and is gone, so that others can be made. */
   void by(PartitionInterval interval) {
     plain();
@@ -127,6 +145,11 @@ final class Partitions {
   void closed(String partition) {
     database.update(
         "comment on table %s is 'outbox4j closed 2020-12-31T00:00:00Z'".formatted(partition));
+  }
+
+  String comment(String partition) {
+    return database.one(
+        String.class, "select obj_description('%s'::regclass, 'pg_class')".formatted(partition));
   }
 
   List<String> names() {

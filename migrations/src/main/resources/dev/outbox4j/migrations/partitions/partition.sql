@@ -3,6 +3,7 @@
 do $partition$
 declare
   letters   regclass := '"${outbox_dlq_schema}"."${outbox_dlq_table}"'::regclass;
+  types     oid[];
   obstacles text;
   ids       text;
   last_id   bigint;
@@ -18,6 +19,9 @@ begin
     or (select c.relkind from pg_class c where c.oid = letters) = 'p' then
     return; -- somebody else was faster
   end if;
+  types := array(
+    select t.oid from pg_class c join pg_type r on r.oid = c.reltype join pg_type t on t.oid in (r.oid, r.typarray)
+    where c.oid = letters);
   -- what would stay with the first partition, and so be true of old letters only
   select string_agg(thing.name, ', ' order by thing.name) into obstacles
   from (
@@ -31,9 +35,25 @@ begin
       and d.refobjid = letters and r.ev_class <> letters
     union all
     select distinct 'function ' || d.objid::regprocedure
-    from pg_depend d where d.classid = 'pg_proc'::regclass and d.refclassid = 'pg_class'::regclass and d.refobjid = letters
+    from pg_depend d
+    where d.classid = 'pg_proc'::regclass
+      and (d.refclassid = 'pg_class'::regclass and d.refobjid = letters
+        or d.refclassid = 'pg_type'::regclass and d.refobjid = any (types))
+    union all
+    -- columns, domains and the like of the type of its rows
+    select distinct i.type || ' ' || i.identity
+    from pg_depend d cross join lateral pg_identify_object(d.classid, d.objid, d.objsubid) i
+    where d.classid <> 'pg_proc'::regclass and d.deptype = 'n'
+      and d.refclassid = 'pg_type'::regclass and d.refobjid = any (types)
     union all
     select 'policy ' || p.polname from pg_policy p where p.polrelid = letters
+    union all
+    select distinct 'policy ' || p.polname || ' of ' || p.polrelid::regclass
+    from pg_depend d join pg_policy p on p.oid = d.objid
+    where d.classid = 'pg_policy'::regclass and d.refclassid = 'pg_class'::regclass
+      and d.refobjid = letters and p.polrelid <> letters
+    union all
+    select 'statistics ' || s.stxname from pg_statistic_ext s where s.stxrelid = letters
     union all
     select 'row security' from pg_class c where c.oid = letters and (c.relrowsecurity or c.relforcerowsecurity)
     union all
@@ -53,8 +73,9 @@ begin
     union all
     select 'inheritance' from pg_inherits i where letters in (i.inhparent, i.inhrelid)
     union all
-    select 'unique index ' || i.indexrelid::regclass from pg_index i
-    where i.indrelid = letters and i.indisunique and not i.indisprimary
+    select case when i.indisunique then 'unique index ' else 'exclusion constraint ' end || i.indexrelid::regclass
+    from pg_index i
+    where i.indrelid = letters and (i.indisunique or i.indisexclusion) and not i.indisprimary
     union all
     select 'column id without identity' from pg_attribute a
     where a.attrelid = letters and a.attname = 'id' and a.attidentity = '') thing;

@@ -4,6 +4,7 @@ do $unpartition$
 declare
   letters   regclass := '"${outbox_dlq_schema}"."${outbox_dlq_table}"'::regclass;
   tree      oid[];
+  types     oid[];
   obstacles text;
   last_id   bigint;
   is_called boolean;
@@ -24,6 +25,9 @@ begin
     return; -- somebody else was faster
   end if;
   tree := array(select l.relid from pg_partition_tree(letters) l);
+  types := array(
+    select t.oid from pg_class c join pg_type r on r.oid = c.reltype join pg_type t on t.oid in (r.oid, r.typarray)
+    where c.oid = any (tree));
   select string_agg(thing.name, ', ' order by thing.name) into obstacles
   from (
     select distinct 'trigger ' || t.tgname as name from pg_trigger t where t.tgrelid = any (tree) and not t.tgisinternal
@@ -38,16 +42,42 @@ begin
     union all
     select 'policy ' || p.polname from pg_policy p where p.polrelid = any (tree)
     union all
+    select distinct 'policy ' || p.polname || ' of ' || p.polrelid::regclass
+    from pg_depend d join pg_policy p on p.oid = d.objid
+    where d.classid = 'pg_policy'::regclass and d.refclassid = 'pg_class'::regclass
+      and d.refobjid = any (tree) and p.polrelid <> all (tree)
+    union all
+    select 'statistics ' || s.stxname from pg_statistic_ext s where s.stxrelid = any (tree)
+    union all
     select distinct 'row security' from pg_class c where c.oid = any (tree) and (c.relrowsecurity or c.relforcerowsecurity)
     union all
     select 'foreign key ' || k.conname from pg_constraint k
     where k.contype = 'f' and (k.confrelid = any (tree) or k.conrelid = any (tree)) and k.conparentid = 0
     union all
-    select 'unique index ' || i.indexrelid::regclass from pg_index i
-    where i.indrelid = letters and i.indisunique and not i.indisprimary
+    select case when i.indisunique then 'unique index ' else 'exclusion constraint ' end || i.indexrelid::regclass
+    from pg_index i
+    where i.indrelid = letters and (i.indisunique or i.indisexclusion) and not i.indisprimary
+    union all
+    -- of one partition only: what all have is made anew
+    select 'index ' || i.indexrelid::regclass || ' of ' || i.indrelid::regclass from pg_index i
+    where i.indrelid = any (tree) and i.indrelid <> letters
+      and not exists (select from pg_inherits h where h.inhrelid = i.indexrelid)
+    union all
+    select 'constraint ' || k.conname || ' of ' || k.conrelid::regclass from pg_constraint k
+    where k.contype = 'c' and k.conrelid = any (tree) and k.conrelid <> letters and k.coninhcount = 0
+      and k.conname <> '${outbox_dlq_table}_until'
     union all
     select distinct 'function ' || d.objid::regprocedure
-    from pg_depend d where d.classid = 'pg_proc'::regclass and d.refclassid = 'pg_class'::regclass and d.refobjid = any (tree)
+    from pg_depend d
+    where d.classid = 'pg_proc'::regclass
+      and (d.refclassid = 'pg_class'::regclass and d.refobjid = any (tree)
+        or d.refclassid = 'pg_type'::regclass and d.refobjid = any (types))
+    union all
+    -- columns, domains and the like of the type of its rows
+    select distinct i.type || ' ' || i.identity
+    from pg_depend d cross join lateral pg_identify_object(d.classid, d.objid, d.objsubid) i
+    where d.classid <> 'pg_proc'::regclass and d.deptype = 'n'
+      and d.refclassid = 'pg_type'::regclass and d.refobjid = any (types)
     union all
     -- or its subscribers would be sent the copies
     select 'publication ' || p.pubname
