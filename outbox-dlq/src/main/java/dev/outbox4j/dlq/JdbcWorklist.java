@@ -155,9 +155,27 @@ final class JdbcWorklist {
       if (last == null || last.seen() < WorklistSql.WINDOW) {
         return new DeadLetterPage(letters, Optional.empty());
       }
-      next = Optional.of(position(last.letter()));
+      Position end = position(last.letter());
+      next =
+          hits.isEmpty() && selected.isOfAnyQueueAndUnresolved()
+              ? beforeLatestOpen(end)
+              : Optional.of(end);
+      if (next.isEmpty()) {
+        break;
+      }
     }
     return new DeadLetterPage(letters, next);
+  }
+
+  /** The place before the latest unresolved letter that is behind a place; empty if none is. */
+  private Optional<Position> beforeLatestOpen(Position end) {
+    return rows(
+            "look at",
+            WorklistSql.LATEST_OPEN,
+            Map.of("at", time(end.failedAt()), "id", end.id()),
+            row -> new Position(ServerTime.read(row, 1), row.getLong(2) + 1))
+        .stream()
+        .findFirst();
   }
 
   private static Position position(DeadLetterSummary letter) {

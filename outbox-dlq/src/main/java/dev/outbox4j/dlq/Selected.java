@@ -92,6 +92,11 @@ final class Selected {
         && has(Kind.UNRESOLVED);
   }
 
+  /** {@return whether it is of unresolved letters, which no index has in the order of a page} */
+  boolean isOfAnyQueueAndUnresolved() {
+    return few().isEmpty() && !has(Kind.QUEUE) && has(Kind.UNRESOLVED);
+  }
+
   /** {@return the same, for a key with many letters: it is asked of the letters of the queue} */
   Selected notByKey() {
     return new Selected(terms, false);

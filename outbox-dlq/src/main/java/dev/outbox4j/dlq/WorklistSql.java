@@ -37,6 +37,37 @@ final class WorklistSql {
           .replace("{columns}", COLUMNS)
           .replace("{window}", String.valueOf(WINDOW));
 
+  /** Unresolved letters, which the indexes have queue by queue. */
+  private static final String OPEN =
+      """
+      {dead_letters} d where d.outbox = ({outbox_name}) and d.resolved_at is null\
+      """;
+
+  /**
+   * The latest unresolved letter before a place: from one queue to the next, and in each the latest
+   * one, however many resolved ones are between.
+   */
+  static final String LATEST_OPEN =
+      """
+      with recursive queues (queue) as (
+        (select d.queue from {open} order by d.queue limit 1)
+        union all
+        select (select d.queue from {open} and d.queue > q.queue order by d.queue limit 1)
+        from queues q
+        where q.queue is not null)
+      select latest.failed_at, latest.id
+      from queues q
+      cross join lateral (
+        select d.failed_at, d.id
+        from {open} and d.queue >= q.queue and d.queue <= q.queue
+          and (d.queue, d.failed_at, d.id) < (q.queue, :at::timestamptz, :id::bigint)
+        order by d.queue desc, d.failed_at desc, d.id desc
+        limit 1) latest
+      order by latest.failed_at desc, latest.id desc
+      limit 1
+      """
+          .replace("{open}", OPEN);
+
   /** An order, so that only the index has it that serves a page. */
   static final String COUNT =
       """

@@ -138,6 +138,32 @@ class PartitionedWorklistIT {
     assertThat(seen).isEqualTo(expected).hasSize(50);
   }
 
+  /** So many partitions are not for nothing, of whatever time a letter is. */
+  @Test
+  void aMoveLocksEachPartitionWithItsSixIndexes() {
+    partitions.script(
+        """
+        create table locked (relations bigint);
+        create function locks() returns trigger language plpgsql as $$ begin
+          insert into locked select count(distinct l.relation)
+          from pg_locks l join pg_class c on c.oid = l.relation
+          where l.pid = pg_backend_pid() and starts_with(c.relname, 'outbox_dlq_p20200301');
+          return old; end $$;
+        create trigger locks before delete on outbox for each row execute function locks();
+        """);
+    try {
+      long id = new Rows(database, "outbox").lease("orders");
+      Letters.TABLE
+          .bind(PostgresOutbox.on(database.plain(), database.table()).store())
+          .write(List.of(Rows.entry("orders", id)));
+
+      assertThat(partitionOf(1)).isNotEqualTo("outbox_dlq_p20200301");
+      assertThat(database.list(Long.class, "select relations from locked")).containsExactly(7L);
+    } finally {
+      partitions.script("drop trigger locks on outbox; drop function locks(); drop table locked");
+    }
+  }
+
   @Test
   @Tag("plans")
   void readsFewPagesOfEachPartition() throws Exception {
@@ -178,6 +204,11 @@ class PartitionedWorklistIT {
                   .orElseThrow();
           assertThat(open.among("orders", Set.of("key-7", "none"))).containsExactly("key-7");
         });
+    partitions.script("update outbox_dlq set resolved_at = now() where failed_at > '2020-02-01Z'");
+    for (String partition : partitions.names()) {
+      partitions.script("vacuum analyze " + partition);
+    }
+    reads(1_500, () -> assertThat(worklist().where(unresolved()).page(9).letters()).hasSize(9));
   }
 
   private void reads(long most, Runnable work) throws Exception {

@@ -223,6 +223,26 @@ class WorklistIT {
     assertThat(key.redrive(ann()).done()).isEqualTo(2_100);
   }
 
+  /** More than a page looks at: it would be empty, and somebody would take that for none. */
+  @Test
+  void aPageFindsUnresolvedLettersBehindAnyNumberOfResolvedOnes() {
+    letters("orders", 1, 2);
+    letters("mail", 3, 1);
+    letters("orders", 4, 12_498);
+    database.update("update outbox_dlq set resolved_at = now() where id between 4 and 12500");
+    DeadLetterSelection all = worklist.where(unresolved());
+
+    DeadLetterPage page = all.page(2);
+    assertThat(page.letters()).extracting(DeadLetterSummary::id).containsExactly(12_501L, 3L);
+    page = all.page(1, page.next().orElseThrow());
+    assertThat(page.letters()).extracting(DeadLetterSummary::id).containsExactly(2L);
+    page = all.page(2, page.next().orElseThrow());
+    assertThat(page.letters()).extracting(DeadLetterSummary::id).containsExactly(1L);
+    assertThat(page.next()).isEmpty();
+    database.update("delete from outbox_dlq where resolved_at is null");
+    assertThat(all.page(2)).isEqualTo(new DeadLetterPage(List.of(), Optional.empty()));
+  }
+
   @Test
   void contradictionsFindNothing() {
     letters("orders", 1, 3);

@@ -115,6 +115,25 @@ class WorklistPlanIT {
     }
   }
 
+  /** By the index of unresolved ones, from one queue to the next. */
+  @Test
+  void aPageOfUnresolvedLettersPassesResolvedOnesBy() throws SQLException {
+    try (ServerCounters counters = new ServerCounters(database, "outbox_dlq")) {
+      counters.run("truncate outbox_dlq restart identity");
+      counters.run(insert("public.outbox", 0, "orders", "null", 1));
+      counters.run("vacuum analyze outbox_dlq");
+      counters.run(
+          insert("public.outbox", 10, "orders", "now()", LETTERS)
+              .replace("2026-01-01Z", "2026-02-01Z"));
+      counters.run(
+          insert("public.outbox", 500_000, "rare", "null", 3).replace("'rare'", "'rare-' || n"));
+
+      reads(counters, worklist(counters), unresolved(), 4, 400);
+      counters.run("vacuum analyze outbox_dlq");
+      reads(counters, worklist(counters), unresolved(), 4, 400);
+    }
+  }
+
   @Test
   void aKeyWithVeryManyLettersIsLookedAtWindowByWindow() throws SQLException {
     try (ServerCounters counters = new ServerCounters(database, "outbox_dlq")) {
