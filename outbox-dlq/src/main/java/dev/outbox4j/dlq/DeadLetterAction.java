@@ -16,7 +16,8 @@ import java.util.Optional;
  * @param endedAt when it ended; empty while it runs, and if its process has died
  * @param status {@code running}, {@code completed}, {@code stopped}, {@code failed}, or {@code
  *     died} if it has not ended and has given no sign of life for five minutes: its process has
- *     died, or a single check takes as long
+ *     died, or a single check takes as long. The drop of a partition lives for as long as a
+ *     retention does, which deletes the histories of its letters at last
  * @param done how many letters it was done to; of a partition that was dropped, about how many it
  *     had, as the server reckons
  * @param refused how many it was not done to, though they were meant

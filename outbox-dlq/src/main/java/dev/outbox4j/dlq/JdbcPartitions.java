@@ -75,18 +75,19 @@ final class JdbcPartitions {
             Results results = Results.of(statement).next();
             try (ResultSet row = results.rows()) {
               row.next();
+              Instant now = ServerTime.read(row, 4);
               return new Look(
                   row.getBoolean(1),
                   Period.in(row.getString(2)),
                   row.getString(3),
-                  ServerTime.read(row, 4),
-                  partitions(results.next()));
+                  now,
+                  partitions(results.next(), now));
             }
           }
         });
   }
 
-  private static List<Partition> partitions(Results results) throws SQLException {
+  private static List<Partition> partitions(Results results, Instant now) throws SQLException {
     List<Partition> partitions = new ArrayList<>();
     try (ResultSet rows = results.rows()) {
       while (rows.next()) {
@@ -97,7 +98,7 @@ final class JdbcPartitions {
                 ServerTime.readNullable(rows, 4),
                 ServerTime.readNullable(rows, 5),
                 rows.getBoolean(3),
-                closedAt(rows.getString(6)),
+                closedAt(rows.getString(6), now),
                 rows.getLong(7),
                 rows.getBoolean(8)));
       }
@@ -105,10 +106,14 @@ final class JdbcPartitions {
     return partitions;
   }
 
-  /** Whatever else a person has written there says nothing. */
-  private static @Nullable Instant closedAt(@Nullable String text) {
+  /**
+   * What is no time says nothing, and neither does one to come, of a server whose clock was ahead:
+   * nobody knows since when.
+   */
+  private static @Nullable Instant closedAt(@Nullable String text, Instant now) {
     try {
-      return text == null ? null : Instant.parse(text);
+      Instant at = text == null ? null : Instant.parse(text);
+      return at == null || at.isAfter(now) ? null : at;
     } catch (DateTimeParseException e) {
       return null;
     }

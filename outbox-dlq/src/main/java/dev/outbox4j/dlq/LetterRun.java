@@ -71,16 +71,22 @@ final class LetterRun {
         open,
         Optional.of(run.begun()),
         letters -> {
+          giveSignOfLife(run);
           for (int from = 0; from < letters.size(); ) {
             if (Thread.currentThread().isInterrupted()) {
               return false;
             }
             int to = Math.min(from + splitter.largest(), letters.size());
             splitter.run(
-                letters.subList(from, to), part -> tell(part, step.on(run, part)), this::failed);
+                letters.subList(from, to),
+                part -> tell(part, step.on(run, part)),
+                (letter, failure) -> {
+                  failed(letter, failure);
+                  giveSignOfLife(run); // each may have waited for a lock
+                });
+            giveSignOfLife(run);
             from = to;
           }
-          giveSignOfLife(run);
           return true;
         });
   }

@@ -10,8 +10,20 @@ import java.time.Instant;
  * end with it on the server, whatever becomes of the client.
  */
 final class PartitionSql {
-  /** What the comment on a partition says that has no unresolved letter, and since when. */
-  static final String CLOSED = "outbox4j closed";
+  /** What the comment on a partition says that has no unresolved letter, before since when. */
+  private static final String CLOSED = "outbox4j closed ";
+
+  /** The time behind it, by which the mark is told from what a person has written there. */
+  private static final String SINCE = "([0-9]+-[0-9]+-[0-9]+T[0-9]+:[0-9]+:[0-9]+Z)";
+
+  /** What the comment on a partition says beside the mark, which is a person's; null if nothing. */
+  private static final String OWN_COMMENT =
+      """
+      nullif(regexp_replace(
+          pg_catalog.obj_description(cast({partition_literal} as regclass), 'pg_class'),
+          '^{mark}(, |)|(, |){mark}', '', 'g'), '')\
+      """
+          .replace("{mark}", CLOSED + SINCE);
 
   /** What the audit calls the drop of a partition. */
   static final String DROPPED = "drop partition";
@@ -62,7 +74,7 @@ final class PartitionSql {
       select n.nspname, c.relname, b.bound = 'DEFAULT',
         cast((regexp_match(b.bound, 'FROM \\(''([^'']*)''\\)'))[1] as timestamptz),
         cast((regexp_match(b.bound, 'TO \\(''([^'']*)''\\)'))[1] as timestamptz),
-        (regexp_match(pg_catalog.obj_description(c.oid, 'pg_class'), '{closed} (\\S+)'))[1],
+        (regexp_match(pg_catalog.obj_description(c.oid, 'pg_class'), '{mark}'))[1],
         case when b.bound = 'DEFAULT' then pg_catalog.pg_relation_size(c.oid) else 0 end,
         exists (
           select from pg_catalog.pg_constraint k
@@ -74,7 +86,7 @@ final class PartitionSql {
       where i.inhparent = cast({letters_literal} as regclass)
       order by 5, 2
       """
-          .replace("{closed}", CLOSED);
+          .replace("{mark}", CLOSED + SINCE);
 
   /** Only the indexes on unresolved letters are walked. */
   static final String UNRESOLVED =
@@ -153,13 +165,19 @@ final class PartitionSql {
   private static final String CLOSE =
       """
       if not exists (select from {partition} d where d.resolved_at is null) then
-        execute format('comment on table %s is %L', {partition_literal}, '{closed} '
-          || to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'));
+        execute format('comment on table %s is %L', {partition_literal}, concat_ws(', ', {own},
+          '{closed}'
+            || to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')));
       end if;
       """
+          .replace("{own}", OWN_COMMENT)
           .replace("{closed}", CLOSED);
 
-  private static final String REOPEN = "comment on table {partition} is null";
+  private static final String REOPEN =
+      """
+      execute format('comment on table %s is %L', {partition_literal}, {own});
+      """
+          .replace("{own}", OWN_COMMENT);
 
   /**
    * The table first, as writers have it, and then the partition: whoever has that and not the table
@@ -201,7 +219,7 @@ final class PartitionSql {
   static final String DROPS =
       LIGHT
           + """
-          select id from {audit} where action = '{drop}' and status = 'running' order by id
+          select id from {audit} where action = '{drop}' and status = 'running'
           """;
 
   /**
@@ -332,7 +350,7 @@ final class PartitionSql {
   }
 
   String reopen(String partition) {
-    return LIGHT + of(REOPEN, partition);
+    return LIGHT + block(of(REOPEN, partition));
   }
 
   /** Its one parameter is who does it. */

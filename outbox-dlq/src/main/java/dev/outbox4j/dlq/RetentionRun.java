@@ -59,6 +59,7 @@ final class RetentionRun {
   private final List<String> postponed = new ArrayList<>();
   private final List<String> ended = new ArrayList<>();
   private boolean partitioned;
+  private boolean tooLarge;
   private int found;
   private long caught;
   private @Nullable OutboxStoreException refusal;
@@ -104,7 +105,7 @@ final class RetentionRun {
   }
 
   private boolean work(Run run) {
-    Look look = partitions.look();
+    Look look = patience.get(partitions::look);
     partitioned = look.partitioned();
     found = look.partitions().size();
     boolean finished =
@@ -239,8 +240,15 @@ final class RetentionRun {
     return done;
   }
 
-  /** Says to the server, by a constraint, that the default partition has no letters of a time. */
+  /**
+   * Says to the server, by a constraint, that the default partition has no letters of a time. To
+   * read it for another time takes as long as it took before.
+   */
   private void beside(Run run, Partition large, Look look, String name, Range range) {
+    if (tooLarge) {
+      postpone(name, Result.ENDED);
+      return;
+    }
     if (!orPostpone(name, () -> partitions.exclude(look, large, range))) {
       return;
     }
@@ -253,20 +261,29 @@ final class RetentionRun {
     }
   }
 
-  /** The server reads all letters of the partition, which a timeout of the client's may end. */
+  /**
+   * The server reads all letters of the partition, which a limit of its own or of the client's may
+   * end: once in a run.
+   */
   private boolean validated(Run run, Partition large, String name) {
     letters.giveSignOfLife(run, LONGEST_VALIDATION);
     try {
-      return orPostpone(name, () -> partitions.validate(large));
+      Result result = patience.unlessEnded().does(() -> partitions.validate(large));
+      if (result == Result.DONE) {
+        return true;
+      }
+      tooLarge = result == Result.ENDED;
+      postpone(name, result);
     } catch (OutboxStoreException e) {
       if (!e.outcomeUnknown()) {
         throw e;
       }
+      tooLarge = true;
       postpone(name, Result.ENDED); // if the server is gone, what comes next fails
-      return false;
     } finally {
       letters.giveSignOfLife(run, Duration.ZERO);
     }
+    return false;
   }
 
   // ---- old partitions

@@ -178,9 +178,11 @@ final class WorklistSql {
   /**
    * Begins what one process at a time does, of all outboxes that share the table, and what need not
    * be done so soon again. The entry is the lease: it lasts as long as it gives signs of life. The
-   * lock is the transaction's, and orders those who begin. A run that goes on may have any number
-   * of entries behind it; of those that have ended it looks at the latest. Times far ahead are of a
-   * server whose clock was ahead, such as one that another has taken over from.
+   * lock is the transaction's, and orders those who begin. Only the index on what retentions did
+   * serves either look, however many entries there are of other actions; it begins with the status,
+   * which is a range of one value, so that only it has the order. Of those that have ended it looks
+   * at the latest. Times far ahead are of a server whose clock was ahead, such as one that another
+   * has taken over from.
    */
   static final String BEGIN_RETENTION =
       """
@@ -195,11 +197,14 @@ final class WorklistSql {
           where a.action = '{retention}' and a.status = 'running'
             and a.seen_at > clock_timestamp() - interval '5 minutes'
             and a.seen_at < clock_timestamp() + interval '35 minutes')
-        and not exists (
-          select from (select * from {audit} order by id desc limit 10000) a
-          where a.action = '{retention}' and a.status = 'completed' and a.outbox = ({outbox_name})
+        and (:pause::float8 = 0 or not exists (
+          select from (
+            select a.outbox, a.ended_at from {audit} a
+            where a.action = '{retention}' and a.status >= 'completed' and a.status <= 'completed'
+            order by a.status desc, a.id desc limit 10000) a
+          where a.outbox = ({outbox_name})
             and a.ended_at > clock_timestamp() - make_interval(secs => :pause::float8)
-            and a.ended_at < clock_timestamp() + interval '5 minutes')
+            and a.ended_at < clock_timestamp() + interval '5 minutes'))
       returning id, clock_timestamp()
       """
           .replace("{one_transaction}", Refusal.ONE_TRANSACTION)
@@ -453,17 +458,27 @@ final class WorklistSql {
       order by t.dead_letter, t.redriven_at
       """;
 
+  /**
+   * A partition that was dropped is as alive as the run that deletes the histories of its letters:
+   * that may have much to do before, and what one leaves the next one does.
+   */
   static final String AUDIT =
       """
       select id, action, acted_by, note, filter, began_at, ended_at,
         case when status = 'running' and seen_at < clock_timestamp() - interval '5 minutes'
+            and not (action = '{drop}' and exists (
+              select from {audit} r
+              where r.action = '{retention}' and r.status = 'running'
+                and r.seen_at > clock_timestamp() - interval '5 minutes'))
           then 'died' else status end,
         done_count, refused_count, passed_by_count, error
       from {audit}
       where outbox = ({outbox_name})
       order by id desc
       limit :limit
-      """;
+      """
+          .replace("{drop}", PartitionSql.DROPPED)
+          .replace("{retention}", RETENTION);
 
   private WorklistSql() {}
 }

@@ -14,6 +14,7 @@ import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.DeadLetterWriter;
 import java.sql.Connection;
+import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -28,6 +29,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.postgresql.ds.PGSimpleDataSource;
 
 /** A run that is cut off anywhere, or that others are in the way of. */
 @ExtendWith(PostgresExtension.class)
@@ -146,11 +148,7 @@ class RetentionFaultsIT {
     database.update("comment on table outbox_dlq_p20200301 is null");
     retention().run(); // so that there is a partition of now
     partitions.closed("outbox_dlq_p20200301");
-    try (Connection reader = database.plain().getConnection();
-        Statement report = reader.createStatement()) {
-      reader.setAutoCommit(false);
-      report.execute("select count(*) from outbox_dlq");
-
+    try (Connection reader = partitions.transaction("select count(*) from outbox_dlq")) {
       AtomicBoolean running = new AtomicBoolean(true);
       AtomicInteger written = new AtomicInteger();
       AtomicInteger late = new AtomicInteger();
@@ -204,11 +202,7 @@ class RetentionFaultsIT {
 
   @Test
   void whoReadsAPartitionByItselfPostponesIt() throws Exception {
-    try (Connection reader = database.plain().getConnection();
-        Statement report = reader.createStatement()) {
-      reader.setAutoCommit(false);
-      report.execute("select count(*) from outbox_dlq_p20200301");
-
+    try (Connection reader = partitions.transaction("select count(*) from outbox_dlq_p20200301")) {
       assertThat(retention().run().orElseThrow().postponed()).contains("outbox_dlq_p20200301");
       assertThat(database.count("outbox_dlq_trips")).as("histories of its letters").isEqualTo(5);
       reader.rollback();
@@ -473,15 +467,16 @@ class RetentionFaultsIT {
   void whoLosesItsConnectionsInValidationsDropsWhatIsOld() {
     anOldPartition();
     partitions.unresolved(11, 1_000, 21_000); // the default partition is large
-    CountingDataSource losing = new CountingDataSource(database.plain());
+    PGSimpleDataSource own = database.plain();
+    own.setApplicationName("the retention");
+    CountingDataSource losing = new CountingDataSource(own);
     losing.beforeEach(
         text -> {
           if (text.contains("validate constraint")) {
             database.list(
                 Boolean.class,
                 "select pg_terminate_backend(pid) from pg_stat_activity"
-                    + " where datname = current_database() and pid <> pg_backend_pid()"
-                    + " and backend_type = 'client backend'");
+                    + " where application_name = 'the retention'");
           }
         });
 
@@ -548,11 +543,8 @@ class RetentionFaultsIT {
   @Test
   void aPartitionThatIsLockedStopsNoOther() throws Exception {
     partitions.closed("outbox_dlq_p20200501");
-    try (Connection stranger = database.plain().getConnection();
-        Statement lock = stranger.createStatement()) {
-      stranger.setAutoCommit(false);
-      lock.execute("lock table outbox_dlq_p20200301 in access exclusive mode");
-
+    try (Connection stranger =
+        partitions.transaction("lock table outbox_dlq_p20200301 in access exclusive mode")) {
       DeadLetterRetentionReport report = retention().run().orElseThrow();
 
       assertThat(report.postponed()).contains("outbox_dlq_p20200301");
@@ -565,15 +557,11 @@ class RetentionFaultsIT {
   /** As {@code vacuum full} has it for hours, in which each process looks every five minutes. */
   @Test
   void aLookAtADefaultPartitionThatIsLockedLeavesNoServerProcessThatWaits() throws Exception {
-    try (Connection stranger = database.plain().getConnection();
-        Statement lock = stranger.createStatement()) {
-      stranger.setAutoCommit(false);
-      lock.execute("lock table outbox_dlq_default in access exclusive mode");
-
+    try (Connection stranger =
+        partitions.transaction("lock table outbox_dlq_default in access exclusive mode")) {
       Throwable failure = catchThrowable(() -> retention().run());
 
-      assertThat(database.one(Long.class, "select count(*) from pg_locks where not granted"))
-          .isZero();
+      assertThat(partitions.waiting()).isZero();
       assertThat(failure)
           .isInstanceOfSatisfying(
               OutboxStoreException.class, e -> assertThat(e.fault()).isEqualTo(Fault.TIMEOUT));
@@ -581,6 +569,78 @@ class RetentionFaultsIT {
     }
     assertThat(retention().run()).isPresent();
     allIsDone();
+  }
+
+  /** As somebody has it who changes the table, and forgets to commit. */
+  @Test
+  void aRunBesideATableThatIsLockedEndsAndLeavesNoServerProcessThatWaits() throws Exception {
+    try (Connection stranger =
+        partitions.transaction("lock table outbox_dlq in access exclusive mode")) {
+      Throwable failure = catchThrowable(() -> retention().run());
+
+      assertThat(partitions.waiting()).isZero();
+      assertThat(failure)
+          .isInstanceOfSatisfying(
+              OutboxStoreException.class, e -> assertThat(e.fault()).isEqualTo(Fault.TIMEOUT));
+      stranger.rollback();
+    }
+    assertThat(retention().run()).isPresent();
+    allIsDone();
+  }
+
+  /** Such as an autovacuum that gives pages at the end of the table back. */
+  @Test
+  void aLookIsTriedAgainWhileSomebodyHasTheDefaultPartition() throws Exception {
+    CountingDataSource counted = new CountingDataSource(database.plain());
+    try (Connection stranger =
+        partitions.transaction("lock table outbox_dlq_default in access exclusive mode")) {
+      counted.beforeEach(
+          text -> {
+            if (counted.executionsOf("pg_inherits") >= 2) {
+              commit(stranger);
+            }
+          });
+
+      assertThat(partitions.retention(counted).build().run()).isPresent();
+    }
+    allIsDone();
+  }
+
+  private static void commit(Connection connection) {
+    try {
+      connection.commit();
+    } catch (SQLException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /** It would take as long for another coming time, and keep the run from what is old for hours. */
+  @Test
+  void whatTakesTooLongToBeValidatedIsTriedOnceInARun() {
+    anOldPartition();
+    partitions.unresolved(11, 1_000, 21_000); // the default partition is large
+    partitions.script(
+        """
+        create function takes_long() returns event_trigger language plpgsql as $$ begin
+          if current_query() like '%validate constraint%' then
+            raise exception 'as by the limit' using errcode = '57014';
+          end if; end $$;
+        create event trigger takes_long on ddl_command_end execute function takes_long();
+        """);
+    try {
+      CountingDataSource counted = new CountingDataSource(database.plain());
+
+      DeadLetterRetentionReport report = partitions.retention(counted).build().run().orElseThrow();
+
+      assertThat(counted.executionsOf("validate constraint")).isEqualTo(1);
+      assertThat(report.ended()).hasSizeBetween(2, 3); // that of now is not tried
+      assertThat(report.created()).isEmpty();
+      assertThat(report.dropped()).containsExactly("outbox_dlq_p20200301");
+    } finally {
+      database.update("drop event trigger takes_long");
+      database.update("drop function takes_long()");
+    }
+    assertThat(partitions.constraints()).isEmpty();
   }
 
   /** Its letters are to be kept by whoever has detached it. */
@@ -625,15 +685,9 @@ class RetentionFaultsIT {
               + " for values from ('2030-10-01Z') to ('2030-11-01Z')");
       String patient = sql.create(name).replace("'100ms'", "'60s'"); // however busy the machine is
       Future<?> other = threads.submit(() -> partitions.script(patient));
-      await()
-          .until(
-              () ->
-                  database.one(Long.class, "select count(*) from pg_locks where not granted") > 0);
+      await().until(() -> partitions.waiting() > 0);
       one.commit();
-      await()
-          .until(
-              () ->
-                  database.one(Long.class, "select count(*) from pg_locks where not granted") == 0);
+      await().until(() -> partitions.waiting() == 0);
       writes.execute(
           "insert into outbox_dlq (outbox, original_id, lease_token, queue, payload,"
               + " deliveries_count, attempts_count, created_at, available_at, failed_at,"

@@ -20,6 +20,7 @@ import java.time.LocalDate;
 import java.time.ZoneOffset;
 import java.time.format.DateTimeFormatter;
 import java.util.List;
+import javax.sql.DataSource;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -469,12 +470,43 @@ class RetentionIT {
   }
 
   @Test
-  void aCommentOfAPersonSaysNothing() {
+  void aCommentOfAPersonSaysNothingAndStays() {
     String march = partitions.month(3);
-    database.update("comment on table " + march + " is 'outbox4j closed by ann'");
+    String own = "outbox4j closed by ann, see 'the list'";
+    database.update("comment on table " + march + " is '" + own.replace("'", "''") + "'");
 
     assertThat(run().dropped()).isEmpty();
+
     assertThat(retention.health().healthy()).isTrue();
+    assertThat(partitions.comment(march)).startsWith(own + ", outbox4j closed 2");
+    partitions.unresolved(3, 1, 1);
+    assertThat(run().held()).containsExactly(march);
+    assertThat(partitions.comment(march)).isEqualTo(own);
+    database.update("delete from outbox_dlq");
+    database.update(
+        "comment on table " + march + " is 'outbox4j closed 2020-12-31T00:00:00Z, whoever reads'");
+    partitions.unresolved(3, 2, 2);
+    run();
+    assertThat(partitions.comment(march)).isEqualTo("whoever reads");
+    database.update("comment on table " + march + " is null");
+    database.update("delete from outbox_dlq");
+    run();
+    assertThat(partitions.comment(march)).startsWith("outbox4j closed 2");
+    partitions.unresolved(3, 3, 3);
+    run();
+    assertThat(partitions.comment(march)).isNull();
+  }
+
+  /** As after another server has taken over, whose clock is behind: it would be kept until then. */
+  @Test
+  void aTimeToComeInACommentSaysNothing() {
+    String march = partitions.month(3);
+    database.update("comment on table " + march + " is 'outbox4j closed 2999-12-31T00:00:00Z'");
+
+    assertThat(run().dropped()).isEmpty();
+
+    assertThat(Instant.parse(partitions.comment(march).substring("outbox4j closed ".length())))
+        .isBefore(Instant.parse("2999-01-01T00:00:00Z"));
   }
 
   // ---- plain tables
@@ -604,6 +636,95 @@ class RetentionIT {
       again.stop();
     }
     assertThat(counted.mostLent()).isEqualTo(1);
+  }
+
+  private JdbcWorklist worklist(DataSource dataSource) {
+    return new JdbcWorklist(PostgresOutbox.on(dataSource, database.table()), Letters.TABLE);
+  }
+
+  private boolean begins(Duration pause) {
+    return worklist(database.plain()).beginRetention("ann", "", pause).isPresent();
+  }
+
+  @Test
+  void aRunIsEnoughForATimeUnlessItEndedFarAhead() {
+    Duration day = Duration.ofDays(1);
+    run();
+    assertThat(begins(day)).as("one has ended").isFalse();
+    database.update("update outbox_dlq_audit set ended_at = now() + interval '1 minute'");
+    assertThat(begins(day)).as("by a clock that differs a little").isFalse();
+    database.update("update outbox_dlq_audit set ended_at = now() + interval '1 hour'");
+
+    assertThat(begins(day)).as("by a clock that was ahead").isTrue();
+  }
+
+  /** Whoever asks for a run has it. */
+  @Test
+  void noRunThatHasEndedIsInTheWayOfOneThatIsAskedFor() {
+    run();
+    database.update("update outbox_dlq_audit set ended_at = now() + interval '1 minute'");
+
+    assertThat(retention.run()).isPresent();
+  }
+
+  private void redrives(int count) {
+    database.update(
+        "insert into outbox_dlq_audit (outbox, action, acted_by, filter, status, ended_at)"
+            + " select 'public.outbox', 'redrive', 'a program', 'ids', 'completed', now()"
+            + " from generate_series(1, "
+            + count
+            + ")");
+  }
+
+  /** Such as those of a program that puts letters back one by one. */
+  @Test
+  void aRunBeginsByFewPagesHoweverManyEntriesTheAuditHas() throws SQLException {
+    run();
+    database.update("analyze outbox_dlq_audit"); // and the statistics get old
+    redrives(100_000);
+    try (ServerCounters counters = new ServerCounters(database, "outbox_dlq_audit")) {
+      JdbcWorklist worklist = worklist(counters.session());
+      JdbcPartitions jdbc =
+          new JdbcPartitions(
+              PostgresOutbox.on(counters.session(), database.table()), Letters.TABLE);
+      for (String statistics : List.of("old", "new")) {
+        ServerCounters.Reads start = counters.reads();
+
+        assertThat(worklist.beginRetention("ann", "", Duration.ofDays(7)))
+            .as("one has ended, %s statistics", statistics)
+            .isEmpty();
+        JdbcWorklist.Run begun = worklist.beginRetention("ann", "", Duration.ZERO).orElseThrow();
+        assertThat(worklist.beginRetention("bob", "", Duration.ZERO)).as("one runs").isEmpty();
+        assertThat(jdbc.drops()).isEmpty();
+        assertThat(worklist.audit(20)).hasSize(20);
+        worklist.end(begun, "completed", "", new Tally());
+
+        ServerCounters.Reads end = counters.reads();
+        assertThat(end.pages() - start.pages()).as(statistics).isLessThan(60);
+        assertThat(end.sequentialScans()).isEqualTo(start.sequentialScans());
+        counters.run("analyze outbox_dlq_audit");
+      }
+    }
+  }
+
+  /** Which it does at the end, when other partitions have been dropped and letters deleted. */
+  @Test
+  void aDropIsAliveWhileARunIsThatIsToDeleteItsHistories() {
+    database.update(
+        "insert into outbox_dlq_audit (outbox, action, acted_by, filter, seen_at) values"
+            + " ('public.outbox', 'redrive', 'ann', '', now() - interval '6 minutes'),"
+            + " ('public.outbox', 'drop partition', 'a', '', now() - interval '6 minutes'),"
+            + " ('public.other', 'retention', 'a', '', now())");
+
+    assertThat(statuses()).containsExactly("drop partition running", "redrive died");
+    database.update("update outbox_dlq_audit set seen_at = now() - interval '6 minutes'");
+    assertThat(statuses()).containsExactly("drop partition died", "redrive died");
+  }
+
+  private List<String> statuses() {
+    return worklist(database.plain()).audit(10).stream()
+        .map(entry -> entry.action() + " " + entry.status())
+        .toList();
   }
 
   /** So that it goes keepResolved after its end, and not after twice that. */

@@ -144,6 +144,7 @@ class MigrationsIT {
             "outbox_dlq_open_idx",
             "outbox_dlq_trips_pkey",
             "outbox_dlq_audit_pkey",
+            "outbox_dlq_audit_retention_idx",
             "outbox_dlq_key_idx"); // of the few dead letters that have a key
   }
 

@@ -90,3 +90,7 @@ create table "${outbox_dlq_schema}"."${outbox_dlq_table}_audit" (
   constraint "${outbox_dlq_table}_audit_pkey" primary key (id)
 );
 comment on table "${outbox_dlq_schema}"."${outbox_dlq_table}_audit" is 'outbox4j schema 1';
+
+-- whether one runs, and when the last one ended, however many other entries there are
+create index "${outbox_dlq_table}_audit_retention_idx" on "${outbox_dlq_schema}"."${outbox_dlq_table}_audit" (status, id)
+  where action in ('retention', 'drop partition');

@@ -218,7 +218,10 @@ public record Layout(
               Column.required("refused_count", "bigint").defaulting("0"),
               Column.required("passed_by_count", "bigint").defaulting("0"),
               Column.optional("error", "text")),
-          List.of(Index.primaryKey("id")),
+          List.of(
+              Index.primaryKey("id"),
+              Index.plain("status", "id")
+                  .where("(action = ANY (ARRAY['retention'::text, 'drop partition'::text]))")),
           "",
           true,
           List.of());

@@ -344,6 +344,11 @@ public final class Names {
     return deadLetters + "_audit";
   }
 
+  /** The index on what a retention did, by whether it has ended. */
+  public static String deadLetterAuditIndex(String deadLetters) {
+    return deadLetterAudit(deadLetters) + "_retention_idx";
+  }
+
   /** The partition for dead letters that no other one takes. */
   public static String deadLetterDefault(String deadLetters) {
     return deadLetters + "_default";
@@ -501,6 +506,7 @@ public final class Names {
         deadLetterAudit(deadLetters),
         deadLetterAudit(deadLetters) + "_pkey",
         deadLetterAudit(deadLetters) + "_id_seq",
+        deadLetterAuditIndex(deadLetters),
         history(deadLetters),
         history(deadLetters) + "_pk",
         history(deadLetters) + "_s_idx");
