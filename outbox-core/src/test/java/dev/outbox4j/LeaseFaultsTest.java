@@ -14,6 +14,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Flow;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
@@ -152,8 +153,42 @@ class LeaseFaultsTest extends EngineFixture {
 
   @Test
   void aPendingStageIsCancelledWhenAnotherOwnerHasTheRow() {
-    AtomicBoolean broken = new AtomicBoolean(true);
     CompletableFuture<Void> pending = new CompletableFuture<>();
+    ResultHandler<Payload, CompletableFuture<Void>> handler = (payload, delivery) -> pending;
+    losesItsRow(handler, () -> assertThat(pending).isNotDone());
+    await().until(pending::isCancelled);
+    await().until(() -> subscriber.health().running() == 0);
+    assertThat(store.rows()).as("the other owner's").hasSize(1);
+  }
+
+  @Test
+  void aPublisherThatHasNotCompletedIsCancelledWhenAnotherOwnerHasTheRow() {
+    AtomicInteger subscriptions = new AtomicInteger();
+    AtomicInteger cancelled = new AtomicInteger();
+    ResultHandler<Payload, Flow.Publisher<Void>> handler =
+        (payload, delivery) ->
+            subscriber -> {
+              subscriptions.incrementAndGet(); // its own subscriber may claim the row again first
+              subscriber.onSubscribe(
+                  new Flow.Subscription() {
+                    @Override
+                    public void request(long items) {}
+
+                    @Override
+                    public void cancel() {
+                      cancelled.incrementAndGet();
+                    }
+                  });
+            };
+    losesItsRow(handler, () -> assertThat(cancelled).hasValue(0));
+    await().until(() -> subscriber.health().running() == 0);
+    assertThat(cancelled).as("each once").hasValue(subscriptions.get()).hasPositiveValue();
+    assertThat(store.rows()).as("the other owner's").hasSize(1);
+  }
+
+  /** Handles a message whose lease cannot be renewed until another owner has its row. */
+  private void losesItsRow(ResultHandler<Payload, ?> handler, Runnable beforeItKnows) {
+    AtomicBoolean broken = new AtomicBoolean(true);
     store.beforeEach(
         operation -> {
           if (operation.equals("renew") && broken.get()) {
@@ -166,7 +201,7 @@ class LeaseFaultsTest extends EngineFixture {
         builder()
             .lease(Duration.ofMillis(300))
             .poll(Duration.ofMinutes(1), Duration.ofMinutes(1))
-            .on("t", (payload, delivery) -> pending));
+            .on("t", handler));
     await().until(() -> subscriber.health().running() == 1);
     await()
         .until(
@@ -184,11 +219,8 @@ class LeaseFaultsTest extends EngineFixture {
                             null))
                     .rows()
                     .isEmpty());
-    assertThat(pending).isNotDone();
+    beforeItKnows.run();
     broken.set(false);
-    await().until(pending::isCancelled);
-    await().until(() -> subscriber.health().running() == 0);
-    assertThat(store.rows()).as("the other owner's").hasSize(1);
   }
 
   @Test

@@ -34,7 +34,14 @@ public final class Gate {
 
   /** Figures of the run of the sound engine that show what it did. */
   private static final List<String> KEPT =
-      List.of("messages", "kinds", "chains", "repeated_transactions", "miscounted");
+      List.of(
+          "messages",
+          "kinds",
+          "chains",
+          "repeated_transactions",
+          "miscounted",
+          "slots_held_at_kills",
+          "worst_slots_given_back_after_kill_s");
 
   private final Path directory;
   private final Path report;

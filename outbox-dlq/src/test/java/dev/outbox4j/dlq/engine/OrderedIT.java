@@ -277,9 +277,10 @@ class OrderedIT {
     assertThat(engine.deadLetter(Integer.class, "deliveries_count", ids.get(2))).isEqualTo(1);
   }
 
+  /** Reads and messages are counted rather than time: the hot key alone has far more of both. */
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
-  void aQueueFullOfOneKeyDeliversAnotherOfItsBucketSoon(boolean isStuck) throws Exception {
+  void aKeyBehindManyOfAnotherBeginsAfterFewReads(boolean isStuck) throws Exception {
     CountDownLatch go = new CountDownLatch(1);
     String cold =
         database.one(
@@ -287,6 +288,8 @@ class OrderedIT {
             """
             select 'cold' || n from generate_series(1, 10000) n
             where hashtextextended('cold' || n, 0) & 63 = hashtextextended('hot', 0) & 63 limit 1""");
+    AtomicInteger readsBefore = new AtomicInteger();
+    AtomicInteger hotBefore = new AtomicInteger();
     OutboxSubscriber subscriber =
         engine.start(
             subscriber("s")
@@ -294,10 +297,13 @@ class OrderedIT {
                     "t",
                     String.class,
                     (text, delivery) -> {
+                      boolean isHot = delivery.orderingKey().orElseThrow().equals("hot");
+                      if (!isHot) {
+                        readsBefore.set(engine.events.claims.get());
+                        hotBefore.set(handled.get("hot").size());
+                      }
                       handle(text, delivery);
-                      if (isStuck
-                          && text.equals("0")
-                          && delivery.orderingKey().get().equals("hot")) {
+                      if (isHot && isStuck && text.equals("0")) {
                         go.await();
                       }
                     }));
@@ -309,11 +315,9 @@ class OrderedIT {
     messages.add(message(queue, cold, 0));
     engine.inTransaction(messages);
     int before = engine.events.claims.get();
-    await().atMost(Duration.ofSeconds(10)).until(() -> handled.containsKey(cold));
-    assertThat(engine.events.claims.get() - before).as("reads").isLessThan(1_000);
-    if (isStuck) {
-      assertThat(handled.get("hot")).hasSize(1);
-    }
+    await().atMost(Duration.ofSeconds(60)).until(() -> handled.containsKey(cold));
+    assertThat(readsBefore.get() - before).as("reads").isLessThan(500);
+    assertThat(hotBefore.get()).as("messages of the other key").isLessThan(isStuck ? 2 : 25_000);
     go.countDown();
     await().atMost(Duration.ofSeconds(60)).until(() -> handled.get("hot").size() > 20_000);
     subscriber.stop();

@@ -18,6 +18,8 @@ import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.lang.reflect.Proxy;
 import java.time.Duration;
+import java.time.Instant;
+import java.time.OffsetDateTime;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -252,6 +254,49 @@ class PausedQueuesIT {
   @Tag("large")
   void outlivesEveryProcessWhileAMillionMessagesWait() {
     outlivesEveryProcess(Kind.ROW_BY_ROW, 1_000_000);
+  }
+
+  @Test
+  @Tag("large")
+  void aHandlerThatRunsThroughAPauseIsAckedOnceWhileAMillionMessagesWait() {
+    CountDownLatch mayEnd = new CountDownLatch(1);
+    OutboxSubscriber subscriber =
+        engine.start(
+            subscriber("s", Kind.ROW_BY_ROW)
+                .workers(1)
+                .on(
+                    "u",
+                    String.class,
+                    (text, delivery) -> {
+                      begun.incrementAndGet();
+                      mayEnd.await();
+                    }));
+    long held = engine.publish(queue, "u", "held");
+    await().atMost(SOON).until(() -> begun.get() == 1);
+    publishMany(1_000_000);
+    Instant before = engine.column(OffsetDateTime.class, "lease_until", held).toInstant();
+
+    pauses.pause(queue, "ada", "maintenance");
+    allSay(List.of(subscriber), Set.of(queue));
+    await()
+        .atMost(SOON)
+        .until(
+            () ->
+                engine
+                    .column(OffsetDateTime.class, "lease_until", held)
+                    .toInstant()
+                    .isAfter(before.plusSeconds(5))); // longer than its lease
+    nothingBegins();
+    mayEnd.countDown();
+    await().atMost(SOON).until(() -> engine.rows(queue) == 1_000_000);
+    nothingBegins();
+    assertThat(begun).hasValue(1);
+    assertThat(engine.events.acked).hasValue(1);
+
+    pauses.resume(queue, "grace");
+    await().atMost(SOON).until(() -> begun.get() > 1_000);
+    subscriber.stop();
+    database.update("truncate outbox");
   }
 
   private void outlivesEveryProcess(Kind kind, int messages) {
