@@ -35,6 +35,7 @@ public final class Benchmarks {
           new LateCommitsLane(),
           new RedriveLane(),
           new SoakLane(),
+          new UnusedTablesLane(),
           new CompareLane());
 
   private Benchmarks() {}
@@ -121,6 +122,9 @@ public final class Benchmarks {
           lane.name(),
           file.toAbsolutePath(),
           amiss.isEmpty() ? "" : ", as it was no full run: " + String.join("; ", amiss));
+      if (lane instanceof CompareLane && !figures.isEmpty()) {
+        Comparison.of(report, figures).write(Settings.comparison(!run.isWhole()));
+      }
     } catch (IOException e) {
       run.progress("lane %s: not written: %s", lane.name(), e);
     }

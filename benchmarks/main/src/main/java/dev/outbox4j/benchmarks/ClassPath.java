@@ -37,7 +37,8 @@ final class ClassPath {
             .toList());
   }
 
-  private static Path baseline() {
+  /** The other checkout. */
+  static Path baseline() {
     if (!Settings.given("baseline")) {
       throw new IllegalStateException("-Dbaseline= must name a checkout that was built");
     }

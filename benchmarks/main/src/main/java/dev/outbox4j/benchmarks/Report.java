@@ -21,7 +21,7 @@ import java.util.Set;
  */
 final class Report {
   private final Map<String, String> serverSettings;
-  private final String commit = commitOfNow();
+  private final String commit = commitAt(Settings.home());
 
   Report(Map<String, String> serverSettings) {
     this.serverSettings = serverSettings;
@@ -49,11 +49,11 @@ final class Report {
   }
 
   /** With a mark if files were changed since; as much as is known. */
-  private static String commitOfNow() {
+  static String commitAt(Path folder) {
     try {
       Process git =
           new ProcessBuilder("git", "describe", "--always", "--dirty", "--abbrev=12")
-              .directory(Settings.home().toFile())
+              .directory(folder.toFile())
               .redirectError(ProcessBuilder.Redirect.DISCARD)
               .start();
       String name = new String(git.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip();
@@ -61,6 +61,15 @@ final class Report {
     } catch (IOException e) { // no git here
       return "unknown";
     }
+  }
+
+  /** Returns the commit that is measured. */
+  String commit() {
+    return commit;
+  }
+
+  Map<String, String> serverSettings() {
+    return serverSettings;
   }
 
   void print(Run run, Map<String, Figure> figures) {

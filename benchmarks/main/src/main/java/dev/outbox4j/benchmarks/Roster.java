@@ -13,6 +13,10 @@ final class Roster {
   /** Everything as it comes. */
   static final Entrant OURS = Entrant.ours();
 
+  /** As it comes, beside the tables of all optional features, of which it uses none. */
+  static final Entrant BESIDE_UNUSED_TABLES =
+      Entrant.ours().called("outbox4j beside unused tables").with("features", "1");
+
   /** As it comes, with little memory. */
   static final Entrant SMALL_HEAP =
       Entrant.ours().called("outbox4j-heap-128m").with("heap", "128m");

@@ -70,6 +70,11 @@ final class Run {
     return amiss;
   }
 
+  /** Whether each round was measured, with the sizes of a full run, and nothing failed. */
+  boolean isWhole() {
+    return finished && failures.isEmpty() && !Settings.changesComparison();
+  }
+
   /** Runs the lane; what goes wrong in one must not take the other lanes' results along. */
   void run(Lane lane) {
     try {

@@ -37,6 +37,11 @@ final class Settings {
           "heap",
           "jvm");
 
+  private static final int ROUNDS = 5;
+
+  /** What a comparison is asked for by. */
+  private static final List<String> OF_COMPARISON = List.of("baseline", "parts", "rounds");
+
   private Settings() {}
 
   /** The lanes to run. */
@@ -46,12 +51,18 @@ final class Settings {
 
   /** Rounds of each lane. */
   static int rounds() {
-    return Integer.getInteger("rounds", 5);
+    return Integer.getInteger("rounds", ROUNDS);
   }
 
   /** Whether a size or a setting was given: then the figures are not the full run's. */
   static boolean shrunk() {
     return CHANGING.stream().anyMatch(Settings::given);
+  }
+
+  /** Whether anything was given but which builds are compared, by what, and in more rounds. */
+  static boolean changesComparison() {
+    return CHANGING.stream().filter(name -> !OF_COMPARISON.contains(name)).anyMatch(Settings::given)
+        || rounds() < ROUNDS;
   }
 
   /** Whether a property was given. */
@@ -101,5 +112,13 @@ final class Settings {
     return amiss
         ? home().resolve("target/benchmarks.json")
         : home().resolveSibling("docs").resolve("benchmarks.json");
+  }
+
+  /**
+   * Where the figures of a comparison go: the documentation if it is whole, else the build folder.
+   */
+  static Path comparison(boolean amiss) {
+    Path folder = amiss ? home().resolve("target") : home().resolveSibling("docs");
+    return folder.resolve("compare.json");
   }
 }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.entry;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import dev.outbox4j.benchmarks.spi.Numbers;
 import java.io.File;
 import java.io.IOException;
@@ -286,6 +287,61 @@ class LanesTest {
     return new Numbers()
         .with("cpu_us_per_message", client)
         .with("server_cpu_us_per_message", server);
+  }
+
+  @Test
+  void comparisonIsKeptWithItsIntervalsAndBothCommits(@TempDir Path folder) throws IOException {
+    Path file = folder.resolve("docs/compare.json");
+    Figure figure = Figure.median(new double[] {0.98, 1.01, 1.02}).orElseThrow();
+    new Comparison("new", "old", Map.of("fsync", "on"), Map.of("new_vs_old_drain_rate", figure))
+        .write(file);
+    JsonNode written = Json.read(file);
+    assertThat(written.get("commit").asText()).isEqualTo("new");
+    assertThat(written.get("baseline").asText()).isEqualTo("old");
+    JsonNode kept = written.at("/figures/new_vs_old_drain_rate");
+    assertThat(kept.get("value").asDouble()).isEqualTo(1.01);
+    assertThat(kept.get("low").asDouble()).isEqualTo(0.98);
+    assertThat(kept.get("high").asDouble()).isEqualTo(1.02);
+    assertThat(kept.get("rounds").asInt()).isEqualTo(3);
+  }
+
+  @Test
+  void comparisonOfOtherSizesIsKeptOutOfTheDocumentation() {
+    System.setProperty("baseline", "elsewhere");
+    assertThat(Settings.changesComparison()).isFalse();
+    for (Map.Entry<String, String> other : Map.of("rows", "10k", "rounds", "4").entrySet()) {
+      System.setProperty(other.getKey(), other.getValue());
+      try {
+        assertThat(Settings.changesComparison()).as(other.getKey()).isTrue();
+      } finally {
+        System.clearProperty(other.getKey());
+      }
+    }
+    assertThat(Settings.comparison(true)).endsWithRaw(Path.of("target/compare.json"));
+    assertThat(Settings.comparison(false)).endsWithRaw(Path.of("docs/compare.json"));
+  }
+
+  @Test
+  void unusedTablesAreMeasuredByPairs() {
+    Results results = new Results();
+    for (double speedOfTheMachine : new double[] {100, 300, 200}) {
+      results.add("unused tables, drain", OURS, unused(speedOfTheMachine));
+      results.add(
+          "unused tables, drain",
+          Roster.BESIDE_UNUSED_TABLES.label(),
+          unused(0.5 * speedOfTheMachine));
+    }
+    assertThat(figures(new UnusedTablesLane(), results))
+        .containsOnly(
+            entry("unused_tables_drain_rate", 0.5),
+            entry("unused_tables_drain_cpu_us_per_message", 1.0),
+            entry("unused_tables_drain_server_cpu_us_per_message", 1.0));
+    assertThat(Roster.isPeer(Roster.BESIDE_UNUSED_TABLES)).isFalse();
+    assertThat(new UnusedTablesLane().inAll()).isFalse();
+  }
+
+  private static Numbers unused(double rate) {
+    return cpu(30, 50).with("rate", rate);
   }
 
   @Test

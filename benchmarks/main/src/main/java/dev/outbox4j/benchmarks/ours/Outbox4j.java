@@ -19,8 +19,17 @@ import dev.outbox4j.benchmarks.spi.Publishing;
 import dev.outbox4j.benchmarks.spi.Sink;
 import dev.outbox4j.dlq.DeadLetterQueue;
 import dev.outbox4j.metrics.MicrometerMetrics;
+import dev.outbox4j.migrations.DedupMigrations;
+import dev.outbox4j.migrations.InboxMigrations;
+import dev.outbox4j.migrations.JobMigrations;
+import dev.outbox4j.migrations.LockMigrations;
+import dev.outbox4j.migrations.MonitorMigrations;
 import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.migrations.OutboxMigrations;
+import dev.outbox4j.migrations.PauseMigrations;
+import dev.outbox4j.migrations.PollerMigrations;
+import dev.outbox4j.migrations.SlotMigrations;
+import dev.outbox4j.migrations.TimerMigrations;
 import dev.outbox4j.postgres.NotifyMode;
 import dev.outbox4j.postgres.OutboxPublisher;
 import dev.outbox4j.postgres.OutboxTable;
@@ -40,14 +49,16 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Outbox4j with everything on: metrics, renewal, dead letters and LISTEN; and the SQL that knows
  * its tables. Options: {@code queue}, {@code name}, {@code workers}, {@code batchSize}, {@code
  * listen} (r2dbc, ng, pgjdbc or none), {@code notify}, {@code minPollMillis} and {@code pollMillis}
- * (the shortest and the longest wait), {@code ordered} (1: by buckets) and {@code keys} (how many
- * ordering keys the rows have).
+ * (the shortest and the longest wait), {@code ordered} (1: by buckets), {@code keys} (how many
+ * ordering keys the rows have) and {@code features} (1: beside the tables of all optional features,
+ * of which it uses none).
  */
 public final class Outbox4j implements Draining, Publishing {
   /** Where publishers notify. */
@@ -123,6 +134,22 @@ public final class Outbox4j implements Draining, Publishing {
     if (isOrdered(bench)) {
       OrderedMigrations.of("public", "outbox", queue(bench)).migrate(bench.dataSource());
     }
+    if (bench.option("features", 0) == 1) {
+      migrateFeatures(bench.dataSource());
+    }
+  }
+
+  private static void migrateFeatures(DataSource dataSource) {
+    DedupMigrations.of("public", "outbox").migrate(dataSource);
+    SlotMigrations.of("public", "outbox").migrate(dataSource);
+    PauseMigrations.of("public", "outbox").migrate(dataSource);
+    OrderedMigrations.of("public", "outbox", "in-order").migrate(dataSource);
+    LockMigrations.of("public", "outbox").migrate(dataSource);
+    TimerMigrations.of("public", "outbox").migrate(dataSource);
+    MonitorMigrations.of("public", "outbox").migrate(dataSource);
+    PollerMigrations.of("public", "outbox").migrate(dataSource);
+    JobMigrations.of("public", "outbox").migrate(dataSource);
+    InboxMigrations.of("public", "inbox").migrate(dataSource);
   }
 
   private static boolean isOrdered(Bench bench) {
