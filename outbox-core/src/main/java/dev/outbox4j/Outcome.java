@@ -55,7 +55,8 @@ public sealed interface Outcome {
   /**
    * Returns the outcome that the message is left to other subscribers: it is due again after the
    * delay, and neither its deliveries nor its attempts change, so that it may be left as often as
-   * it takes. What a transactional handler wrote is rolled back.
+   * it takes. What a transactional handler wrote is rolled back. It is written, too, if a stop has
+   * interrupted the handler and this comes before the stop is over, as an ack is.
    *
    * @param delay zero to 36,500 days, counted by the server's clock
    * @return the outcome

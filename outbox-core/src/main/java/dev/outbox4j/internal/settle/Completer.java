@@ -109,6 +109,7 @@ public final class Completer {
   public void complete(HeldRow row) {
     if (acksOnly
         && !(row.settlement() instanceof Settlement.Ack
+            || row.settlement() instanceof Settlement.Leave
             || row.settlement() instanceof Settlement.Release)) {
       row.lose(); // so that its lease is not renewed once more, which would make others wait
       log.debug("[{}] {} is left to the end of its lease", shared.subscriber(), row);
@@ -153,8 +154,8 @@ public final class Completer {
   }
 
   /**
-   * Takes over nothing from now on but what is done: handlers are about to be interrupted by the
-   * stop, and what that makes them throw is no failure of their messages.
+   * Takes over nothing from now on but what is done or left to others: handlers are about to be
+   * interrupted by the stop, and what that makes them throw is no failure of their messages.
    */
   public void acksOnly() {
     acksOnly = true;

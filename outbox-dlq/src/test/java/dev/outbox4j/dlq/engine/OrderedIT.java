@@ -114,6 +114,53 @@ class OrderedIT {
         .intValue();
   }
 
+  /** No other process could have it: its buckets are this one's. */
+  @Test
+  void whatIsLeftComesAgainBeforeWhatIsBehindItAndCountsNothing() {
+    List<String> seen = new CopyOnWriteArrayList<>();
+    engine.inTransaction(List.of(message(queue, "k", 1), message(queue, "k", 2)));
+    engine.start(
+        subscriber("only")
+            .on(
+                "t",
+                String.class,
+                (text, delivery) -> {
+                  seen.add(text + " " + delivery.attempt() + " " + delivery.deliveries());
+                  return text.equals("1") && seen.size() < 4
+                      ? Outcome.leave(Duration.ofMillis(1))
+                      : Outcome.ack();
+                }));
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(2));
+    assertThat(seen).containsExactly("1 1 1", "1 1 1", "1 1 1", "1 1 1", "2 1 1");
+    assertThat(engine.events.rescheduled).hasSize(3);
+    assertThat(engine.rows(queue)).isZero();
+  }
+
+  @Test
+  void whatIsLeftForLongHoldsUpItsKeyForSoLongAndNoOther() {
+    List<String> seen = new CopyOnWriteArrayList<>();
+    engine.inTransaction(List.of(message(queue, "left", 1), message(queue, "left", 2)));
+    engine.start(
+        subscriber("only")
+            .on(
+                "t",
+                String.class,
+                (text, delivery) -> {
+                  if (delivery.orderingKey().orElseThrow().equals("left")) {
+                    seen.add(text);
+                    return Outcome.leave(Duration.ofHours(1));
+                  }
+                  return Outcome.ack();
+                }));
+    await().untilAsserted(() -> assertThat(engine.events.rescheduled).hasSize(1));
+    for (int i = 0; i < 50; i++) {
+      engine.inTransaction(List.of(message(queue, "other", i)));
+    }
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(50));
+    assertThat(seen).containsExactly("1");
+    assertThat(engine.rows(queue)).isEqualTo(2);
+  }
+
   @Test
   void messagesOfAKeyAreHandledOneAtATimeInTheOrderOfTheirPublishing() {
     for (int i = 0; i < 3; i++) {

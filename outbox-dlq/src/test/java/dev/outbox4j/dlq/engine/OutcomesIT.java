@@ -28,6 +28,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -344,6 +345,85 @@ class OutcomesIT {
         .startsWith("left to other subscribers since 20");
     assertThat(engine.column(Boolean.class, "available_at > now() + interval '59 minutes'", id))
         .isTrue();
+  }
+
+  @Test
+  void ofABatchWhatIsLeftToOthersComesAgainAndTheRestIsAcked() {
+    engine.publish(queue, "t", 5);
+    engine.start(
+        engine
+            .subscriber(queue)
+            .onBatch(
+                "t",
+                String.class,
+                Batch.of(5),
+                messages -> {
+                  messages.stream()
+                      .filter(each -> each.body().equals("m3"))
+                      .forEach(each -> each.delivery().decide(Outcome.leave(Duration.ofHours(1))));
+                }));
+    await().untilAsserted(() -> assertThat(engine.events.acked).hasValue(4));
+    await()
+        .untilAsserted(
+            () -> assertThat(engine.events.rescheduled).containsExactly(Duration.ofHours(1)));
+    assertThat(
+            database.one(
+                String.class,
+                "select convert_from(payload, 'UTF8') || ' ' || attempts_count || ' '"
+                    + " || deliveries_count || ' ' || (available_at > now() + interval '59 minutes')"
+                    + " from outbox where queue = ?",
+                queue))
+        .isEqualTo("m3 0 0 true");
+  }
+
+  /**
+   * Who is told to stop and gives its message to others does not make them wait for the lease, if
+   * that comes in time: an ack that waits for a lock keeps the stop from being over before.
+   */
+  @Test
+  void whatAHandlerLeavesToOthersWhenTheStopInterruptsItIsFreeAtOnce() throws SQLException {
+    CompletableFuture<Void> begun = new CompletableFuture<>();
+    CompletableFuture<Void> locked = new CompletableFuture<>();
+    try (Connection stranger = database.plain().getConnection()) {
+      stranger.setAutoCommit(false);
+      OutboxSubscriber subscriber =
+          engine.start(
+              engine
+                  .subscriber(queue)
+                  .gracefulTimeout(Duration.ofMillis(200))
+                  .on(
+                      "locked",
+                      (payload, delivery) -> {
+                        begun.join();
+                        stranger
+                            .createStatement()
+                            .execute(
+                                "select from outbox where id = " + delivery.id() + " for update");
+                        locked.complete(null);
+                      })
+                  .on(
+                      "t",
+                      Payload.class,
+                      (payload, delivery) -> {
+                        begun.complete(null);
+                        try {
+                          new CountDownLatch(1).await();
+                          return Outcome.ack();
+                        } catch (InterruptedException stopped) {
+                          return Outcome.leave(Duration.ZERO);
+                        }
+                      }));
+      engine.publish(queue, "locked", "x");
+      long id = engine.publish(queue, "t", "x");
+      locked.join();
+
+      subscriber.stop();
+
+      stranger.rollback();
+      assertThat(engine.column(Boolean.class, "lease_until is null", id)).isTrue();
+      assertThat(engine.column(Integer.class, "attempts_count", id)).isZero();
+      assertThat(engine.column(Integer.class, "deliveries_count", id)).isZero();
+    }
   }
 
   @Test
