@@ -16,7 +16,9 @@ public interface DeadLetterCheck {
    * @return why it is not to be redriven, of which 2,000 bytes are kept; empty if it may
    * @throws InterruptedException if the thread was interrupted: the run ends
    * @throws Exception if it cannot be told: the letter is refused with the name of the exception;
-   *     an error is taken likewise, unless it is one of the virtual machine
+   *     an error is taken likewise, unless it is one of the virtual machine. If it is an {@code
+   *     OutboxStoreException} of a lock, a time limit or a lost race, the letter is passed by: it
+   *     may go as soon as others are ready
    */
   Optional<String> refusal(DeadLetter letter) throws Exception;
 }

@@ -89,12 +89,14 @@ final class RedriveRun {
     Candidate one = Candidate.of(letter);
     return letters.audited(
         run -> {
-          Optional<String> refusal = refusal(edit.of(letter));
+          Verdict verdict = verdict(edit.of(letter));
           if (Thread.currentThread().isInterrupted()) {
             return false;
           }
-          if (refusal.isPresent()) {
-            refuse(one, refusal.get());
+          if (verdict.notNow()) {
+            tally.passBy(1);
+          } else if (verdict.refusal() != null) {
+            refuse(one, verdict.refusal());
           } else {
             splitter.run(
                 List.of(one),
@@ -229,18 +231,21 @@ final class RedriveRun {
       if (isHeld(each) || key.filter(heldHere::contains).isPresent()) {
         continue;
       }
-      Optional<String> refusal =
+      Verdict verdict =
           letter == null
-              ? Optional.of(
+              ? Verdict.refused(
                   "to be checked it would take about "
                       + each.bytes()
                       + " bytes, too many for this process")
-              : refusal(letter);
+              : verdict(letter);
       if (Thread.currentThread().isInterrupted()) {
         return false;
       }
-      if (refusal.isPresent()) {
-        refusals.put(each, refusal.get());
+      if (verdict.notNow()) { // it is passed by, and so are those behind it
+        hold(each);
+        key.ifPresent(heldHere::add);
+      } else if (verdict.refusal() != null) {
+        refusals.put(each, verdict.refusal());
         key.ifPresent(heldHere::add);
       } else {
         allowed.add(each);
@@ -376,17 +381,40 @@ final class RedriveRun {
     }
   }
 
-  private Optional<String> refusal(DeadLetter letter) {
-    for (DeadLetterCheck check : redrive.checks()) {
-      Optional<String> refusal = refusal(check, letter);
-      if (refusal.isPresent() || Thread.currentThread().isInterrupted()) {
-        return refusal.map(Words::storable);
-      }
+  /**
+   * What the checks say of a letter.
+   *
+   * @param refusal why it is not to be redriven; null if it may, or that cannot be told now
+   * @param notNow whether that cannot be told now
+   */
+  private record Verdict(@Nullable String refusal, boolean notNow) {
+    static final Verdict MAY_GO = new Verdict(null, false);
+    static final Verdict NOT_NOW = new Verdict(null, true);
+
+    static Verdict refused(String why) {
+      return new Verdict(why, false);
     }
-    return Optional.empty();
   }
 
-  /** A check meets what no handler could handle, so that its errors are of the letter, too. */
+  private Verdict verdict(DeadLetter letter) {
+    try {
+      for (DeadLetterCheck check : redrive.checks()) {
+        Optional<String> refusal = refusal(check, letter);
+        if (refusal.isPresent() || Thread.currentThread().isInterrupted()) {
+          return refusal.map(Words::storable).map(Verdict::refused).orElse(Verdict.MAY_GO);
+        }
+      }
+      return Verdict.MAY_GO;
+    } catch (OutboxStoreException e) {
+      log.debug("Dead letter {} in {} is passed by", letter.summary().id(), jdbc.name(), e);
+      return Verdict.NOT_NOW;
+    }
+  }
+
+  /**
+   * A check meets what no handler could handle, so that its errors are of the letter, too; but for
+   * what is of the moment, which it throws.
+   */
   @SuppressWarnings("NullAway") // a check may return null, whatever its signature says
   private static Optional<String> refusal(DeadLetterCheck check, DeadLetter letter) {
     try {
@@ -396,6 +424,9 @@ final class RedriveRun {
       Thread.currentThread().interrupt();
       return Optional.empty();
     } catch (Throwable e) {
+      if (e instanceof OutboxStoreException failure && Splitter.isOfTheMoment(failure)) {
+        throw failure;
+      }
       if (e instanceof VirtualMachineError error && !(e instanceof StackOverflowError)) {
         throw error;
       }
