@@ -20,7 +20,9 @@ final class PromQl {
       Pattern.compile("\\s*([a-zA-Z_][\\w]*|\\d+[smhd]?|\"[^\"]*\"|[=!<>]=|[-+*/<>=(){}\\[\\],])");
   private static final Set<String> AGGREGATIONS = Set.of("sum", "max", "min", "avg", "count");
   private static final Set<String> FUNCTIONS = Set.of("rate", "increase", "max_over_time");
-  private static final List<Set<String>> OPERATORS =
+
+  /** Those that bind least first. */
+  static final List<Set<String>> OPERATORS =
       List.of(
           Set.of("or"),
           Set.of("and", "unless"),
@@ -29,11 +31,16 @@ final class PromQl {
           Set.of("*", "/"));
 
   private final Map<String, Set<String>> metrics;
-  private final List<String> tokens = new ArrayList<>();
+  private final List<String> tokens;
   private int at;
 
   private PromQl(String expression, Map<String, Set<String>> metrics) {
     this.metrics = metrics;
+    this.tokens = tokens(expression);
+  }
+
+  static List<String> tokens(String expression) {
+    List<String> tokens = new ArrayList<>();
     Matcher token = TOKEN.matcher(expression.strip());
     int end = 0;
     while (token.find(end) && token.start() == end) {
@@ -42,6 +49,7 @@ final class PromQl {
     }
     require(
         end == expression.strip().length(), "cannot be read from here: " + rest(expression, end));
+    return tokens;
   }
 
   private static String rest(String expression, int end) {
