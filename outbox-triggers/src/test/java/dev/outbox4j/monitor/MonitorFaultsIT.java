@@ -73,6 +73,19 @@ class MonitorFaultsIT {
         Arguments.of("commit", 2));
   }
 
+  /** Else one that kills each process that checks it would never be given up. */
+  @Test
+  void whoDoesNotHaveATypeLeavesItsWakesWithTheDeliveriesOfThoseThatHaveIt() {
+    kit.control().start(WATCH, "x", Json.NULL);
+    database.update("update outbox set deliveries_count = 3"); // of processes that died
+    kit.start(MonitorType.of("another").every(LONG), call -> MonitorResult.done());
+    await()
+        .atMost(SOON)
+        .until(() -> database.one(Long.class, "select lease_token from outbox") >= 3);
+    kit.close();
+    assertThat(database.one(Integer.class, "select deliveries_count from outbox")).isEqualTo(3);
+  }
+
   private PGSimpleDataSource node() {
     PGSimpleDataSource node = database.plain();
     node.setApplicationName(NODE);

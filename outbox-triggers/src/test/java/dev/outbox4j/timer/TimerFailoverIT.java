@@ -3,6 +3,7 @@ package dev.outbox4j.timer;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.metrics.MicrometerMetrics;
 import dev.outbox4j.migrations.TimerMigrations;
 import dev.outbox4j.postgres.PostgresOutbox;
@@ -86,6 +87,39 @@ class TimerFailoverIT {
     await()
         .atMost(Duration.ofSeconds(60))
         .until(() -> database.count("outbox_timer_run") == 1 && run().equals(run));
+  }
+
+  /** Else each of them would give the run all its attempts and deliveries anew. */
+  @Test
+  void whoDoesNotHaveATimerLeavesItsRunsWithTheAttemptsOfThoseThatHaveIt() {
+    start(
+        builder()
+            .on(
+                DAILY,
+                run -> {
+                  throw new IllegalStateException("no");
+                })
+            .subscriber(
+                settings -> settings.retry(RetryPolicy.constant(Duration.ofHours(1)).attempts(3))));
+    goBy(1);
+    await()
+        .atMost(Duration.ofSeconds(60))
+        .until(() -> database.count("outbox where attempts_count = 1") == 1);
+    stop();
+    database.update("update outbox set available_at = now()");
+    long token = database.one(Long.class, "select lease_token from outbox");
+
+    start(builder().on(Timer.of("another", DAILY.schedule()), run -> {}));
+
+    await()
+        .atMost(Duration.ofSeconds(60))
+        .until(() -> database.one(Long.class, "select lease_token from outbox") >= token + 3);
+    stop();
+    assertThat(
+            database.one(
+                String.class,
+                "select attempts_count || ' ' || deliveries_count || ' ' || last_error from outbox"))
+        .startsWith("1 1 left to other subscribers since ");
   }
 
   /** With a lease of 30 s, as it is said of it; so it takes as long. */

@@ -135,7 +135,7 @@ public final class CheckHandlers {
       return leave(type, delivery, reads.iteration(delivery.header(Wake.ID).orElse("")));
     } catch (OutboxStoreException e) {
       log.debug("monitor type {}: how far an instance has come is not known", type, e);
-      return Outcome.reschedule(AFTER_A_FAILURE);
+      return Outcome.leave(AFTER_A_FAILURE);
     }
   }
 
@@ -147,7 +147,8 @@ public final class CheckHandlers {
     if (left.isNew(type)) {
       log.info("monitor type {} is not one of this node's: its checks are left to others", type);
     }
-    return Outcome.reschedule(left.leave(type, delivery.id(), iteration));
+    // attempts and deliveries are those of nodes that have the type
+    return Outcome.leave(left.leave(type, delivery.id(), iteration));
   }
 
   private Outcome handle(Check check, Delivery delivery, MonitorTransactions.Pending pending)

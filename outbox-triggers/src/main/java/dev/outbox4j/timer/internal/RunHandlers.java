@@ -133,7 +133,8 @@ public final class RunHandlers {
     if (left.isNew(timer)) {
       log.info("timer {} is not one of this node's: its runs are left to others", timer);
     }
-    delivery.decide(Outcome.reschedule(left.leave(timer, delivery.id())));
+    // attempts and deliveries are those of nodes that have the timer
+    delivery.decide(Outcome.leave(left.leave(timer, delivery.id())));
   }
 
   private void handle(Timer timer, Delivery delivery, Call call) throws Exception {
