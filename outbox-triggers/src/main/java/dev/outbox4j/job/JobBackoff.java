@@ -49,7 +49,6 @@ public record JobBackoff(Duration base, Duration cap, Duration jitter) {
   RetryPolicy policy(int budget) {
     return RetryPolicy.custom(
             (attempt, failure) -> after(attempt, ThreadLocalRandom.current().nextDouble()))
-        .giveUpIf(LeftJobs.NobodyHandlesIt.class::isInstance)
         .attempts(budget);
   }
 }

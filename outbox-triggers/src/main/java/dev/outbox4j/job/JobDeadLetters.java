@@ -6,6 +6,7 @@ import static dev.outbox4j.dlq.DeadLetterFilter.unresolved;
 
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.dlq.DeadLetter;
 import dev.outbox4j.dlq.DeadLetterEdit;
 import dev.outbox4j.dlq.DeadLetterFilter;
@@ -179,7 +180,10 @@ public final class JobDeadLetters {
     return records ? probing.checking(this::unrecorded) : probing;
   }
 
-  /** A letter whose job cannot be put on record stays: nobody could ask for its state. */
+  /**
+   * A letter whose job cannot be put on record stays: nobody could ask for its state. If somebody
+   * has the job's row, the letter is passed by.
+   */
   private Optional<String> unrecorded(DeadLetter letter) {
     String jobId = letter.headers().get(Job.ID_HEADER);
     if (jobId == null) { // it was published without this queue, so it is no job
@@ -189,8 +193,15 @@ public final class JobDeadLetters {
       store.record(jobId, letter);
       return Optional.empty();
     } catch (OutboxStoreException e) {
+      if (e.fault() == Fault.TIMEOUT || isLostRace(e)) {
+        throw e;
+      }
       return Optional.of("its job could not be put on record: " + e.getMessage());
     }
+  }
+
+  private static boolean isLostRace(OutboxStoreException e) {
+    return e.sqlState().filter(state -> state.startsWith("40")).isPresent();
   }
 
   private Optional<String> refusal(DeadLetter letter) throws Exception {

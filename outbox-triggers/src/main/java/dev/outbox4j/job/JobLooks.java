@@ -104,7 +104,7 @@ final class JobLooks {
         try {
           next = work.run();
           failures = 0;
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | Error e) { // neither ends the other, nor the thread
           failures = Math.min(failures + 1, 30);
           next = AFTER_FAILURES.delayAfter(failures, e);
           told(e);
@@ -150,10 +150,11 @@ final class JobLooks {
   }
 
   private synchronized void told(Throwable failure) {
-    lastFailure = String.valueOf(failure.getMessage());
+    String words = failure.getMessage();
+    lastFailure = words == null ? failure.getClass().getName() : words;
   }
 
-  /** An Error, such as no memory. */
+  /** Even to note a failure has failed, such as for want of memory. */
   private void failed(Throwable failure) {
     told(failure);
     log.warn("jobs of queue '{}': a look failed, trying again", queue, failure);

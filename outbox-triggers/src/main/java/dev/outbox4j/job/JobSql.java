@@ -10,6 +10,9 @@ final class JobSql {
   /** How many of each hour before. */
   private static final int MOST_OF_AN_HOUR = 400;
 
+  /** How many of the latest ends are looked through for a type. */
+  private static final int MOST_OF_OTHERS = 500;
+
   private JobSql() {}
 
   /** Publishes a message for a job, or tells why not. */
@@ -83,18 +86,37 @@ final class JobSql {
       """;
 
   /**
-   * For how long a message has only been left by who had it: whoever else has it, and does not die
-   * of it, writes another last error, or none.
+   * For how long a message has only been left by who had it: whoever else has it writes another
+   * last error, or none, or dies of it, which is one more delivery.
    */
   static final String LEFT_FOR =
       """
       select extract(epoch from clock_timestamp()
-        - substr(o.last_error, length('{since}') + 1)::timestamptz)::float8
+        - substr(o.last_error, length('{since}') + 1, length('2000-01-01T00:00:00Z'))::timestamptz)::float8
       from {outbox} o
       where o.queue = :queue and o.id = any (array[:message_id::bigint])
         and starts_with(o.last_error, '{since}')
+        and right(o.last_error, length(:left_at)) = :left_at
       """
           .replace("{since}", Settlement.Leave.SINCE);
+
+  /**
+   * Whether the handler of a job of a type has decided how it ended, a short time ago. It goes by
+   * the transaction's time, as a sample does.
+   */
+  static final String HANDLED_LATELY =
+      """
+      select exists (
+        select from unnest(array['completed', 'failed']) as s (status)
+        cross join lateral (
+          select e.message_id from {job_ends} e
+          where e.queue = :queue and e.status = s.status
+            and e.ended_at > now() - interval '1 minute'
+          order by e.ended_at desc limit {most}) e
+        cross join {jobs} j
+        where j.queue = :queue and j.message_id = any (array[e.message_id]) and j.type = :type)
+      """
+          .replace("{most}", String.valueOf(MOST_OF_OTHERS));
 
   /**
    * How a queue does; each part is a range of an index, or its first row, and no part grows with

@@ -19,8 +19,9 @@ public enum JobState {
    */
   DEAD_LETTERED,
   /**
-   * Its message is neither in the outbox nor has it ended: somebody has deleted it, or moved it to
-   * the dead letters by hand.
+   * Its message is not in the outbox, and how it ended is not known here: somebody has deleted it,
+   * or moved it to the dead letters by hand, or a newer version has written an end that this one
+   * does not know.
    */
   GONE;
 

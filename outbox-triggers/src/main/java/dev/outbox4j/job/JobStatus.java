@@ -1,6 +1,5 @@
 package dev.outbox4j.job;
 
-import dev.outbox4j.FailureReason;
 import java.time.Instant;
 import java.util.Optional;
 
@@ -19,7 +18,8 @@ import java.util.Optional;
  * @param deliveries how often a process has taken it, the last time included, since it was replayed
  *     the last time
  * @param endedAt when it came to its state, if that is final and known
- * @param reason why it is failed or dead-lettered, if it is
+ * @param reason why it is failed or dead-lettered, if it is: the code of a {@code FailureReason},
+ *     or one that only a newer version knows
  */
 public record JobStatus(
     String jobId,
@@ -31,4 +31,4 @@ public record JobStatus(
     int attempts,
     int deliveries,
     Optional<Instant> endedAt,
-    Optional<FailureReason> reason) {}
+    Optional<String> reason) {}

@@ -1,10 +1,10 @@
 package dev.outbox4j.job;
 
-import dev.outbox4j.FailureReason;
 import dev.outbox4j.OutboxMessage;
 import dev.outbox4j.Payload;
 import dev.outbox4j.dlq.DeadLetter;
 import dev.outbox4j.dlq.DeadLetterSummary;
+import dev.outbox4j.internal.state.Settlement;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.internal.Jdbc;
 import dev.outbox4j.postgres.internal.ServerTime;
@@ -127,7 +127,6 @@ final class JobStore {
     boolean live = row.getBoolean(6);
     String ended = live ? null : row.getString(11);
     JobState state = live ? live(row.getBoolean(7)) : end(ended);
-    String reason = row.getString(12);
     return new JobStatus(
         row.getString(1),
         row.getString(2),
@@ -138,9 +137,7 @@ final class JobStore {
         row.getInt(9),
         row.getInt(10),
         ended == null ? Optional.empty() : Optional.of(ServerTime.read(row, 13)),
-        ended == null || reason == null
-            ? Optional.empty()
-            : Optional.of(FailureReason.ofCode(reason)));
+        ended == null ? Optional.empty() : Optional.ofNullable(row.getString(12)));
   }
 
   private static JobState live(boolean leased) {
@@ -148,7 +145,15 @@ final class JobStore {
   }
 
   private static JobState end(@Nullable String status) {
-    return status == null ? JobState.GONE : JobState.valueOf(status.toUpperCase(Locale.ROOT));
+    if (status == null) {
+      return JobState.GONE;
+    }
+    return switch (status) {
+      case "completed" -> JobState.COMPLETED;
+      case "failed" -> JobState.FAILED;
+      case "dead_lettered" -> JobState.DEAD_LETTERED;
+      default -> JobState.GONE; // of a newer version: the other jobs that were asked for are told
+    };
   }
 
   JobSample sample() {
@@ -198,8 +203,12 @@ final class JobStore {
         connection -> statements.updateAlone(jdbc, connection, JobSql.RECORD, values));
   }
 
-  /** For how long a message has only been left by who had it; empty if it was not, or is gone. */
-  Optional<Duration> leftFor(long messageId) {
+  /**
+   * For how long a message has only been left by who had it; empty if it was not, or is gone.
+   *
+   * @param deliveriesBefore its deliveries without the one at hand
+   */
+  Optional<Duration> leftFor(long messageId, int deliveriesBefore) {
     return jdbc
         .run(
             "look at a job",
@@ -208,10 +217,31 @@ final class JobStore {
                     jdbc,
                     connection,
                     JobSql.LEFT_FOR,
-                    Map.of("queue", queue, "message_id", messageId),
+                    Map.of(
+                        "queue",
+                        queue,
+                        "message_id",
+                        messageId,
+                        "left_at",
+                        Settlement.Leave.AT_DELIVERY + deliveriesBefore),
                     row -> Duration.ofMillis(Math.round(row.getDouble(1) * 1_000))))
         .stream()
         .findFirst();
+  }
+
+  /** Tells whether a handler has ended a job of a type a short time ago. */
+  boolean isHandledLately(String type) {
+    return jdbc.run(
+        "look at jobs",
+        connection ->
+            statements
+                .queryAlone(
+                    jdbc,
+                    connection,
+                    JobSql.HANDLED_LATELY,
+                    Map.of("queue", queue, "type", type),
+                    row -> row.getBoolean(1))
+                .get(0));
   }
 
   /** Deletes what ended so long ago; returns how many, of each kind at most that many. */

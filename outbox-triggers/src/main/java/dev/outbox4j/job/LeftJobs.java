@@ -4,12 +4,16 @@ import dev.outbox4j.Delivery;
 import dev.outbox4j.OutboxException;
 import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.Outcome;
+import dev.outbox4j.internal.settings.Terminal;
 import dev.outbox4j.internal.settings.Yielding;
 import dev.outbox4j.triggers.internal.LeftToOthers;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.ConcurrentHashMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -30,8 +34,13 @@ final class LeftJobs implements Yielding {
 
   private static final Duration MOMENT = Duration.ofMillis(100);
 
-  /** For good: it is no attempt that others have made, and is not made again. */
-  static final class NobodyHandlesIt extends OutboxException {
+  /** Between two looks for others that handle a type. */
+  private static final Duration AGAIN = Duration.ofMillis(250);
+
+  private static final Duration AGAIN_IF_HANDLED = Duration.ofSeconds(10);
+
+  /** It is no attempt that others have made, and is not made again. */
+  static final class NobodyHandlesIt extends OutboxException implements Terminal {
     private static final long serialVersionUID = 1L;
 
     NobodyHandlesIt(String message) {
@@ -45,6 +54,7 @@ final class LeftJobs implements Yielding {
   private final String queue;
   private final Set<String> known;
   private final LeftToOthers left = new LeftToOthers();
+  private final Map<String, Long> lookAt = new ConcurrentHashMap<>(); // by type
 
   // guarded by this
   private final TreeSet<Long> moments = new TreeSet<>(); // when they begin; never before the origin
@@ -87,8 +97,35 @@ final class LeftJobs implements Yielding {
         log.warn(words, queue, type);
       }
     }
+    if (isAsked()) {
+      lookForOthers(type);
+    }
     // another number of deliveries: somebody else had it meanwhile
     return Outcome.leave(delay(left.leave(type, delivery.id(), delivery.deliveries())));
+  }
+
+  private synchronized boolean isAsked() {
+    return asked;
+  }
+
+  /** Who has handlers of the type may only be busy. */
+  private void lookForOthers(String type) {
+    long now = System.nanoTime();
+    Long next = lookAt.get(type);
+    if (next != null && now - next < 0) {
+      return;
+    }
+    if (!Objects.equals(lookAt.put(type, now + AGAIN.toNanos()), next)) {
+      return; // another thread does it
+    }
+    try {
+      if (store.isHandledLately(type)) {
+        left.handled(type);
+        lookAt.put(type, now + AGAIN_IF_HANDLED.toNanos());
+      }
+    } catch (OutboxStoreException e) {
+      log.debug("jobs of queue '{}': whether others handle '{}' is not known", queue, type, e);
+    }
   }
 
   /** What waits falls due together, so that there are few moments. */
@@ -122,7 +159,10 @@ final class LeftJobs implements Yielding {
       return false;
     }
     try {
-      return store.leftFor(delivery.id()).filter(age -> age.compareTo(LONGEST) > 0).isPresent();
+      return store
+          .leftFor(delivery.id(), delivery.deliveries() - 1)
+          .filter(age -> age.compareTo(LONGEST) > 0)
+          .isPresent();
     } catch (OutboxStoreException e) {
       log.debug("jobs of queue '{}': the age of message {} is not known", queue, delivery.id(), e);
       return false;
@@ -141,7 +181,9 @@ final class LeftJobs implements Yielding {
   }
 
   @Override
-  public void take(int messages) {}
+  public void take(int messages) {
+    left.take(messages);
+  }
 
   @Override
   public synchronized Duration untilNext() {

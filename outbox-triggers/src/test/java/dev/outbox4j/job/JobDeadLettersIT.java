@@ -29,6 +29,7 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.PayloadCodec;
 import java.lang.reflect.Type;
 import java.nio.charset.StandardCharsets;
+import java.sql.Connection;
 import java.time.Duration;
 import java.util.Map;
 import java.util.Optional;
@@ -292,7 +293,7 @@ class JobDeadLettersIT {
 
     JobStatus failed = idle.status(first.jobId()).orElseThrow();
     assertThat(failed.state()).isEqualTo(JobState.FAILED);
-    assertThat(failed.reason()).contains(FailureReason.REJECTED);
+    assertThat(failed.reason()).contains(FailureReason.REJECTED.code());
     assertThat(failed.deliveries()).isEqualTo(1);
     assertThat(idle.deadLetters().replay(any(), purging).done()).isEqualTo(1);
     assertThat(idle.status(first.jobId()).orElseThrow().state()).isEqualTo(JobState.QUEUED);
@@ -367,6 +368,41 @@ class JobDeadLettersIT {
     JobQueue again = kit.start(builder());
     await().atMost(SOON).until(() -> handled.size() == 2);
     kit.awaitState(again, first.jobId(), JobState.COMPLETED);
+  }
+
+  /** Such as one who enqueues the job anew: the next replay finds the letter as it was. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aLetterWhoseJobSomebodyHasIsPassedByAndNotRefused(boolean edited) throws Exception {
+    rejects.set(true);
+    JobQueue jobs = kit.start(builder());
+    EnqueueResult first = jobs.enqueue(job("one"));
+    kit.awaitState(jobs, first.jobId(), JobState.FAILED);
+    kit.awaitState(jobs, jobs.enqueue(job("two")).jobId(), JobState.FAILED);
+    kit.close();
+    kit.passes(Duration.ofDays(2)); // so that the record is written anew
+    long letter =
+        database.one(
+            Long.class, "select id from outbox_dlq where original_id = ?", first.messageId());
+    JobDeadLetters letters =
+        kit.builder().knows(ANALYSE).networkTimeout(Duration.ofSeconds(2)).build().deadLetters();
+    try (Connection stranger = kit.transaction()) {
+      stranger
+          .createStatement()
+          .execute("select from outbox_job where job_id = '" + first.jobId() + "' for update");
+
+      DeadLetterReport report =
+          edited
+              ? letters.replay(letter, DeadLetterEdit.header("tenant", "acme"), BY_ANN)
+              : letters.replay(any(), BY_ANN);
+
+      assertThat(report.passedBy()).isEqualTo(1);
+      assertThat(report.refused()).isZero();
+      assertThat(report.done()).isEqualTo(edited ? 0 : 1);
+      stranger.rollback();
+    }
+    assertThat(whole(letter).summary().note()).isEmpty();
+    assertThat(letters.replay(ids(letter), BY_ANN).done()).isEqualTo(1);
   }
 
   @Test

@@ -3,8 +3,11 @@ package dev.outbox4j.job;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import dev.outbox4j.OutboxSubscriber;
+import dev.outbox4j.TypedHandler;
 import dev.outbox4j.codec.jackson2.Jackson2Codec;
 import dev.outbox4j.migrations.JobMigrations;
+import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.notify.pgjdbc.PgjdbcListen;
 import dev.outbox4j.postgres.testing.TestDatabase;
@@ -29,6 +32,8 @@ final class JobKit implements AutoCloseable {
                   body.repository().isBlank()
                       ? Optional.of("it has no repository")
                       : Optional.empty());
+
+  static final TypedHandler<Analysis> ENDS_WELL = (body, delivery) -> {};
 
   /** What is to be analysed. */
   record Analysis(String repository, int depth) {}
@@ -63,6 +68,18 @@ final class JobKit implements AutoCloseable {
   /** A queue that only enqueues, and knows the type. */
   JobQueue producer() {
     return builder().knows(ANALYSE).build();
+  }
+
+  /** A queue of the name {@code ordered}, with its migration. */
+  JobQueue.Builder ordered() {
+    OrderedMigrations.of("public", "outbox", "ordered").migrate(database.plain());
+    return JobQueue.builder(outbox, "ordered")
+        .codec(Jackson2Codec.standard())
+        .subscriber(OutboxSubscriber.Builder::ordered);
+  }
+
+  JobStatus status(EnqueueResult of) {
+    return producer().status(of.jobId()).orElseThrow();
   }
 
   JobQueue start(JobQueue.Builder builder) {
@@ -123,8 +140,9 @@ final class JobKit implements AutoCloseable {
     database.update(
         "update outbox set created_at = created_at - make_interval(secs => ?),"
             + " last_error = case when starts_with(last_error, 'left to other subscribers since ')"
-            + " then left(last_error, 32) || to_char(substr(last_error, 33)::timestamptz"
+            + " then left(last_error, 32) || to_char(substr(last_error, 33, 20)::timestamptz"
             + " at time zone 'UTC' - make_interval(secs => ?), 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
+            + " || substr(last_error, 53)"
             + " else last_error end",
         (double) time.toSeconds(),
         (double) time.toSeconds());

@@ -9,6 +9,7 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -111,9 +112,29 @@ class JobPlansIT {
     isCheap(JobSql.SAMPLE, Map.of(), 1_500);
   }
 
-  /** A job a second, of which each tenth fails. */
+  /** More in each time than are looked at, and then three times as many, not in their order. */
   @Test
-  void aSampleDoesNotGrowWithWhatEnds() throws SQLException {
+  void aSampleCostsNoMoreTheMoreHasEnded() throws SQLException {
+    List<Long> costs = new ArrayList<>();
+    for (int times = 1; times <= 4; times++) {
+      database.update(
+          """
+          insert into outbox_job_end (message_id, queue, job_id, status, ended_at)
+          select ?::bigint * 1000000 + n, 'analyses', 'busy:' || n, 'completed',
+            now() - case when n % 2 = 0 then make_interval(secs => 900.0 * n / ?::int)
+              else make_interval(secs => 900 + 86400.0 * n / ?::int) end
+          from generate_series(1, ?::int) n
+          """,
+          times, times * 25_000, times * 25_000, times * 25_000);
+      database.update("analyze outbox_job, outbox_job_end, outbox");
+      costs.add(buffers(explain(JobSql.SAMPLE, Map.of())));
+    }
+    assertThat(costs.get(3)).isLessThan(costs.get(1) * 3 / 2);
+  }
+
+  /** Two jobs a second, of which each tenth fails. */
+  @Test
+  void theLatestEndsOfATimeStandForAllOfThem() throws SQLException {
     database.update(
         """
         insert into outbox_job_end (message_id, queue, job_id, status, ended_at)
@@ -130,9 +151,22 @@ class JobPlansIT {
     assertThat(sample.baseline().deadLetterRatio()).isBetween(0.09, 0.11);
   }
 
+  /** Whatever the type, and however many have ended. */
+  @Test
+  void whetherOthersHandleATypeIsAskedOfFewEnds() throws SQLException {
+    database.update(
+        """
+        insert into outbox_job_end (message_id, queue, job_id, status, ended_at)
+        select 2000000 + n, 'analyses', 'now:' || n, 'completed', now()
+        from generate_series(1, 20000) n
+        """);
+    isCheap(JobSql.HANDLED_LATELY, Map.of("type", "analyse"), 4_000);
+    isCheap(JobSql.HANDLED_LATELY, Map.of("type", "unknown"), 4_000);
+  }
+
   @Test
   void whatIsAskedOfOneJobIsAFewProbes() throws SQLException {
-    isCheap(JobSql.LEFT_FOR, Map.of("message_id", 500L), 60);
+    isCheap(JobSql.LEFT_FOR, Map.of("message_id", 500L, "left_at", " at delivery 0"), 60);
     isCheap(
         JobSql.RECORD,
         Map.of(

@@ -88,7 +88,7 @@ class JobPoisonIT {
     }
 
     JobStatus dead = producer.status(result.jobId()).orElseThrow();
-    assertThat(dead.reason()).contains(FailureReason.MAX_DELIVERIES);
+    assertThat(dead.reason()).contains(FailureReason.MAX_DELIVERIES.code());
     assertThat(database.count("calls")).isEqualTo(BUDGET);
     assertThat(kit.messages()).isZero();
     assertThat(database.one(byte[].class, "select payload from outbox_dlq"))

@@ -2,6 +2,7 @@ package dev.outbox4j.job;
 
 import static dev.outbox4j.job.JobKit.ANALYSE;
 import static dev.outbox4j.job.JobKit.AT_ONCE;
+import static dev.outbox4j.job.JobKit.ENDS_WELL;
 import static dev.outbox4j.job.JobKit.SOON;
 import static dev.outbox4j.job.JobKit.job;
 import static org.assertj.core.api.Assertions.assertThat;
@@ -11,12 +12,8 @@ import static org.awaitility.Awaitility.await;
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.Delivery;
 import dev.outbox4j.FailureReason;
-import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Outcome;
 import dev.outbox4j.RetryPolicy;
-import dev.outbox4j.TypedHandler;
-import dev.outbox4j.codec.jackson2.Jackson2Codec;
-import dev.outbox4j.migrations.OrderedMigrations;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
@@ -25,20 +22,22 @@ import java.sql.Connection;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** How jobs end, and what is told of them meanwhile. */
 @ExtendWith(PostgresExtension.class)
 class JobQueueIT {
-
-  private static final TypedHandler<JobKit.Analysis> ENDS_WELL = (body, delivery) -> {};
 
   private final TestDatabase database;
   private final JobKit kit;
@@ -64,14 +63,10 @@ class JobQueueIT {
     kit.close();
   }
 
-  private JobStatus status(EnqueueResult of) {
-    return producer.status(of.jobId()).orElseThrow();
-  }
-
   @Test
   void aJobIsQueuedInFlightAndCompleted() {
     EnqueueResult result = producer.enqueue(job("outbox4j"));
-    JobStatus queued = status(result);
+    JobStatus queued = kit.status(result);
     assertThat(queued.state()).isEqualTo(JobState.QUEUED);
     assertThat(queued.type()).isEqualTo("analyse");
     assertThat(queued.messageId()).isEqualTo(result.messageId());
@@ -86,11 +81,11 @@ class JobQueueIT {
                   go.await();
                 }));
     kit.awaitState(producer, result.jobId(), JobState.IN_FLIGHT);
-    assertThat(status(result).deliveries()).isEqualTo(1);
+    assertThat(kit.status(result).deliveries()).isEqualTo(1);
     go.countDown();
 
     kit.awaitState(producer, result.jobId(), JobState.COMPLETED);
-    JobStatus completed = status(result);
+    JobStatus completed = kit.status(result);
     assertThat(completed.endedAt().orElseThrow()).isAfter(completed.enqueuedAt());
     assertThat(completed.reason()).isEmpty();
     assertThat(completed.state().isFinal()).isTrue();
@@ -109,7 +104,7 @@ class JobQueueIT {
                 ANALYSE,
                 (body, delivery) -> rejects.get() ? Outcome.reject("too large") : Outcome.ack()));
     kit.awaitState(producer, first.jobId(), JobState.FAILED);
-    assertThat(status(first).reason()).contains(FailureReason.REJECTED);
+    assertThat(kit.status(first).reason()).contains(FailureReason.REJECTED.code());
     assertThat(database.count("outbox_dlq")).isEqualTo(1);
 
     rejects.set(false);
@@ -152,8 +147,8 @@ class JobQueueIT {
     for (int i = 0; i < 4; i++) {
       assertThat(waits.get(i)).isBetween(least[i] - 1e-9, least[i] + 0.010 + 1e-9);
     }
-    JobStatus dead = status(result);
-    assertThat(dead.reason()).contains(FailureReason.RETRY_TERMINAL);
+    JobStatus dead = kit.status(result);
+    assertThat(dead.reason()).contains(FailureReason.RETRY_TERMINAL.code());
     assertThat(dead.attempts()).isEqualTo(5);
     assertThat(dead.deliveries()).isEqualTo(5);
     assertThat(producer.enqueue(job("outbox4j")).enqueued()).isTrue();
@@ -240,20 +235,14 @@ class JobQueueIT {
                   }
                 }));
     kit.awaitState(producer, result.jobId(), JobState.COMPLETED);
-    assertThat(status(result).attempts()).isEqualTo(2);
-    assertThat(status(result).deliveries()).isEqualTo(3);
+    assertThat(kit.status(result).attempts()).isEqualTo(2);
+    assertThat(kit.status(result).deliveries()).isEqualTo(3);
   }
 
   /** There a delivery is written with the end, and not before. */
   @Test
   void soDoesOneOfAnOrderedQueue() {
-    OrderedMigrations.of("public", "outbox", "ordered").migrate(database.plain());
-    try (JobQueue ordered =
-        JobQueue.builder(PostgresOutbox.on(database.pool(8), database.table()), "ordered")
-            .codec(Jackson2Codec.standard())
-            .subscriber(OutboxSubscriber.Builder::ordered)
-            .on(ANALYSE, ENDS_WELL)
-            .build()) {
+    try (JobQueue ordered = kit.ordered().on(ANALYSE, ENDS_WELL).build()) {
       List<String> ids = new ArrayList<>();
       for (int i = 0; i < 20; i++) {
         ids.add(ordered.enqueue(job("r" + i)).jobId());
@@ -331,7 +320,7 @@ class JobQueueIT {
           .until(
               () -> database.count("outbox_job_end where message_id = " + second.messageId()) == 1);
     }
-    assertThat(status(first).state()).isEqualTo(JobState.COMPLETED);
+    assertThat(kit.status(first).state()).isEqualTo(JobState.COMPLETED);
   }
 
   @Test
@@ -431,7 +420,7 @@ class JobQueueIT {
       assertThat(store.purge(Duration.ofDays(7), 10)).isEqualTo(1);
       anew.commit();
     }
-    assertThat(status(ended).state()).isEqualTo(JobState.QUEUED);
+    assertThat(kit.status(ended).state()).isEqualTo(JobState.QUEUED);
     assertThat(store.purge(Duration.ofDays(7), 10)).isZero();
   }
 
@@ -477,14 +466,7 @@ class JobQueueIT {
     for (int i = 0; i < 20; i++) {
       end(producer.enqueue(job("r" + i)), "dead_lettered");
     }
-    JobQueue jobs =
-        kit.start(
-            kit.builder()
-                .on(
-                    ANALYSE,
-                    (body, delivery) -> {
-                      // nothing
-                    }));
+    JobQueue jobs = kit.start(kit.builder().on(ANALYSE, ENDS_WELL));
     await().atMost(SOON).until(() -> jobs.health().sample().isPresent());
     assertThat(jobs.health().alerts())
         .extracting(JobAlert::rule)
@@ -524,25 +506,64 @@ class JobQueueIT {
     }
   }
 
-  @Test
-  void aLookThatFailsKeepsNoPurgeWaiting() {
+  static List<Throwable> failures() {
+    return List.of(
+        new IllegalStateException("the look takes too long"),
+        new NoClassDefFoundError("of a library that was exchanged"),
+        new StackOverflowError());
+  }
+
+  private static void fail(Throwable failure) {
+    if (failure instanceof Error error) {
+      throw error;
+    }
+    throw (RuntimeException) failure;
+  }
+
+  @ParameterizedTest
+  @MethodSource("failures")
+  void aLookThatFailsKeepsNoPurgeWaiting(Throwable failure) {
     end(producer.enqueue(job("ended")), "completed");
     kit.passes(Duration.ofDays(8));
     CountingDataSource failing = new CountingDataSource(database.pool(8));
     failing.beforeEach(
         text -> {
           if (text.contains("usually.well")) {
-            throw new IllegalStateException("the look takes too long");
+            fail(failure);
           }
         });
     try (JobKit unlucky = new JobKit(database, failing)) {
       JobQueue jobs = unlucky.start(unlucky.builder().on(ANALYSE, ENDS_WELL));
       await().atMost(SOON).until(() -> database.count("outbox_job_end") == 0);
       await().atMost(SOON).until(() -> jobs.health().failing());
+      assertThat(jobs.health().lastFailure()).isPresent();
       assertThat(jobs.health().sample()).isEmpty();
       failing.beforeEach(text -> {});
       await().atMost(SOON).until(() -> jobs.health().healthy());
       assertThat(jobs.health().sample()).isPresent();
     }
+  }
+
+  /** As during a rolling deployment: what it does not know hides nothing of the others. */
+  @Test
+  void whatANewerVersionHasWrittenOfAJobIsToldWithTheOthers() {
+    EnqueueResult known = producer.enqueue(job("known"));
+    EnqueueResult reason = producer.enqueue(job("reason"));
+    EnqueueResult ended = producer.enqueue(job("ended"));
+    end(known, "completed");
+    end(reason, "dead_lettered");
+    end(ended, "cancelled");
+    database.update("update outbox_job_end set reason = 'newer' where status <> 'completed'");
+
+    Map<String, JobStatus> statuses =
+        producer.statuses(List.of(known.jobId(), reason.jobId(), ended.jobId())).stream()
+            .collect(Collectors.toMap(JobStatus::jobId, status -> status));
+
+    assertThat(statuses.get(known.jobId()).state()).isEqualTo(JobState.COMPLETED);
+    assertThat(statuses.get(reason.jobId()).state()).isEqualTo(JobState.DEAD_LETTERED);
+    assertThat(statuses.get(reason.jobId()).reason()).contains("newer");
+    assertThat(statuses.get(ended.jobId()).state()).isEqualTo(JobState.GONE);
+    assertThat(statuses.get(ended.jobId()).reason()).contains("newer");
+    assertThat(statuses.get(ended.jobId()).endedAt()).isPresent();
   }
 }

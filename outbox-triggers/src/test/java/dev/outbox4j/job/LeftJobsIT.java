@@ -2,23 +2,26 @@ package dev.outbox4j.job;
 
 import static dev.outbox4j.job.JobKit.ANALYSE;
 import static dev.outbox4j.job.JobKit.AT_ONCE;
+import static dev.outbox4j.job.JobKit.ENDS_WELL;
 import static dev.outbox4j.job.JobKit.SOON;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.Delivery;
 import dev.outbox4j.FailureReason;
-import dev.outbox4j.OutboxSubscriber;
 import dev.outbox4j.Outcome;
 import dev.outbox4j.RateLimit;
-import dev.outbox4j.TypedHandler;
-import dev.outbox4j.codec.jackson2.Jackson2Codec;
-import dev.outbox4j.migrations.OrderedMigrations;
-import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.RetryPolicy;
+import dev.outbox4j.SubscriberEvents;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
+import java.sql.Connection;
+import java.sql.SQLException;
 import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -29,23 +32,36 @@ import org.junit.jupiter.api.extension.ExtendWith;
 class LeftJobsIT {
   private static final JobType<String> OTHER = JobType.of("other", String.class);
   private static final int BUDGET = JobQueue.Builder.DEFAULT_BUDGET;
-  private static final TypedHandler<JobKit.Analysis> ENDS_WELL = (body, delivery) -> {};
 
-  private static final RateLimit ONE_AT_A_TIME =
-      new RateLimit() {
-        @Override
-        public int available() {
-          return 1;
-        }
+  /** Lets one begin at a time, and notes what begins. */
+  private static final class OneAtATime implements RateLimit {
+    private final List<Integer> taken = new CopyOnWriteArrayList<>();
 
-        @Override
-        public void take(int messages) {}
+    @Override
+    public int available() {
+      return 1;
+    }
 
-        @Override
-        public Duration untilNext() {
-          return Duration.ofMillis(1);
-        }
-      };
+    @Override
+    public void take(int messages) {
+      taken.add(messages);
+    }
+
+    @Override
+    public Duration untilNext() {
+      return Duration.ofMillis(1);
+    }
+  }
+
+  /** Notes for how long jobs are left. */
+  private static final class Leaves implements SubscriberEvents {
+    private final List<Duration> delays = new CopyOnWriteArrayList<>();
+
+    @Override
+    public void rescheduled(String subscriber, Delivery delivery, Duration delay) {
+      delays.add(delay);
+    }
+  }
 
   private final TestDatabase database;
   private final JobKit kit;
@@ -71,10 +87,6 @@ class LeftJobsIT {
     return producer.enqueue(Job.of(OTHER, "x"));
   }
 
-  private JobStatus status(EnqueueResult of) {
-    return producer.status(of.jobId()).orElseThrow();
-  }
-
   private void awaitDeliveries(int count) {
     await()
         .atMost(SOON)
@@ -86,37 +98,41 @@ class LeftJobsIT {
     JobQueue without = kit.start(kit.builder().on(ANALYSE, ENDS_WELL));
     EnqueueResult result = enqueue();
     awaitDeliveries(2 * BUDGET);
-    assertThat(status(result).state().isFinal()).isFalse();
-    assertThat(status(result).attempts()).isZero();
-    assertThat(status(result).deliveries()).isLessThanOrEqualTo(1);
+    assertThat(kit.status(result).state().isFinal()).isFalse();
+    assertThat(kit.status(result).attempts()).isZero();
+    assertThat(kit.status(result).deliveries()).isLessThanOrEqualTo(1);
     assertThat(without.health().leftTypes()).containsExactly("other");
     await().atMost(SOON).until(() -> without.health().healthy());
 
     JobQueue with = kit.start(kit.builder().on(OTHER, (body, delivery) -> {}));
 
     kit.awaitState(producer, result.jobId(), JobState.COMPLETED);
-    assertThat(status(result).deliveries()).isEqualTo(1);
+    assertThat(kit.status(result).deliveries()).isEqualTo(1);
     assertThat(with.health().leftTypes()).isEmpty();
   }
 
   /** It is left for seconds then, and who leaves it knows best when it falls due. */
   @Test
-  void aProcessThatStartsLateHasItToo() {
-    kit.start(kit.builder().on(ANALYSE, ENDS_WELL));
+  void whoStartsLateClaimsItBeforeThoseThatHaveLeftItAgainAndAgain() {
+    Leaves leaves = new Leaves();
+    kit.start(kit.builder().subscriber(settings -> settings.events(leaves)).on(ANALYSE, ENDS_WELL));
     EnqueueResult result = enqueue();
-    awaitDeliveries(22);
+    awaitDeliveries(24);
+    int before = leaves.delays.size();
 
     kit.start(kit.builder().on(OTHER, (body, delivery) -> {}));
 
     kit.awaitState(producer, result.jobId(), JobState.COMPLETED);
+    assertThat(leaves.delays.size() - before).isLessThanOrEqualTo(2);
   }
 
   @Test
-  void whoLeavesJobsHasItsOwnLimitsAndHandlesItsOwn() {
+  void theUsersLimitHoldsForWhatIsLeftAndForWhatIsHandled() {
     AtomicInteger calls = new AtomicInteger();
+    OneAtATime limit = new OneAtATime();
     kit.start(
         kit.builder()
-            .subscriber(settings -> settings.rateLimit(JobKit.QUEUE, ONE_AT_A_TIME))
+            .subscriber(settings -> settings.rateLimit(JobKit.QUEUE, limit))
             .on(
                 ANALYSE,
                 (body, delivery) -> {
@@ -127,26 +143,83 @@ class LeftJobsIT {
       producer.enqueue(JobKit.job("r" + i));
     }
     await().atMost(SOON).untilAsserted(() -> assertThat(calls).hasValue(20));
+    assertThat(limit.taken).hasSizeGreaterThanOrEqualTo(20).containsOnly(1);
     assertThat(kit.messages()).isEqualTo(20);
     assertThat(database.count("outbox_dlq")).isZero();
   }
 
   @Test
-  void inAnOrderedQueueTheyWaitToo() {
-    OrderedMigrations.of("public", "outbox", "ordered").migrate(database.plain());
+  void inAnOrderedQueueAJobThatIsLeftIsNotDueForAMoment() {
+    Leaves leaves = new Leaves();
     try (JobQueue ordered =
-        JobQueue.builder(PostgresOutbox.on(database.pool(8), database.table()), "ordered")
-            .codec(Jackson2Codec.standard())
-            .subscriber(OutboxSubscriber.Builder::ordered)
+        kit.ordered()
+            .subscriber(settings -> settings.events(leaves))
             .on(ANALYSE, ENDS_WELL)
             .build()) {
       EnqueueResult other = ordered.enqueue(Job.of(OTHER, "x"));
       EnqueueResult own = ordered.enqueue(JobKit.job("one"));
       ordered.start();
       kit.awaitState(ordered, own.jobId(), JobState.COMPLETED);
-      await().atMost(SOON).until(() -> ordered.health().leftTypes().contains("other"));
+      await().atMost(SOON).until(() -> leaves.delays.size() > 2);
+      assertThat(leaves.delays).allMatch(delay -> delay.compareTo(Duration.ofMillis(100)) >= 0);
+      assertThat(ordered.health().leftTypes()).containsExactly("other");
       assertThat(ordered.status(other.jobId()).orElseThrow().state()).isEqualTo(JobState.QUEUED);
     }
+  }
+
+  /**
+   * As for the time of a deployment, with a backlog. Who leaves jobs sees that others end some, and
+   * keeps none of the rest from them.
+   */
+  @Test
+  void ofABacklogOfTypesThatOneProcessEachHandlesNoJobWaitsForAProcessThatIsThere() {
+    int jobs = 1_500;
+    AtomicInteger own = new AtomicInteger();
+    AtomicInteger others = new AtomicInteger();
+    Leaves leaves = new Leaves();
+    enqueueInOneTransaction(jobs);
+
+    JobQueue first = kit.start(busy(ANALYSE, own, leaves));
+    JobQueue second = kit.start(busy(OTHER, others, leaves));
+
+    await().atMost(SOON).until(() -> own.get() > jobs / 3 && others.get() > jobs / 3);
+    int before = leaves.delays.size();
+    await().atMost(SOON).until(() -> kit.messages() == 0);
+    assertThat(leaves.delays.subList(before, leaves.delays.size()))
+        .allMatch(delay -> delay.compareTo(Duration.ofSeconds(1)) <= 0);
+    assertThat(leaves.delays).hasSizeLessThan(2 * jobs * 5);
+    assertThat(own).hasValue(jobs);
+    assertThat(others).hasValue(jobs);
+    assertThat(database.count("outbox_dlq")).isZero();
+    assertThat(database.count("outbox_job_end where status = 'completed' and deliveries_count = 1"))
+        .isEqualTo(2L * jobs);
+    assertThat(first.health().leftTypes()).containsExactly("other");
+    assertThat(second.health().leftTypes()).containsExactly("analyse");
+  }
+
+  /** Of both types in turn. */
+  private void enqueueInOneTransaction(int jobs) {
+    try (Connection connection = kit.transaction()) {
+      for (int i = 0; i < jobs; i++) {
+        producer.enqueue(connection, JobKit.job("r" + i));
+        producer.enqueue(connection, Job.of(OTHER, "x" + i));
+      }
+      connection.commit();
+    } catch (SQLException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /** A process whose handler takes some milliseconds. */
+  private <T> JobQueue.Builder busy(JobType<T> type, AtomicInteger calls, Leaves leaves) {
+    return kit.builder()
+        .subscriber(settings -> settings.name(type.name()).events(leaves))
+        .on(
+            type,
+            (T body, Delivery delivery) -> {
+              calls.incrementAndGet();
+              LockSupport.parkNanos(Duration.ofMillis(4).toNanos());
+            });
   }
 
   @Test
@@ -168,8 +241,8 @@ class LeftJobsIT {
     kit.awaitState(producer, result.jobId(), JobState.DEAD_LETTERED);
 
     assertThat(calls).hasValue(BUDGET);
-    assertThat(status(result).attempts()).isEqualTo(BUDGET);
-    assertThat(status(result).deliveries()).isEqualTo(BUDGET);
+    assertThat(kit.status(result).attempts()).isEqualTo(BUDGET);
+    assertThat(kit.status(result).deliveries()).isEqualTo(BUDGET);
   }
 
   @Test
@@ -179,16 +252,59 @@ class LeftJobsIT {
     awaitDeliveries(3);
     kit.close();
     assertThat(database.one(String.class, "select last_error from outbox"))
-        .matches("left to other subscribers since \\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ");
+        .matches(
+            "left to other subscribers since \\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ at delivery 0");
     kit.passes(LeftJobs.LONGEST.plusHours(1));
     kit.start(kit.builder().budget(2).backoff(AT_ONCE).on(ANALYSE, ENDS_WELL));
 
     kit.awaitState(producer, result.jobId(), JobState.DEAD_LETTERED);
 
-    assertThat(status(result).reason()).contains(FailureReason.RETRY_TERMINAL);
-    assertThat(status(result).attempts()).isEqualTo(1);
+    assertThat(kit.status(result).reason()).contains(FailureReason.RETRY_TERMINAL.code());
+    assertThat(kit.status(result).attempts()).isEqualTo(1);
     assertThat(database.one(String.class, "select last_exception from outbox_dlq"))
         .contains("no process has handled a job of type 'other' for PT24H");
+  }
+
+  @Test
+  void noPolicyOfItsTypeGivesItAnotherTry() {
+    EnqueueResult result = enqueue();
+    kit.start(withPolicyOfTheOther());
+    awaitDeliveries(3);
+    kit.close();
+    kit.passes(LeftJobs.LONGEST.plusHours(1));
+    kit.start(withPolicyOfTheOther());
+
+    kit.awaitState(producer, result.jobId(), JobState.DEAD_LETTERED);
+
+    assertThat(kit.status(result).attempts()).isEqualTo(1);
+  }
+
+  private JobQueue.Builder withPolicyOfTheOther() {
+    return kit.builder()
+        .subscriber(settings -> settings.retry("other", RetryPolicy.constant(SOON).attempts(4)))
+        .on(ANALYSE, ENDS_WELL);
+  }
+
+  /** The handler is there, and dies in it. */
+  @Test
+  void whatAProcessHasDiedOfMeanwhileIsNotFailedByWhoHasNoHandler() {
+    EnqueueResult result = enqueue();
+    kit.start(kit.builder().on(ANALYSE, ENDS_WELL));
+    awaitDeliveries(3);
+    kit.close();
+    kit.passes(LeftJobs.LONGEST.plusHours(1));
+    long token = database.one(Long.class, "select lease_token from outbox");
+    database.update( // as a claim does; its lease is over since
+        "update outbox set deliveries_count = deliveries_count + 1, lease_token = lease_token + 1,"
+            + " available_at = now()");
+    kit.start(kit.builder().on(ANALYSE, ENDS_WELL));
+    awaitDeliveries((int) token + 4);
+
+    assertThat(kit.status(result).state().isFinal()).isFalse();
+    assertThat(kit.status(result).attempts()).isZero();
+    kit.close();
+    assertThat(database.one(String.class, "select last_error from outbox"))
+        .matches("left to other subscribers since .*Z at delivery 1");
   }
 
   @Test
@@ -214,10 +330,10 @@ class LeftJobsIT {
     kit.start(kit.builder().backoff(AT_ONCE).on(ANALYSE, ENDS_WELL));
     awaitDeliveries((int) token + 6);
 
-    assertThat(status(polls).state().isFinal()).isFalse();
-    assertThat(status(polls).attempts()).isZero();
-    assertThat(status(fails).state().isFinal()).isFalse();
-    assertThat(status(fails).attempts()).isEqualTo(1);
+    assertThat(kit.status(polls).state().isFinal()).isFalse();
+    assertThat(kit.status(polls).attempts()).isZero();
+    assertThat(kit.status(fails).state().isFinal()).isFalse();
+    assertThat(kit.status(fails).attempts()).isEqualTo(1);
   }
 
   @Test
@@ -227,7 +343,7 @@ class LeftJobsIT {
     database.update("update outbox set available_at = now()");
     kit.start(kit.builder().budget(1).on(ANALYSE, ENDS_WELL));
     awaitDeliveries(3);
-    assertThat(status(result).state().isFinal()).isFalse();
+    assertThat(kit.status(result).state().isFinal()).isFalse();
   }
 
   @Test

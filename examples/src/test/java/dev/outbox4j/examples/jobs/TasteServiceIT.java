@@ -232,7 +232,7 @@ class TasteServiceIT {
     api.failNext("ann", BUDGET);
     EnqueueResult result = application.service().like("ann", "a scarf");
     JobStatus dead = awaitState(application, result.jobId(), JobState.DEAD_LETTERED);
-    assertThat(dead.reason()).contains(FailureReason.RETRY_TERMINAL);
+    assertThat(dead.reason()).contains(FailureReason.RETRY_TERMINAL.code());
     assertThat(api.calls("ann")).isEqualTo(BUDGET);
 
     api.setDown(true);
@@ -276,7 +276,7 @@ class TasteServiceIT {
     TasteApplication application = started();
     EnqueueResult result = application.service().like("ann", LocalTasteApi.REFUSED);
     JobStatus failed = awaitState(application, result.jobId(), JobState.FAILED);
-    assertThat(failed.reason()).contains(FailureReason.REJECTED);
+    assertThat(failed.reason()).contains(FailureReason.REJECTED.code());
 
     assertThat(application.deadLetters().look().discarded()).isEqualTo(1);
 
@@ -292,7 +292,7 @@ class TasteServiceIT {
     TasteService older = new TasteService(pool, define(new LinesCodec()).build());
     EnqueueResult result = older.like("ann", "a cloak");
     JobStatus dead = awaitState(application, result.jobId(), JobState.DEAD_LETTERED);
-    assertThat(dead.reason()).contains(FailureReason.UNDECODABLE);
+    assertThat(dead.reason()).contains(FailureReason.UNDECODABLE.code());
     String hash = result.jobId().substring(result.jobId().lastIndexOf(':') + 1);
     assertThat(database.one(byte[].class, "select payload from outbox_dlq"))
         .asString(StandardCharsets.UTF_8)
@@ -327,7 +327,7 @@ class TasteServiceIT {
       assertThat(worker.ends()).isEqualTo(BUDGET);
       assertThat(api.calls("ann")).isEqualTo(BUDGET);
       JobStatus dead = awaitState(operator, doomed.jobId(), JobState.DEAD_LETTERED);
-      assertThat(dead.reason()).contains(FailureReason.MAX_DELIVERIES);
+      assertThat(dead.reason()).contains(FailureReason.MAX_DELIVERIES.code());
 
       Round round = operator.deadLetters().look();
       assertThat(round.replayed() + round.discarded()).isZero();

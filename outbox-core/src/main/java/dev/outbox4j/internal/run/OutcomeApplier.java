@@ -12,6 +12,7 @@ import dev.outbox4j.internal.StackTraceRenderer;
 import dev.outbox4j.internal.Utf8;
 import dev.outbox4j.internal.reactive.PublisherResults;
 import dev.outbox4j.internal.settings.SubscriberSettings;
+import dev.outbox4j.internal.settings.Terminal;
 import dev.outbox4j.internal.state.HeldRow;
 import dev.outbox4j.internal.state.Settlement;
 import dev.outbox4j.spi.UndecodableException;
@@ -200,7 +201,8 @@ public final class OutcomeApplier {
     RetryPolicy policy = settings.retry(row.typeOrNull());
     Duration wait;
     try {
-      if (policy.givesUp(attempt, row.sinceFirstAttempt(System.nanoTime()), failure.thrown())) {
+      if (failure.thrown() instanceof Terminal
+          || policy.givesUp(attempt, row.sinceFirstAttempt(System.nanoTime()), failure.thrown())) {
         return new Settlement.DeadLetter(
             FailureReason.RETRY_TERMINAL,
             attempt,

@@ -32,6 +32,7 @@ public interface Yielding extends RateLimit {
 
     @Override
     public void take(int messages) {
+      first.take(messages);
       second.take(messages);
     }
 

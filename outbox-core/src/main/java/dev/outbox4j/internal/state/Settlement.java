@@ -56,11 +56,13 @@ public sealed interface Settlement {
   record Leave(Duration delay) implements Settlement {
     /**
      * Kept as the row's last error. A store adds {@link #SINCE} and when the row was left first
-     * since anything else became of it.
+     * since anything else became of it, and {@link #AT_DELIVERY} and how many deliveries count: one
+     * more does if somebody died of it.
      */
     public static final String ERROR = "left to other subscribers";
 
     public static final String SINCE = ERROR + " since ";
+    public static final String AT_DELIVERY = " at delivery ";
   }
 
   /**

@@ -230,12 +230,17 @@ public final class FencedSql {
                 else coalesce(o.first_attempt_at, now()) end,
               last_attempt_at = case when a.runs = 0 then o.last_attempt_at else now() end,
               last_error = case when a.error is distinct from '{left}' then a.error
-                when starts_with(o.last_error, '{left_since}') then o.last_error
-                else '{left_since}' || to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') end
+                when starts_with(o.last_error, '{left_since}') and o.last_error
+                  = left(o.last_error, length('{left_since}2000-01-01T00:00:00Z'))
+                    || '{at_delivery}' || greatest({deliveries} - a.given_back, 0)
+                  then o.last_error
+                else '{left_since}' || to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+                  || '{at_delivery}' || greatest({deliveries} - a.given_back, 0) end
             from\
           """
               .replace("{left}", Settlement.Leave.ERROR)
-              .replace("{left_since}", Settlement.Leave.SINCE),
+              .replace("{left_since}", Settlement.Leave.SINCE)
+              .replace("{at_delivery}", Settlement.Leave.AT_DELIVERY),
           ", :delays::float8[], :errors::text[], :runs::int[], :given_back::int[]",
           ", delay, error, runs, given_back");
 

@@ -12,12 +12,25 @@ import java.util.TreeSet;
  * Leaves messages to other nodes whose types this one does not know: newer nodes do, or older ones.
  * It lets go of the message at once, which wakes the others, and claims nothing itself for a
  * moment. If nobody takes it, or there are very many of its type, it is left for longer and longer,
- * and nothing else waits for it. While others are seen to handle the type, it is not for long: they
- * may only be busy. Thread-safe.
+ * and nothing else waits for it. While others are seen to handle the type, it is let go of at once
+ * however many there are, and the moments are longer the more of what is claimed is theirs: they
+ * are only busy, and what waited for its time would keep them from it. Thread-safe.
  */
 public final class LeftToOthers implements RateLimit {
   /** For another node to hear of the message and to claim it. */
   private static final Duration MOMENT = Duration.ofMillis(50);
+
+  /**
+   * While others handle the type, where many were left lately, and at most half of what is claimed
+   * is theirs: those that were left come after what waits, so it is none of them that is claimed
+   * next.
+   */
+  private static final Duration SHORTEST_MOMENT = Duration.ofMillis(10);
+
+  private static final int MANY_LATELY = 8;
+
+  /** Where nothing is claimed but what others handle. */
+  private static final Duration LONGEST_MOMENT = Duration.ofSeconds(1);
 
   private static final int TIMES_AT_ONCE = 20;
 
@@ -46,6 +59,10 @@ public final class LeftToOthers implements RateLimit {
       };
   private final Map<String, Times> ofTypes = new HashMap<>();
   private final Map<String, Long> handledAt = new HashMap<>();
+
+  // of the latest claims; each counts half of the one after it
+  private double claimed;
+  private double others;
 
   private volatile long until = System.nanoTime();
 
@@ -82,18 +99,45 @@ public final class LeftToOthers implements RateLimit {
     Times before = ofMessages.get(message);
     if (before != null && before.progress() != progress) {
       ofMessages.remove(message);
-      handledAt.put(type, now);
+      handled(type);
     }
+    others++;
+    boolean handled = isHandledLately(type, now);
     int ofMessage = countsOneMore(ofMessages, message, progress, now) - TIMES_AT_ONCE;
     int ofType = countsOneMore(ofTypes, type, 0, now) / MOST_AT_ONCE;
-    if (ofMessage < 0 && ofType == 0) {
-      until = now + MOMENT.toNanos();
+    if (ofMessage < 0 && (handled || ofType == 0)) {
+      long end = now + moment(type).toNanos();
+      until = end - until > 0 ? end : until;
       return Duration.ZERO;
     }
     int doublings = Math.max(ofMessage, ofType == 0 ? 0 : DOUBLINGS_OF_MANY + log2(ofType));
     Duration longer = MOMENT.multipliedBy(1L << Math.min(doublings, MOST_DOUBLINGS));
-    Duration longest = isHandledLately(type, now) ? LONGEST_OF_HANDLED : LONGEST;
+    Duration longest = handled ? LONGEST_OF_HANDLED : LONGEST;
     return longer.compareTo(longest) > 0 ? longest : longer;
+  }
+
+  /**
+   * Where many are left that others handle, it is as many times as long as there are others'
+   * messages for each of this node's.
+   */
+  synchronized Duration moment(String type) {
+    if (others < MANY_LATELY || !isHandledLately(type, System.nanoTime())) {
+      return MOMENT;
+    }
+    double ofOne = Math.max(1, others / Math.max(1, claimed - others));
+    Duration moment = Duration.ofNanos((long) (SHORTEST_MOMENT.toNanos() * ofOne));
+    return moment.compareTo(LONGEST_MOMENT) > 0 ? LONGEST_MOMENT : moment;
+  }
+
+  /**
+   * Notes that others are seen to handle messages of a type: however many were left, that was for
+   * no want of handlers.
+   *
+   * @param type the type
+   */
+  public synchronized void handled(String type) {
+    handledAt.put(type, System.nanoTime());
+    ofTypes.computeIfPresent(type, (name, times) -> new Times(0, times.last(), 0));
   }
 
   private boolean isHandledLately(String type, long now) {
@@ -142,7 +186,10 @@ public final class LeftToOthers implements RateLimit {
   }
 
   @Override
-  public void take(int messages) {}
+  public synchronized void take(int messages) {
+    claimed = claimed / 2 + messages;
+    others /= 2;
+  }
 
   @Override
   public Duration untilNext() {

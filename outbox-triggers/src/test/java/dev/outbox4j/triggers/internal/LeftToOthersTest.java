@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -11,6 +12,7 @@ import org.junit.jupiter.api.Test;
 /** For how long messages are left that this node does not know. */
 class LeftToOthersTest {
   private final LeftToOthers left = new LeftToOthers();
+  private final AtomicLong ids = new AtomicLong();
 
   @Test
   void nothingIsClaimedForAMomentAfterOneIsLeft() {
@@ -42,10 +44,50 @@ class LeftToOthersTest {
     assertThat(times).isSorted().endsWith(Duration.ofSeconds(1));
     assertThat(LongStream.range(100, 10_000).mapToObj(id -> left.leave("a", id, 0)))
         .as("also where there are very many of the type")
-        .endsWith(Duration.ofSeconds(1));
+        .containsOnly(Duration.ZERO);
     assertThat(Stream.generate(() -> left.leave("b", 1_000_000, 0)).limit(40))
         .as("of another type nothing is known")
         .endsWith(Duration.ofSeconds(30));
+  }
+
+  @Test
+  void theMoreOfWhatIsClaimedOthersHandleTheLongerNothingIsClaimed() {
+    assertThat(momentAfter(100, 100)).as("not known to be handled").isEqualTo(50);
+    left.handled("a");
+    assertThat(momentAfter(300, 100)).isEqualTo(10);
+    assertThat(momentAfter(300, 225)).isEqualTo(17);
+    for (int i = 0; i < 10; i++) {
+      momentAfter(300, 300);
+    }
+    assertThat(momentAfter(300, 300)).isEqualTo(1_000);
+    assertThat(momentAfter(300, 0)).isEqualTo(10);
+  }
+
+  @Test
+  void afterAFewOthersHaveTimeToClaimThem() {
+    left.handled("a");
+    assertThat(momentAfter(1, 1)).isEqualTo(50);
+    assertThat(momentAfter(100, 7)).isEqualTo(50);
+  }
+
+  /** In milliseconds, after a claim of so many of which so many are left. */
+  private long momentAfter(int claimed, int others) {
+    left.take(claimed);
+    for (int i = 0; i < others; i++) {
+      assertThat(left.leave("a", ids.incrementAndGet())).isEqualTo(Duration.ZERO);
+    }
+    return left.moment("a").toMillis();
+  }
+
+  @Test
+  void thatOthersHandleATypeMakesUpForAllThatWereLeft() {
+    LongStream.range(0, 5_000).forEach(id -> left.leave("a", id));
+    assertThat(left.leave("a", 5_000)).isPositive();
+    left.handled("a");
+    assertThat(LongStream.range(5_001, 50_000).mapToObj(id -> left.leave("a", id)))
+        .containsOnly(Duration.ZERO);
+    assertThat(left.leave("b", 1)).isEqualTo(Duration.ZERO);
+    assertThat(left.types()).containsExactly("a", "b");
   }
 
   /** However many they are, and however often each was left. */
