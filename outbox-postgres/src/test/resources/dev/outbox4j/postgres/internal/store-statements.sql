@@ -489,8 +489,12 @@ with done as (
       else coalesce(o.first_attempt_at, now()) end,
     last_attempt_at = case when a.runs = 0 then o.last_attempt_at else now() end,
     last_error = case when a.error is distinct from 'left to other subscribers' then a.error
-      when starts_with(o.last_error, 'left to other subscribers since ') then o.last_error
-      else 'left to other subscribers since ' || to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') end
+      when starts_with(o.last_error, 'left to other subscribers since ') and o.last_error
+        = left(o.last_error, length('left to other subscribers since 2000-01-01T00:00:00Z'))
+          || ' at delivery ' || greatest(o.deliveries_count - a.given_back, 0)
+        then o.last_error
+      else 'left to other subscribers since ' || to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+        || ' at delivery ' || greatest(o.deliveries_count - a.given_back, 0) end
   from unnest(?::bigint[], ?::bigint[], ?::float8[], ?::text[], ?::int[], ?::int[]) as a (id, token, delay, error, runs, given_back)
   where o.queue = ? and o.id = any (array[a.id]) and o.lease_token = a.token and o.lease_until is not null and o.next_id is null
   returning o.id, o.available_at)
@@ -522,8 +526,12 @@ done as (
       else coalesce(o.first_attempt_at, now()) end,
     last_attempt_at = case when a.runs = 0 then o.last_attempt_at else now() end,
     last_error = case when a.error is distinct from 'left to other subscribers' then a.error
-      when starts_with(o.last_error, 'left to other subscribers since ') then o.last_error
-      else 'left to other subscribers since ' || to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') end
+      when starts_with(o.last_error, 'left to other subscribers since ') and o.last_error
+        = left(o.last_error, length('left to other subscribers since 2000-01-01T00:00:00Z'))
+          || ' at delivery ' || greatest(o.deliveries_count - a.given_back, 0)
+        then o.last_error
+      else 'left to other subscribers since ' || to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+        || ' at delivery ' || greatest(o.deliveries_count - a.given_back, 0) end
   from unlocked a
   where o.queue = ? and o.ctid = a.place and (o.id = a.id) is true
   returning o.id, o.available_at)
