@@ -25,6 +25,9 @@ final class JdbcPartitions {
   /** Of the statement that reads a default partition which has caught very many letters. */
   private static final Duration LONGEST = Duration.ofMinutes(30);
 
+  /** As much as clocks of two servers differ, or more. */
+  private static final Duration AHEAD = Duration.ofDays(1);
+
   private final Jdbc jdbc;
   private final Jdbc slow;
   private final String name;
@@ -107,13 +110,14 @@ final class JdbcPartitions {
   }
 
   /**
-   * What is no time says nothing, and neither does one to come, of a server whose clock was ahead:
-   * nobody knows since when.
+   * What is no time says nothing, and neither does one far ahead: nobody knows since when. One that
+   * is a little ahead stays, since it may be this server's clock that is behind: a mark of that one
+   * would be older than it may be.
    */
   private static @Nullable Instant closedAt(@Nullable String text, Instant now) {
     try {
       Instant at = text == null ? null : Instant.parse(text);
-      return at == null || at.isAfter(now) ? null : at;
+      return at == null || at.isAfter(now.plus(AHEAD)) ? null : at;
     } catch (DateTimeParseException e) {
       return null;
     }

@@ -162,8 +162,10 @@ final class PartitionSql {
 
   private static final String VALIDATE = "alter table {partition} validate constraint {until}";
 
+  /** The lock first, which who writes a comment has, too: what others have written is seen then. */
   private static final String CLOSE =
       """
+      lock table {partition} in share update exclusive mode;
       if not exists (select from {partition} d where d.resolved_at is null) then
         execute format('comment on table %s is %L', {partition_literal}, concat_ws(', ', {own},
           '{closed}'
@@ -175,6 +177,7 @@ final class PartitionSql {
 
   private static final String REOPEN =
       """
+      lock table {partition} in share update exclusive mode;
       execute format('comment on table %s is %L', {partition_literal}, {own});
       """
           .replace("{own}", OWN_COMMENT);
