@@ -127,8 +127,15 @@ final class RetentionRun {
                             + " does not say how it is partitioned; add 'partitioned by month', week or"
                             + " day to it"));
     include(look);
-    create(run, look, period);
+    boolean large = look.partitions().stream().anyMatch(RetentionRun::isLarge);
+    if (!large) {
+      create(run, look, period);
+    }
     for (Partition partition : look.partitions()) {
+      if (large && partition.isDefault()) {
+        // what is old first: a validation whose client is gone goes on, with a lock that drops need
+        create(run, look, period);
+      }
       if (Thread.currentThread().isInterrupted()
           || !retain(run, look, partition)) { // the default one is the last
         return false;
@@ -181,6 +188,10 @@ final class RetentionRun {
     }
   }
 
+  private static boolean isLarge(Partition partition) {
+    return partition.isDefault() && partition.bytes() > LITTLE;
+  }
+
   private static Instant begin(Period period, LocalDate today, int periods) {
     return Period.midnight(period.after(today, periods));
   }
@@ -200,9 +211,7 @@ final class RetentionRun {
   private void create(Run run, Look look, Range range) {
     String name = partitions.newName(range.from());
     Optional<Partition> large =
-        look.partitions().stream()
-            .filter(partition -> partition.isDefault() && partition.bytes() > LITTLE)
-            .findFirst();
+        look.partitions().stream().filter(RetentionRun::isLarge).findFirst();
     try {
       if (large.isEmpty()) {
         created(look, name, range);

@@ -487,6 +487,50 @@ class RetentionFaultsIT {
     assertThat(partitions.constraints()).isEmpty();
   }
 
+  /**
+   * As by a socket timeout, or PgBouncer's query_timeout, that is shorter than the server reads:
+   * the server does not notice, and goes on to validate, with its lock on the default partition,
+   * which the drop of any partition needs.
+   */
+  @Test
+  void aValidationThatTheServerGoesOnWithKeepsNoOldPartition() throws Exception {
+    anOldPartition();
+    partitions.unresolved(11, 1_000, 21_000); // the default partition is large
+    PGSimpleDataSource own = database.plain();
+    own.setApplicationName("the retention");
+    CountingDataSource losing = new CountingDataSource(own);
+    List<Connection> goesOn = new ArrayList<>();
+    losing.beforeEach(
+        text -> {
+          if (text.contains("validate constraint")) {
+            try {
+              goesOn.add(
+                  partitions.transaction(
+                      "alter table outbox_dlq_default validate constraint outbox_dlq_until"));
+            } catch (SQLException e) {
+              throw new IllegalStateException(e);
+            }
+            database.list(
+                Boolean.class,
+                "select pg_terminate_backend(pid) from pg_stat_activity"
+                    + " where application_name = 'the retention'");
+          }
+        });
+    try {
+      DeadLetterRetentionReport report = partitions.retention(losing).build().run().orElseThrow();
+
+      assertThat(goesOn).hasSize(1);
+      assertThat(report.ended()).isNotEmpty();
+      assertThat(report.dropped()).containsExactly("outbox_dlq_p20200301");
+    } finally {
+      for (Connection each : goesOn) {
+        each.close();
+      }
+    }
+    retention().run();
+    assertThat(partitions.constraints()).isEmpty();
+  }
+
   /** Also where functions are not for everybody. */
   @Test
   void whoWritesMayCallTheFunctionOfTheConstraint() {
