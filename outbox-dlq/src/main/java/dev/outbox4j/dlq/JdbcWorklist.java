@@ -1,5 +1,7 @@
 package dev.outbox4j.dlq;
 
+import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.Payload;
 import dev.outbox4j.dlq.DeadLetterPage.Position;
 import dev.outbox4j.internal.schema.Names;
@@ -26,6 +28,7 @@ import org.jspecify.annotations.Nullable;
 /** The statements on the dead letters of one outbox. Thread-safe. */
 final class JdbcWorklist {
   private static final int WINDOWS_OF_A_PAGE = 5;
+  private static final Duration LONGEST_SEEK = Duration.ofSeconds(1);
 
   private final Jdbc jdbc;
   private final String name;
@@ -81,6 +84,15 @@ final class JdbcWorklist {
 
   private <T> List<T> rows(
       String what, String template, Map<String, Object> values, RowReader<T> reader) {
+    return rows(what, template, values, null, reader);
+  }
+
+  private <T> List<T> rows(
+      String what,
+      String template,
+      Map<String, Object> values,
+      @Nullable Duration timeLimit,
+      RowReader<T> reader) {
     Sql sql = sql(template);
     return jdbc.run(
         what + " " + name,
@@ -90,7 +102,7 @@ final class JdbcWorklist {
                     connection,
                     sql,
                     values,
-                    null,
+                    timeLimit,
                     (start, results) -> read(results.next(), reader)));
   }
 
@@ -137,6 +149,7 @@ final class JdbcWorklist {
     Selected selected = bounded(given);
     List<DeadLetterSummary> letters = new ArrayList<>();
     Optional<Position> next = after;
+    boolean seeks = selected.isOfAnyQueueAndUnresolved();
     for (int window = 0; window < WINDOWS_OF_A_PAGE && letters.size() < size; window++) {
       Map<String, Object> values = new HashMap<>(selected.values());
       values.put("at", next.map(place -> time(place.failedAt())).orElse("infinity"));
@@ -156,10 +169,17 @@ final class JdbcWorklist {
         return new DeadLetterPage(letters, Optional.empty());
       }
       Position end = position(last.letter());
-      next =
-          hits.isEmpty() && selected.isOfAnyQueueAndUnresolved()
-              ? beforeLatestOpen(end)
-              : Optional.of(end);
+      next = Optional.of(end);
+      if (hits.isEmpty() && seeks) {
+        try {
+          next = beforeLatestOpen(end);
+        } catch (OutboxStoreException e) {
+          if (e.fault() != Fault.TIMEOUT) {
+            throw e;
+          }
+          seeks = false; // then window by window, however many resolved ones are between
+        }
+      }
       if (next.isEmpty()) {
         break;
       }
@@ -167,12 +187,16 @@ final class JdbcWorklist {
     return new DeadLetterPage(letters, next);
   }
 
-  /** The place before the latest unresolved letter that is behind a place; empty if none is. */
+  /**
+   * The place before the latest unresolved letter that is behind a place; empty if none is. Letters
+   * that were resolved while somebody has an old snapshot are walked one by one.
+   */
   private Optional<Position> beforeLatestOpen(Position end) {
     return rows(
             "look at",
             WorklistSql.LATEST_OPEN,
             Map.of("at", time(end.failedAt()), "id", end.id()),
+            LONGEST_SEEK,
             row -> new Position(ServerTime.read(row, 1), row.getLong(2) + 1))
         .stream()
         .findFirst();

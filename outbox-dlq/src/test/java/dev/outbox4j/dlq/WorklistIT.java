@@ -25,11 +25,15 @@ import dev.outbox4j.dlq.DeadLetterTrip.Outcome;
 import dev.outbox4j.migrations.OutboxMigrations;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
+import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.DeadLetterEntry;
 import dev.outbox4j.spi.DeadLetterWriter;
 import dev.outbox4j.spi.LeaseRef;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
@@ -241,6 +245,38 @@ class WorklistIT {
     assertThat(page.next()).isEmpty();
     database.update("delete from outbox_dlq where resolved_at is null");
     assertThat(all.page(2)).isEqualTo(new DeadLetterPage(List.of(), Optional.empty()));
+  }
+
+  /** As where very many were resolved while somebody has an old snapshot: here it is a lock. */
+  @Test
+  void aPageGoesOnWhereTheNextUnresolvedLetterIsNotFoundInTime() throws Exception {
+    letters("orders", 1, 12_500);
+    database.update("update outbox_dlq set resolved_at = now() where id between 3 and 12500");
+    CountingDataSource counted = new CountingDataSource(database.plain());
+    try (Connection other = database.plain().getConnection();
+        Statement statement = other.createStatement()) {
+      other.setAutoCommit(false);
+      counted.beforeEach(
+          sql -> {
+            try {
+              other.rollback();
+              if (sql.contains("with recursive queues")) {
+                statement.execute("lock table outbox_dlq in access exclusive mode");
+              }
+            } catch (SQLException e) {
+              throw new IllegalStateException(e);
+            }
+          });
+      DeadLetterSelection all =
+          DeadLetterWorklist.of(PostgresOutbox.on(counted, database.table()), TABLE)
+              .where(unresolved());
+      DeadLetterPage page = all.page(3);
+      assertThat(page.letters()).isEmpty(); // it looks at 10,000
+      page = all.page(3, page.next().orElseThrow());
+      assertThat(page.letters()).extracting(DeadLetterSummary::id).containsExactly(2L, 1L);
+      assertThat(page.next()).isEmpty();
+      assertThat(counted.executionsOf("with recursive queues")).isEqualTo(2);
+    }
   }
 
   @Test
