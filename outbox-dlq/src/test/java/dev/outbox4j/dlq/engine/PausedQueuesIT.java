@@ -54,6 +54,8 @@ class PausedQueuesIT {
   private final AtomicLong begun = new AtomicLong();
   private final AtomicLong lastBegunAt = new AtomicLong();
   private final Map<String, List<Integer>> order = new ConcurrentHashMap<>();
+  private final CountDownLatch never = new CountDownLatch(1);
+  private volatile long millisOfEach;
   private EngineFixture engine;
   private QueuePauses pauses;
   private String queue;
@@ -117,15 +119,20 @@ class PausedQueuesIT {
               String.class,
               Batch.of(10).linger(Duration.ofMillis(20)),
               batch -> {
-                batch.forEach(each -> begin("", each.body()));
+                for (BatchMessage<String> each : batch) {
+                  begin("", each.body());
+                }
               });
     };
   }
 
-  private void begin(String key, String text) {
+  private void begin(String key, String text) throws InterruptedException {
     lastBegunAt.set(System.nanoTime());
     order.computeIfAbsent(key, each -> new CopyOnWriteArrayList<>()).add(Integer.valueOf(text));
     begun.incrementAndGet();
+    if (millisOfEach > 0 && never.await(millisOfEach, TimeUnit.MILLISECONDS)) {
+      throw new IllegalStateException("never");
+    }
   }
 
   /** Without a transaction of the library's own for each: there are many. */
@@ -157,7 +164,8 @@ class PausedQueuesIT {
   @ParameterizedTest
   @EnumSource(Kind.class)
   void withinASecondNothingBeginsInAnyProcessAndWhatWaitsGoesOnWhenItIsResumed(Kind kind) {
-    int count = 60_000;
+    int count = 20_000;
+    millisOfEach = 1; // eight workers need more than two seconds for all of them
     publishMany(count);
     List<OutboxSubscriber> two =
         List.of(engine.start(subscriber("one", kind)), engine.start(subscriber("two", kind)));
