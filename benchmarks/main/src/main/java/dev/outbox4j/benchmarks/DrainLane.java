@@ -123,6 +123,7 @@ final class DrainLane implements Lane {
     private static final long WARM_UP_FROM = 1L << 40;
     private static final int WARM_UP_SECONDS = 12;
     private static final int WARM_UP = 200_000;
+    private static final int SHARED_WARM_UPS = 2;
     private static final int LEAST_WARM_UP = 5_000;
 
     Numbers measure(int rows, int bytes, int processes, boolean failing)
@@ -144,9 +145,9 @@ final class DrainLane implements Lane {
     }
 
     /**
-     * The compiler's work is not the contestant's: each process drains backlogs unmeasured, in the
-     * same way, until it has done so for a while. Those who take longer for each row have longer,
-     * and backlogs of which each takes some 10 s.
+     * The compiler's work is not the contestant's: each process drains backlogs unmeasured until it
+     * has done so for a while. Those who take longer for each row have longer, and backlogs of
+     * which each takes some 10 s. Several then share some, since sharing takes other paths.
      */
     private void warmUp(List<ContestantJvm> jvms, int bytes, String how)
         throws IOException, SQLException {
@@ -169,14 +170,34 @@ final class DrainLane implements Lane {
           }
         }
       }
+      for (int i = 0; i < SHARED_WARM_UPS && jvms.size() > 1; i++) {
+        int shared = rows * jvms.size();
+        load(jvms.get(0), first, shared, bytes);
+        String task = "drain " + first + " " + shared + " 120 " + how + " shared";
+        jvms.forEach(jvm -> jvm.send(task));
+        List<Numbers> parts = new ArrayList<>();
+        for (ContestantJvm jvm : jvms) {
+          parts.add(jvm.receive(task));
+        }
+        requireComplete(together(parts, shared));
+        first += shared;
+      }
     }
 
     private Numbers warmUp(ContestantJvm jvm, long first, int rows, int bytes, String how)
         throws IOException, SQLException {
+      load(jvm, first, rows, bytes);
+      return requireComplete(jvm.perform("drain " + first + " " + rows + " 120 " + how + " alone"));
+    }
+
+    private void load(ContestantJvm jvm, long first, int rows, int bytes)
+        throws IOException, SQLException {
       jvm.perform("load " + first + " " + rows + " " + bytes);
       // a peer's plan for a table that is taken for empty can take minutes
       run.server().execute(database, "analyze");
-      Numbers warmedUp = jvm.perform("drain " + first + " " + rows + " 120 " + how + " alone");
+    }
+
+    private static Numbers requireComplete(Numbers warmedUp) throws IOException {
       if (Parts.value(warmedUp, "complete") < 1) {
         throw new IOException("the warm-up is not done in time: " + warmedUp);
       }

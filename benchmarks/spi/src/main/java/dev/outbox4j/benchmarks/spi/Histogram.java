@@ -9,7 +9,7 @@ final class Histogram {
   private final AtomicLongArray buckets = new AtomicLongArray(2_000);
 
   void record(long nanos) {
-    int bucket = (int) (Math.log(Math.max(1, nanos)) / WIDTH);
+    int bucket = (int) (Math.log((double) Math.max(1, nanos)) / WIDTH);
     buckets.incrementAndGet(Math.min(bucket, buckets.length() - 1));
   }
 
