@@ -71,8 +71,8 @@ public final class DeadLetterRetention {
 
   /**
    * Begins to run: at once, and then as often as it is told, on a daemon thread of its own. A run
-   * that fails is logged and tried again after five minutes. Does nothing if it was started
-   * already.
+   * that fails, or leaves something, is logged and tried again after five minutes, or three times
+   * what it took if that is longer. Does nothing if it was started already.
    */
   public void start() {
     synchronized (lock) {

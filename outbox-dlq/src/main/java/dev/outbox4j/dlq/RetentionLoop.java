@@ -1,10 +1,13 @@
 package dev.outbox4j.dlq;
 
 import java.time.Duration;
+import java.util.Collections;
+import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
 import java.util.function.Supplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -15,16 +18,29 @@ final class RetentionLoop {
   private static final Duration STOP_LIMIT = Duration.ofSeconds(5);
   private static final Duration AGAIN = Duration.ofMinutes(5);
 
+  /** One that does not get done takes at most a quarter of the time. */
+  private static final int REST_PER_TRY = 3;
+
   private final String name;
   private final Duration every;
   private final Supplier<Optional<DeadLetterRetentionReport>> run;
+  private final LongSupplier nanoTime;
   private final Thread thread;
   private final CountDownLatch stopping = new CountDownLatch(1);
 
   RetentionLoop(String name, Duration every, Supplier<Optional<DeadLetterRetentionReport>> run) {
+    this(name, every, run, System::nanoTime);
+  }
+
+  RetentionLoop(
+      String name,
+      Duration every,
+      Supplier<Optional<DeadLetterRetentionReport>> run,
+      LongSupplier nanoTime) {
     this.name = name;
     this.every = every;
     this.run = run;
+    this.nanoTime = nanoTime;
     this.thread = new Thread(null, this::loop, "outbox-" + name + "-retention", 0, false);
     thread.setDaemon(true);
   }
@@ -75,25 +91,28 @@ final class RetentionLoop {
 
   /** One try; says when the next one is. Whoever has the turn now may die in it. */
   Duration step() {
+    long begin = nanoTime.getAsLong();
     try {
       Optional<DeadLetterRetentionReport> report = run.get();
       report.ifPresent(this::tell);
-      return report.isPresent() && report.get().nothingIsLeft() ? every : soon();
+      return report.isPresent() && report.get().nothingIsLeft() ? every : soon(begin);
     } catch (Throwable failure) { // whatever a driver or a pool throws, it goes on
+      Duration soon = soon(begin);
       if (stopping.getCount() > 0) {
-        warn(failure);
+        warn(failure, soon);
       }
-      return soon();
+      return soon;
     }
   }
 
-  private Duration soon() {
-    return every.compareTo(AGAIN) < 0 ? every : AGAIN;
+  private Duration soon(long begin) {
+    Duration rest = Duration.ofNanos(nanoTime.getAsLong() - begin).multipliedBy(REST_PER_TRY);
+    return Collections.min(List.of(every, Collections.max(List.of(AGAIN, rest))));
   }
 
-  private void warn(Throwable failure) {
+  private void warn(Throwable failure, Duration soon) {
     try {
-      log.warn("[{}] the retention failed, and is tried again in {}", name, soon(), failure);
+      log.warn("[{}] the retention failed, and is tried again in {}", name, soon, failure);
     } catch (RuntimeException | Error worse) { // such as no memory even for that
       return;
     }

@@ -15,6 +15,7 @@ import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 import org.postgresql.ds.PGSimpleDataSource;
 
@@ -239,6 +240,49 @@ class DeadLetterRetentionTest {
         .isEqualTo(day);
     assertThat(new RetentionLoop("x", day, () -> Optional.of(report(List.of("p")))).step())
         .isEqualTo(Duration.ofMinutes(5));
+  }
+
+  /** Such as one that reads a large partition until the server ends it. */
+  @Test
+  void restsForThreeTimesAsLongAsATryTookThatLeftSomething() {
+    Duration day = Duration.ofDays(1);
+
+    assertThat(pause(day, Duration.ofMinutes(29), List.of("p"))).isEqualTo(Duration.ofMinutes(87));
+    assertThat(pause(day, Duration.ofMinutes(29), List.of())).isEqualTo(day);
+    assertThat(pause(day, Duration.ofHours(9), List.of("p"))).isEqualTo(day);
+    Duration hour = Duration.ofHours(1);
+    assertThat(pause(hour, Duration.ofMinutes(29), List.of("p"))).isEqualTo(hour);
+    assertThat(pause(hour, Duration.ofMinutes(1), List.of("p"))).isEqualTo(Duration.ofMinutes(5));
+  }
+
+  @Test
+  void restsForThreeTimesAsLongAsATryTookThatFailed() {
+    AtomicLong now = new AtomicLong(Long.MAX_VALUE - 1); // it may pass the greatest number
+
+    RetentionLoop failing =
+        new RetentionLoop(
+            "x",
+            Duration.ofDays(1),
+            () -> {
+              now.addAndGet(Duration.ofMinutes(10).toNanos());
+              throw new IllegalStateException("no answer");
+            },
+            now::get);
+
+    assertThat(failing.step()).isEqualTo(Duration.ofMinutes(30));
+  }
+
+  private static Duration pause(Duration every, Duration took, List<String> postponed) {
+    AtomicLong now = new AtomicLong();
+    return new RetentionLoop(
+            "x",
+            every,
+            () -> {
+              now.addAndGet(took.toNanos());
+              return Optional.of(report(postponed));
+            },
+            now::get)
+        .step();
   }
 
   private static DeadLetterRetentionReport report(List<String> postponed) {
