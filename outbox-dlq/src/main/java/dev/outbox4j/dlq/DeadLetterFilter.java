@@ -46,9 +46,25 @@ public final class DeadLetterFilter {
     return of(new Term(Term.Kind.UNRESOLVED, "unresolved", "d.resolved_at is null", List.of()));
   }
 
-  /** {@return letters that were redriven or discarded} */
+  /** {@return letters that were put back or discarded, or resolved by hand} */
   public static DeadLetterFilter resolved() {
     return of(new Term(Term.Kind.RESOLVED, "resolved", "d.resolved_at is not null", List.of()));
+  }
+
+  /** {@return letters that were put back, and whose messages have not failed again since} */
+  public static DeadLetterFilter redriven() {
+    String[] resolutions = {Words.REDRIVEN, Words.EDITED};
+    return resolvedAs("redriven", "d.resolution = any ({v}::text[])", resolutions);
+  }
+
+  /** {@return letters that were discarded} */
+  public static DeadLetterFilter discarded() {
+    return resolvedAs("discarded", "starts_with(d.resolution, {v})", Words.DISCARDED);
+  }
+
+  private static DeadLetterFilter resolvedAs(String words, String condition, Object value) {
+    String sql = "d.resolved_at is not null and " + condition;
+    return of(new Term(Term.Kind.RESOLVED, words, sql, List.of(value)));
   }
 
   /** {@return letters whether they are resolved or not} */

@@ -148,7 +148,7 @@ public final class DeadLetterSelection {
         .all(
             selected,
             true,
-            (run, letters) -> jdbc.discard(run, letters, by, "discarded: " + reason));
+            (run, letters) -> jdbc.discard(run, letters, by, Words.DISCARDED + reason));
   }
 
   /**

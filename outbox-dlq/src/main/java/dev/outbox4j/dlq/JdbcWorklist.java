@@ -508,13 +508,13 @@ final class JdbcWorklist {
    */
   Optional<Map<Long, Written>> redrive(
       Run run, List<Candidate> letters, Redrive redrive, Tally tally) {
-    return inTurn(WorklistSql.REDRIVE, redriving(run, letters, "redriven", redrive, tally));
+    return inTurn(WorklistSql.REDRIVE, redriving(run, letters, Words.REDRIVEN, redrive, tally));
   }
 
   Optional<Map<Long, Written>> redriveEdited(
       Run run, DeadLetter letter, DeadLetterEdit edit, Redrive redrive, Tally tally) {
     Map<String, Object> values =
-        redriving(run, List.of(Candidate.of(letter)), "changed and redriven", redrive, tally);
+        redriving(run, List.of(Candidate.of(letter)), Words.EDITED, redrive, tally);
     values.put("types", new String[] {edit.typeOf(letter)});
     values.put("payload", edit.payloadOf(letter).bytes());
     Map<String, String> headers = edit.newHeaders();

@@ -8,6 +8,15 @@ final class Words {
   /** How the text begins that says beside a letter why it was not put back. */
   static final String NOT_REDRIVEN = "not redriven: ";
 
+  /** What was done about a letter that was put back. */
+  static final String REDRIVEN = "redriven";
+
+  /** What was done about one that was put back with changes. */
+  static final String EDITED = "changed and redriven";
+
+  /** How the text begins that says why a letter was discarded. */
+  static final String DISCARDED = "discarded: ";
+
   private static final int MAX_BY_BYTES = 255;
   private static final int MAX_NOTE_BYTES = 2_000;
 

@@ -1,5 +1,6 @@
 package dev.outbox4j.dlq;
 
+import static dev.outbox4j.dlq.DeadLetterFilter.any;
 import static dev.outbox4j.dlq.DeadLetterFilter.queue;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -9,6 +10,7 @@ import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.FailureReason;
 import dev.outbox4j.OutboxStoreException;
 import dev.outbox4j.Payload;
+import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
@@ -106,6 +108,39 @@ class WorklistFaultsIT {
     assertThat(report.done()).isZero();
     assertThat(report.refused()).isEqualTo(1);
     assertThat(letters.unresolved()).containsExactly(1L);
+  }
+
+  /** As where somebody has divided the outbox by queue, and dropped the part of one. */
+  @Test
+  void aQueueThatTheOutboxHasNoPlaceForIsNamedAndStopsNoOther() {
+    database.update("drop table if exists parted");
+    database.update(
+        "create table parted (like outbox including defaults) partition by list (queue)");
+    database.update("create table parted_orders partition of parted for values in ('orders')");
+    try {
+      letters.plain("gone", 1, 2);
+      letters.plain("orders", 3, 5);
+      database.update("update outbox_dlq set outbox = 'public.parted'");
+      DeadLetterWorklist list =
+          DeadLetterWorklist.of(
+              PostgresOutbox.on(database.plain(), OutboxTable.named("parted")), Letters.TABLE);
+
+      DeadLetterReport report = list.where(any()).redrive(ann());
+
+      assertThat(report.done()).isEqualTo(3);
+      assertThat(report.refusals())
+          .hasSize(2)
+          .allSatisfy(
+              refusal -> assertThat(refusal.reason()).startsWith("the server refuses it: "));
+      assertThat(letters.unresolved()).containsExactly(1L, 2L);
+      assertThat(database.count("parted")).isEqualTo(3);
+      assertThat(database.count("outbox_dlq_trips")).isEqualTo(3);
+      assertThat(list.find(1).orElseThrow().summary().note().orElseThrow())
+          .startsWith("not redriven: the server refuses it: ")
+          .contains("23514");
+    } finally {
+      database.update("drop table parted");
+    }
   }
 
   // ---- what is locked

@@ -1,6 +1,7 @@
 package dev.outbox4j.dlq;
 
 import static dev.outbox4j.dlq.DeadLetterFilter.any;
+import static dev.outbox4j.dlq.DeadLetterFilter.discarded;
 import static dev.outbox4j.dlq.DeadLetterFilter.exceptionContains;
 import static dev.outbox4j.dlq.DeadLetterFilter.failedBefore;
 import static dev.outbox4j.dlq.DeadLetterFilter.failedFrom;
@@ -10,6 +11,7 @@ import static dev.outbox4j.dlq.DeadLetterFilter.messageId;
 import static dev.outbox4j.dlq.DeadLetterFilter.orderingKey;
 import static dev.outbox4j.dlq.DeadLetterFilter.queue;
 import static dev.outbox4j.dlq.DeadLetterFilter.reason;
+import static dev.outbox4j.dlq.DeadLetterFilter.redriven;
 import static dev.outbox4j.dlq.DeadLetterFilter.resolved;
 import static dev.outbox4j.dlq.DeadLetterFilter.resolvedBefore;
 import static dev.outbox4j.dlq.DeadLetterFilter.type;
@@ -277,6 +279,23 @@ class WorklistIT {
       assertThat(page.next()).isEmpty();
       assertThat(counted.executionsOf("with recursive queues")).isEqualTo(2);
     }
+  }
+
+  /** Queues are not declared: a job queue that had no failure yet has no letter either. */
+  @Test
+  void ofAQueueThatNoLetterHasNothingIsDoneAndTheReportsSaySo() {
+    letters("orders", 1, 3);
+    String before = state();
+    DeadLetterReport nothing = new DeadLetterReport(0, 0, 0, List.of(), true);
+    DeadLetterSelection misspelt = worklist.where(queue("order"));
+
+    assertThat(misspelt.count(10)).isZero();
+    assertThat(misspelt.dryRun(ann())).isEqualTo(nothing);
+    assertThat(misspelt.redrive(ann())).isEqualTo(nothing);
+    assertThat(misspelt.discard("ann", "x")).isEqualTo(nothing);
+    assertThat(misspelt.purgeUnresolvedToo("ann")).isEqualTo(nothing);
+    assertThat(state()).isEqualTo(before);
+    assertThat(worklist.audit(10)).hasSize(3).allMatch(action -> action.done() == 0);
   }
 
   @Test
@@ -757,6 +776,33 @@ class WorklistIT {
     assertThat(worklist.audit(2))
         .extracting(DeadLetterAction::action)
         .containsExactly("redrive", "discard");
+  }
+
+  /** By what was done, whatever the reason of a discard says. */
+  @Test
+  void whatWasPutBackAndWhatWasDiscardedAreToldApart() {
+    letters("orders", 1, 7);
+    worklist.where(ids(1, 2)).redrive(ann());
+    worklist.redrive(3, DeadLetterEdit.type("other"), ann());
+    worklist.where(ids(4, 5)).discard("ann", "it was redriven");
+    fail(1002, "again");
+    database.update(
+        "update outbox_dlq set resolved_at = now(), resolution = 'handled by mail' where id = 6");
+
+    assertThat(idsOf(redriven())).containsExactly(3L, 1L);
+    assertThat(idsOf(discarded())).containsExactly(5L, 4L);
+    assertThat(idsOf(resolved())).containsExactly(6L, 5L, 4L, 3L, 1L);
+    assertThat(worklist.where(discarded()).redrive(ann()).done()).isZero();
+    assertThat(worklist.where(discarded()).count(10)).isEqualTo(2);
+
+    Instant soon = Instant.now().plusSeconds(3_600);
+    assertThat(worklist.where(discarded().and(resolvedBefore(soon))).purge("ann").done())
+        .isEqualTo(2);
+    assertThat(idsOf(any())).containsExactly(2L, 7L, 6L, 3L, 1L);
+    assertThat(worklist.where(redriven()).purge("ann").refused()).as("they wait").isEqualTo(2);
+    assertThat(worklist.audit(2))
+        .extracting(DeadLetterAction::filter)
+        .containsExactly("redriven", "discarded, resolved before " + soon);
   }
 
   @Test

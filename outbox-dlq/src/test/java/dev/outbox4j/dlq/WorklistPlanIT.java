@@ -1,17 +1,24 @@
 package dev.outbox4j.dlq;
 
+import static dev.outbox4j.dlq.DeadLetterFilter.any;
+import static dev.outbox4j.dlq.DeadLetterFilter.discarded;
 import static dev.outbox4j.dlq.DeadLetterFilter.exceptionContains;
 import static dev.outbox4j.dlq.DeadLetterFilter.failedBefore;
+import static dev.outbox4j.dlq.DeadLetterFilter.failedFrom;
+import static dev.outbox4j.dlq.DeadLetterFilter.header;
 import static dev.outbox4j.dlq.DeadLetterFilter.ids;
 import static dev.outbox4j.dlq.DeadLetterFilter.messageId;
 import static dev.outbox4j.dlq.DeadLetterFilter.orderingKey;
 import static dev.outbox4j.dlq.DeadLetterFilter.queue;
+import static dev.outbox4j.dlq.DeadLetterFilter.reason;
+import static dev.outbox4j.dlq.DeadLetterFilter.redriven;
 import static dev.outbox4j.dlq.DeadLetterFilter.resolved;
 import static dev.outbox4j.dlq.DeadLetterFilter.resolvedBefore;
 import static dev.outbox4j.dlq.DeadLetterFilter.type;
 import static dev.outbox4j.dlq.DeadLetterFilter.unresolved;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.outbox4j.FailureReason;
 import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.ServerCounters;
@@ -28,6 +35,9 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @Tag("plans")
 class WorklistPlanIT {
   private static final int LETTERS = 100_000;
+
+  /** Of 2,000 letters of one of four queues, of which a page of the table has two or three. */
+  private static final long MOST_OF_A_WINDOW = 2_000;
 
   private final TestDatabase database;
 
@@ -78,6 +88,90 @@ class WorklistPlanIT {
           .isEqualTo(100);
       assertThat(counters.reads().pages() - before).isLessThan(6_000);
     }
+  }
+
+  /** What the document says of the filters: which one an index serves, and which. */
+  @Test
+  void anyFilterReadsFewPagesByTheIndexThatIsSaidToServeIt() throws SQLException {
+    try (ServerCounters counters = new ServerCounters(database, "outbox_dlq")) {
+      counters.run("truncate outbox_dlq restart identity");
+      // large enough that the table has many pages
+      counters.run(
+          """
+          insert into outbox_dlq (outbox, original_id, lease_token, queue, type, ordering_key,
+            payload, headers, deliveries_count, attempts_count, created_at, available_at, failed_at,
+            failure_reason, last_exception, resolved_at, resolution)
+          select 'public.outbox', 1000000 + n, 1, 'queue-' || n %% 4, 'type-' || n %% 10,
+            'key-' || n %% 1000, decode(repeat('ab', 600), 'hex'),
+            jsonb_build_object('tenant', 't' || n %% 10), 1, 1, now(), now(),
+            timestamptz '2026-01-01Z' + n * interval '1 second', 'rejected', 'an exception',
+            case when n %% 16 = 0 then now() end, case when n %% 16 = 0 then 'discarded: x' end
+          from generate_series(1, %d) n"""
+              .formatted(LETTERS));
+      counters.run("vacuum analyze outbox_dlq");
+      assertThat(counters.size()).isGreaterThan(10_000);
+      Instant begin = Instant.parse("2026-01-01T00:00:00Z");
+      Instant middle = begin.plusSeconds(LETTERS / 2);
+      DeadLetterFilter ofQueue = queue("queue-1");
+
+      // as many as a page shows, or one window of letters
+      served(counters, unresolved(), 50, TIMES);
+      served(counters, any(), 50, TIMES);
+      served(counters, resolved(), 50, TIMES);
+      served(counters, discarded(), 50, TIMES);
+      served(counters, failedBefore(middle), 50, TIMES);
+      served(counters, failedFrom(begin.plusSeconds(LETTERS - 9)), 9, TIMES);
+      served(counters, failedFrom(middle).and(failedBefore(middle.plusSeconds(9))), 8, TIMES);
+      served(counters, ofQueue, 50, "outbox_dlq_queue_failed_idx");
+      served(counters, ofQueue.and(failedBefore(middle)), 50, "outbox_dlq_queue_failed_idx");
+      served(counters, ofQueue.and(orderingKey("key-1")), 50, "outbox_dlq_key_idx");
+      served(counters, ofQueue.and(orderingKey("none")), 0, "outbox_dlq_key_idx");
+      served(counters, ids(1, 2, 3), 3, "outbox_dlq_pkey");
+      served(counters, messageId(1_077_777), 1, "outbox_dlq_message_idx");
+      served(counters, ids(1, 2, 3).and(type("type-1")), 1, "outbox_dlq_pkey");
+      // 10,000 letters at most, in the order of the index that leaves them
+      asked(counters, type("none"), TIMES);
+      asked(counters, reason(FailureReason.EXPIRED), TIMES);
+      asked(counters, exceptionContains("none"), TIMES);
+      asked(counters, header("tenant", "none"), TIMES);
+      asked(counters, orderingKey("none"), TIMES);
+      asked(counters, redriven(), TIMES);
+      asked(counters, resolvedBefore(begin), TIMES);
+      asked(counters, queue("none").and(any()), TIMES);
+      asked(counters, type("none").and(failedBefore(middle)), TIMES);
+      asked(counters, ofQueue.and(type("none")), "outbox_dlq_queue_failed_idx");
+      asked(counters, ofQueue.and(header("tenant", "none")), "outbox_dlq_queue_failed_idx");
+    }
+  }
+
+  private static final String TIMES = "outbox_dlq_failed_idx";
+
+  private void served(ServerCounters counters, DeadLetterFilter filter, int letters, String index)
+      throws SQLException {
+    readsByIndex(counters, filter, letters, index, MOST_OF_A_WINDOW);
+  }
+
+  /** No letter is one of these, so that a page looks at as many as it may. */
+  private void asked(ServerCounters counters, DeadLetterFilter filter, String index)
+      throws SQLException {
+    readsByIndex(counters, filter, 0, index, 5 * MOST_OF_A_WINDOW);
+    assertThat(worklist(counters).where(filter).page(50).next())
+        .as("there may be more: %s", filter)
+        .isPresent();
+  }
+
+  private void readsByIndex(
+      ServerCounters counters, DeadLetterFilter filter, int letters, String index, long pages)
+      throws SQLException {
+    ServerCounters.Reads before = counters.reads();
+    long scans = counters.scansOfIndex(index);
+    assertThat(worklist(counters).where(filter).page(50).letters())
+        .as("%s", filter)
+        .hasSize(letters);
+    ServerCounters.Reads after = counters.reads();
+    assertThat(after.pages() - before.pages()).as("%s", filter).isBetween(1L, pages);
+    assertThat(after.sequentialScans()).as("%s", filter).isEqualTo(before.sequentialScans());
+    assertThat(counters.scansOfIndex(index)).as("%s by %s", filter, index).isGreaterThan(scans);
   }
 
   private static final String INSERT =

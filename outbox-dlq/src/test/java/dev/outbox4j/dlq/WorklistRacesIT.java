@@ -8,6 +8,7 @@ import static dev.outbox4j.dlq.DeadLetterFilter.reason;
 import static dev.outbox4j.dlq.DeadLetterFilter.resolvedBefore;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
 import dev.outbox4j.FailureReason;
@@ -202,6 +203,101 @@ class WorklistRacesIT {
     assertThat(done).isEqualTo(1_000).isEqualTo(database.count("outbox"));
     assertThat(letters.arrivals("key-0")).hasSize(500).isSorted();
     assertThat(letters.arrivals("key-1")).hasSize(500).isSorted();
+  }
+
+  // ---- two who do something else
+
+  /** Each letter is put back by one of them, or discarded by one, and counted once. */
+  @Test
+  void ofOperatorsWhoDoDifferentThingsAtOnceEachLetterHasOneFate() throws Exception {
+    letters.plain("orders", 1, 2_000);
+    DeadLetterSelection all = worklist.where(queue("orders"));
+    List<Future<DeadLetterReport>> redrives = new ArrayList<>();
+    List<Future<DeadLetterReport>> discards = new ArrayList<>();
+    for (String who : List.of("ann", "bob")) {
+      redrives.add(operators.submit(() -> all.redrive(Letters.by(who).perSecond(200))));
+    }
+    await().until(() -> database.count("outbox") > 0);
+    for (String who : List.of("cid", "dee")) {
+      discards.add(operators.submit(() -> all.discard(who, "no use")));
+    }
+
+    long redriven = done(redrives);
+    long discarded = done(discards);
+
+    assertThat(redriven + discarded).isEqualTo(2_000);
+    assertThat(redriven).isPositive();
+    assertThat(discarded).isPositive();
+    assertThat(letters.unresolved()).isEmpty();
+    assertThat(database.count("outbox")).isEqualTo(redriven);
+    assertThat(database.count("outbox_dlq_trips")).isEqualTo(redriven);
+    assertThat(database.count("outbox_dlq where resolution = 'redriven' and redrives_count = 1"))
+        .isEqualTo(redriven);
+    assertThat(
+            database.count(
+                "outbox_dlq where resolution = 'discarded: no use' and redrives_count = 0"))
+        .isEqualTo(discarded);
+    assertThat(
+            database.count(
+                "outbox o join outbox_dlq d on d.original_id = o.id and d.resolution = 'redriven'"))
+        .isEqualTo(redriven);
+    assertThat(worklist.audit(10).stream().mapToLong(DeadLetterAction::done).sum())
+        .isEqualTo(2_000);
+  }
+
+  private static long done(List<Future<DeadLetterReport>> runs) throws Exception {
+    long done = 0;
+    for (Future<DeadLetterReport> run : runs) {
+      DeadLetterReport report = run.get();
+      assertThat(report.finished()).isTrue();
+      assertThat(report.refused()).isZero();
+      done += report.done();
+    }
+    return done;
+  }
+
+  @Test
+  void ofTwoWhoPurgeAtOnceEachLetterIsDeletedAndCountedOnce() throws Exception {
+    letters.plain("orders", 1, 3_000);
+    database.update("update outbox_dlq set resolved_at = now() where id > 1000");
+    List<Future<DeadLetterReport>> purges = new ArrayList<>();
+    for (String who : List.of("ann", "bob", "cid")) {
+      purges.add(operators.submit(() -> worklist.where(queue("orders")).purge(who)));
+    }
+
+    assertThat(done(purges)).isEqualTo(2_000);
+    assertThat(database.count("outbox_dlq")).isEqualTo(1_000);
+    assertThat(letters.unresolved()).hasSize(1_000);
+    assertThat(worklist.audit(10).stream().mapToLong(DeadLetterAction::done).sum())
+        .isEqualTo(2_000);
+  }
+
+  /** The second one comes while the first one's statement has the letter in hand. */
+  @Test
+  void ofTwoWhoChangeALetterAtOnceOneSendsIt() throws Exception {
+    letters.plain("orders", 1, 1);
+    letters.trigger(
+        "update",
+        "outbox_dlq",
+        "if new.resolved_by = 'ann' then " + Letters.standStill() + " end if; return new;");
+    Future<DeadLetterReport> annChanges =
+        operators.submit(
+            () -> worklist.redrive(1, DeadLetterEdit.payload(Payload.ofText("ann's")), ann()));
+    letters.awaitStandstill();
+
+    assertThat(worklist.redrive(1, DeadLetterEdit.payload(Payload.ofText("bob's")), bob()))
+        .isEqualTo(new DeadLetterReport(0, 0, 1, List.of(), true));
+    assertThat(worklist.where(ids(1)).discard("bob", "no use"))
+        .isEqualTo(new DeadLetterReport(0, 0, 1, List.of(), true));
+    letters.open();
+
+    assertThat(annChanges.get().done()).isEqualTo(1);
+    assertThat(
+            database.list(String.class, "select convert_from(payload, 'UTF8') from outbox"))
+        .containsExactly("ann's");
+    assertThat(worklist.history(1)).extracting(DeadLetterTrip::redrivenBy).containsExactly("ann");
+    assertThatThrownBy(() -> worklist.redrive(1, DeadLetterEdit.type("other"), bob()))
+        .hasMessage("Dead letter 1 was resolved by ann: changed and redriven");
   }
 
   // ---- what changes meanwhile

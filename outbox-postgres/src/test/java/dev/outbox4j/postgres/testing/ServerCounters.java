@@ -66,6 +66,20 @@ public final class ServerCounters implements AutoCloseable {
     return counter("select seq_scan from pg_stat_user_tables where relname = '" + other + "'");
   }
 
+  /** Scans of an index, as known when the counters were read last. */
+  public long scansOfIndex(String index) throws SQLException {
+    return counter(
+        "select idx_scan from pg_stat_user_indexes where indexrelname = '" + index + "'");
+  }
+
+  /** How many pages the table has, without its indexes. */
+  public long size() throws SQLException {
+    return counter(
+        "select pg_relation_size('"
+            + table
+            + "') / current_setting('block_size')::bigint");
+  }
+
   private long counter(String sql) throws SQLException {
     try (Connection connection = session.getConnection();
         Statement statement = connection.createStatement();
