@@ -187,17 +187,18 @@ class WorklistProcessesIT {
         .isEqualTo(1);
   }
 
-  private static final String A_SECOND =
-      """
-      select count(*) / %s.0 from outbox
-      where created_at between (select min(created_at) from outbox) + interval '%s seconds'
-        and (select min(created_at) from outbox) + interval '%s seconds'
-      """;
-
-  /** How many came in a second, of the seconds from one to another. */
-  private double inASecond(int from, int to) {
+  /** How many somebody put back in those ten seconds in which it was most. */
+  private long mostInTenSeconds(String who) {
     return database.one(
-        Double.class, "select (" + A_SECOND.formatted(to - from, from, to) + ")::float8");
+        Long.class,
+        """
+        select max(n) from (
+          select count(*) over (
+            order by o.created_at range between current row and interval '10 seconds' following) n
+          from outbox o join outbox_dlq d on d.original_id = o.id
+          where d.resolved_by = ?) windows
+        """,
+        who);
   }
 
   @Test
@@ -211,7 +212,6 @@ class WorklistProcessesIT {
         .pollInterval(Duration.ofSeconds(1))
         .until(() -> database.count("outbox") > 30_000);
     kill(ann);
-    assertThat(inASecond(5, 25)).isLessThanOrEqualTo(1_050); // how near it comes is a benchmark
 
     ExecutorService operators = Executors.newFixedThreadPool(2);
     try {
@@ -232,5 +232,9 @@ class WorklistProcessesIT {
       operators.shutdownNow();
     }
     allAreDoneOnceAndInOrder(100_000);
+    for (String who : List.of("ann", "bob", "cid")) {
+      // that it is not less either is told by PaceTest, and measured as a benchmark
+      assertThat(mostInTenSeconds(who)).as(who).isLessThanOrEqualTo(10_500);
+    }
   }
 }
