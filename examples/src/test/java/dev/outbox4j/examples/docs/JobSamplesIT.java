@@ -220,6 +220,38 @@ class JobSamplesIT {
     }
   }
 
+  /** Whoever is on call has no handler, and refuses what cannot work all the same. */
+  @Test
+  void aProgramWithoutHandlersReplays() {
+    // tag::operator
+    JobQueue jobs =
+        JobQueue.builder(PostgresOutbox.on(dataSource, table), "analyses")
+            .codec(Jackson2Codec.standard())
+            .knows(ANALYSE) // each type, whose letters are decoded and checked
+            .probing(this::ping)
+            .build();
+    // end::operator
+    database.update(
+        """
+        insert into outbox_dlq (id, outbox, original_id, lease_token, queue, type, payload,
+          deliveries_count, attempts_count, created_at, available_at, failure_reason)
+        select n, 'public.outbox', 100 + n, 1, 'analyses', 'repository.analyse',
+          convert_to(case n when 7 then '{"commit": "1f0c"}'
+            else '{"repository": "https://git.example/a", "commit": "1f0c"}' end, 'UTF8'),
+          1, 0, now(), now(), 'undecodable'
+        from generate_series(7, 8) n
+        """);
+    Redrive redrive = Redrive.by("ann");
+
+    assertThat(jobs.deadLetters().dryRun(any(), redrive).done()).isEqualTo(1);
+    DeadLetterReport replayed = jobs.deadLetters().replay(any(), redrive);
+
+    assertThat(replayed.done()).isEqualTo(1);
+    assertThat(replayed.refusals())
+        .containsExactly(new DeadLetterReport.Refusal(7, "it has no repository"));
+    assertThat(database.list(Long.class, "select id from outbox")).containsExactly(108L);
+  }
+
   @Test
   void samplesAreJudgedByPureFunctions() {
     JobQueue jobs =
@@ -237,11 +269,25 @@ class JobSamplesIT {
 
   @Test
   void theStatementsOfTheRunbooksAreRight() throws IOException {
-    for (String sql :
-        List.of(
-            DocumentedSql.of("operations/runbook-poison-messages.md", "kinds"),
-            DocumentedSql.of("operations/runbook-dead-letter-ratio.md", "causes"))) {
+    String kinds = DocumentedSql.of("operations/runbook-poison-messages.md", "kinds");
+    String bytes = DocumentedSql.of("operations/runbook-poison-messages.md", "bytes");
+    String causes = DocumentedSql.of("operations/runbook-dead-letter-ratio.md", "causes");
+    for (String sql : List.of(kinds, bytes, causes)) {
       assertThat(database.list(Object.class, sql)).isEmpty();
     }
+    database.update(
+        """
+        insert into outbox_dlq (id, outbox, original_id, lease_token, queue, type, payload,
+          deliveries_count, attempts_count, created_at, available_at, failure_reason, last_exception,
+          resolved_at)
+        select n, case n when 9 then 'public.other' else 'public.outbox' end, n, 1,
+          case n when 10 then 'others' else 'analyses' end, 'type', decode('ff41', 'hex'), 1, 0, now(), now(),
+          'undecodable', 'no JSON', case n when 11 then now() end
+        from generate_series(7, 11) n
+        """);
+    assertThat(database.list(Long.class, kinds)).containsExactlyInAnyOrder(7L, 8L);
+    assertThat(database.list(String.class, bytes)).containsExactly("\\377A");
+    assertThat(database.list(String.class, "select exception || ' ' || count from (" + causes + ") c"))
+        .containsExactly("no JSON 2");
   }
 }
