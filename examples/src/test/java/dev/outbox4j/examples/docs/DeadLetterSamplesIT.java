@@ -32,6 +32,7 @@ import dev.outbox4j.postgres.PostgresOutbox;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.PayloadCodec;
+import dev.outbox4j.spi.UndecodableException;
 import java.io.IOException;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -148,7 +149,7 @@ class DeadLetterSamplesIT {
   }
 
   @Test
-  void isAWorklist() {
+  void isAWorklist() throws Exception {
     var dataSource = database.pool(2);
     PayloadCodec codec = Jackson3Codec.standard();
     Bank bank = new Bank(true);
@@ -172,6 +173,9 @@ class DeadLetterSamplesIT {
     // end::look
     assertThat(howMany).isEqualTo(1);
     assertThat(letter.summary().id()).isEqualTo(7);
+    assertThat(letter.decode(codec, Order.class)).isEqualTo(new Order("o-1", 5));
+    assertThatThrownBy(() -> deadLetters.find(9).orElseThrow().decode(codec, Order.class))
+        .isInstanceOf(UndecodableException.class);
 
     redrivesOne(deadLetters);
     redrivesMany(deadLetters, codec, bank, customers);
