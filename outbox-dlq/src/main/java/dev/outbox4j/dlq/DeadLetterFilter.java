@@ -141,7 +141,7 @@ public final class DeadLetterFilter {
    * @throws IllegalArgumentException if it is of another year
    */
   public static DeadLetterFilter failedFrom(Instant instant) {
-    return ofTime(Term.Kind.TIME, "failed from ", "d.failed_at >=", instant);
+    return ofTime(Term.Kind.FROM, "failed from ", "d.failed_at >=", instant);
   }
 
   /**
@@ -152,7 +152,7 @@ public final class DeadLetterFilter {
    * @throws IllegalArgumentException if it is of another year
    */
   public static DeadLetterFilter failedBefore(Instant instant) {
-    return ofTime(Term.Kind.TIME, "failed before ", "d.failed_at <", instant);
+    return ofTime(Term.Kind.BEFORE, "failed before ", "d.failed_at <", instant);
   }
 
   /**

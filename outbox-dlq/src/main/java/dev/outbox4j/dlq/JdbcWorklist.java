@@ -148,7 +148,7 @@ final class JdbcWorklist {
   DeadLetterPage page(Selected given, int size, Optional<Position> after) {
     Selected selected = bounded(given);
     List<DeadLetterSummary> letters = new ArrayList<>();
-    Optional<Position> next = after;
+    Optional<Position> next = selected.start(after);
     boolean seeks = selected.isOfAnyQueueAndUnresolved();
     for (int window = 0; window < WINDOWS_OF_A_PAGE && letters.size() < size; window++) {
       Map<String, Object> values = new HashMap<>(selected.values());
@@ -157,7 +157,7 @@ final class JdbcWorklist {
       int wanted = size - letters.size();
       values.put("size", (long) wanted);
       List<Line> lines =
-          rows("look at", selected.byTime(WorklistSql.PAGE), values, JdbcWorklist::line);
+          rows("look at", selected.pageByTime(WorklistSql.PAGE), values, JdbcWorklist::line);
       List<DeadLetterSummary> hits =
           lines.stream().filter(line -> line.seen() == 0).map(Line::letter).toList();
       letters.addAll(hits);
@@ -251,7 +251,7 @@ final class JdbcWorklist {
     Selected selected = bounded(given);
     Map<String, Object> values = new HashMap<>(selected.values());
     values.put("most", most);
-    return rows("count", selected.byTime(WorklistSql.COUNT), values, row -> row.getLong(1)).get(0);
+    return rows("count", selected.countByTime(WorklistSql.COUNT), values, row -> row.getLong(1)).get(0);
   }
 
   List<DeadLetter> letters(long[] ids) {

@@ -1,7 +1,10 @@
 package dev.outbox4j.dlq;
 
+import dev.outbox4j.dlq.DeadLetterPage.Position;
 import dev.outbox4j.dlq.Term.Kind;
+import java.time.Instant;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -10,7 +13,9 @@ import java.util.stream.Collectors;
 
 /**
  * A filter as parts of a statement. A queue is a range of one value where an index is walked, and
- * the order begins with it: so only the index has the order that begins with the queue. Immutable.
+ * the order begins with it: so only the index has the order that begins with the queue. Times are
+ * compared together with the queue there, and places, too, since behind a range no other column is
+ * a bound. Immutable.
  */
 final class Selected {
   private final List<Term> terms;
@@ -127,27 +132,75 @@ final class Selected {
         terms.stream().filter(term -> !walked.contains(term) && !few.contains(term)).toList());
   }
 
-  /** Puts the filter into a statement that goes by time, by a queue's index or that of all. */
-  String byTime(String template) {
-    boolean few = !few().isEmpty();
-    boolean ofQueue = !few && has(Kind.QUEUE) && has(Kind.UNRESOLVED);
-    List<Term> walked = few ? List.of() : new ArrayList<>(of(Kind.TIME));
-    if (ofQueue) {
+  /**
+   * Where a page begins: at a place, or where letters are old enough. A walk back in time has this
+   * one upper bound: of two, the server may begin at the wider one, and go through all between.
+   */
+  Optional<Position> start(Optional<Position> given) {
+    Optional<Instant> before =
+        of(Kind.BEFORE).stream()
+            .map(term -> Instant.parse((String) term.values().get(0)))
+            .min(Comparator.naturalOrder());
+    return before
+        .filter(time -> given.isEmpty() || !given.get().failedAt().isBefore(time))
+        .map(time -> new Position(time, Long.MIN_VALUE))
+        .or(() -> given);
+  }
+
+  /** Puts the filter into the statement of a page, which goes back in time from a place. */
+  String pageByTime(String template) {
+    return byTime(template, List.of(), Kind.FROM)
+        .replace(
+            "{after}",
+            isOfQueue()
+                ? "(d.queue, d.failed_at, d.id) < (:of_queue, :at::timestamptz, :id::bigint)"
+                : "(d.failed_at, d.id) < (:at::timestamptz, :id::bigint)");
+  }
+
+  /** Puts the filter into a statement that goes back in time from now. */
+  String countByTime(String template) {
+    boolean before = has(Kind.BEFORE);
+    return byTime(
+        template,
+        before ? List.of() : List.of("d.queue <= :of_queue"),
+        Kind.FROM,
+        Kind.BEFORE);
+  }
+
+  /** {@return whether the index goes by queues that has their unresolved letters by time} */
+  private boolean isOfQueue() {
+    return few().isEmpty() && has(Kind.QUEUE) && has(Kind.UNRESOLVED);
+  }
+
+  /** By a queue's index or that of all, of which some times are bounds. */
+  private String byTime(String template, List<String> boundsOfQueue, Kind... times) {
+    List<Term> walked = new ArrayList<>();
+    List<String> bounds = new ArrayList<>();
+    if (few().isEmpty()) {
+      walked.addAll(of(times));
+      walked.forEach(term -> bounds.add(isOfQueue() ? ofQueue(term) : rendered.get(term)));
+    }
+    if (isOfQueue()) {
+      bounds.addAll(boundsOfQueue);
+      if (!has(Kind.FROM)) {
+        bounds.add("d.queue >= :of_queue");
+      }
       walked.addAll(of(Kind.UNRESOLVED));
+      bounds.add(all(of(Kind.UNRESOLVED)));
     }
     return template
         .replace("{letters}", letters())
+        .replace("{walked}", bounds.isEmpty() ? "true" : String.join(" and ", bounds))
         .replace(
-            "{walked}",
-            all(walked) + (ofQueue ? " and d.queue >= :of_queue and d.queue <= :of_queue" : ""))
-        .replace(
-            "{after}",
-            ofQueue
-                ? "(d.queue, d.failed_at, d.id) < (:of_queue, :at::timestamptz, :id::bigint)"
-                : "(d.failed_at, d.id) < (:at::timestamptz, :id::bigint)")
-        .replace(
-            "{latest_first}", (ofQueue ? "d.queue desc, " : "") + "d.failed_at desc, d.id desc")
+            "{latest_first}", (isOfQueue() ? "d.queue desc, " : "") + "d.failed_at desc, d.id desc")
         .replace("{matches}", asked(walked));
+  }
+
+  /** A time as a bound of a queue's letters: by itself it would be none of a range of queues. */
+  private String ofQueue(Term time) {
+    return rendered
+        .get(time)
+        .replaceFirst("^d\\.failed_at (\\S+) (.+)$", "(d.queue, d.failed_at) $1 (:of_queue, $2)");
   }
 
   /** Puts the filter into a statement that goes by the messages of unresolved letters. */

@@ -17,8 +17,10 @@ record Term(Kind kind, String words, String sql, List<Object> values) {
     QUEUE,
     /** The ordering key. */
     KEY,
-    /** When it failed. */
-    TIME,
+    /** That it failed at a time or later. */
+    FROM,
+    /** That it failed before a time. */
+    BEFORE,
     /** The letters' own ids. */
     IDS,
     /** The id that it had as a message. */

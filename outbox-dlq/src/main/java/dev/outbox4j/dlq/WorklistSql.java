@@ -45,7 +45,8 @@ final class WorklistSql {
 
   /**
    * The latest unresolved letter before a place: from one queue to the next, and in each the latest
-   * one, however many resolved ones are between.
+   * one, however many resolved ones are between. The place is the only upper bound, since of two
+   * the server may begin at the wider one, and go through all that is newer than the place.
    */
   static final String LATEST_OPEN =
       """
@@ -59,7 +60,7 @@ final class WorklistSql {
       from queues q
       cross join lateral (
         select d.failed_at, d.id
-        from {open} and d.queue >= q.queue and d.queue <= q.queue
+        from {open} and d.queue >= q.queue
           and (d.queue, d.failed_at, d.id) < (q.queue, :at::timestamptz, :id::bigint)
         order by d.queue desc, d.failed_at desc, d.id desc
         limit 1) latest

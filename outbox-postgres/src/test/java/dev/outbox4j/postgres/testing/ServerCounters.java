@@ -21,8 +21,24 @@ public final class ServerCounters implements AutoCloseable {
     database.update("alter table " + table + " set (autovacuum_enabled = off)");
     database.update("drop table if exists mark");
     database.update("create table mark (n int)");
+    settle(database);
     this.session = database.pool(1);
     this.table = table;
+  }
+
+  /** The session of the tests before may report what it did up to ten seconds later. */
+  private void settle(TestDatabase database) {
+    database.update("insert into mark values (1)");
+    marks++;
+    await()
+        .pollInterval(Duration.ofMillis(100))
+        .atMost(Duration.ofSeconds(60))
+        .until(
+            () ->
+                database.one(
+                        Long.class,
+                        "select n_tup_ins from pg_stat_user_tables where relname = 'mark'")
+                    == marks);
   }
 
   /** Pages that were read, of the table and of its indexes, and scans of the table. */
