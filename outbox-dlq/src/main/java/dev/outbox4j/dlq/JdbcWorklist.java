@@ -251,7 +251,8 @@ final class JdbcWorklist {
     Selected selected = bounded(given);
     Map<String, Object> values = new HashMap<>(selected.values());
     values.put("most", most);
-    return rows("count", selected.countByTime(WorklistSql.COUNT), values, row -> row.getLong(1)).get(0);
+    return rows("count", selected.countByTime(WorklistSql.COUNT), values, row -> row.getLong(1))
+        .get(0);
   }
 
   List<DeadLetter> letters(long[] ids) {

@@ -161,10 +161,7 @@ final class Selected {
   String countByTime(String template) {
     boolean before = has(Kind.BEFORE);
     return byTime(
-        template,
-        before ? List.of() : List.of("d.queue <= :of_queue"),
-        Kind.FROM,
-        Kind.BEFORE);
+        template, before ? List.of() : List.of("d.queue <= :of_queue"), Kind.FROM, Kind.BEFORE);
   }
 
   /** {@return whether the index goes by queues that has their unresolved letters by time} */

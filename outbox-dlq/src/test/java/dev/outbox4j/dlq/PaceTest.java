@@ -72,8 +72,7 @@ class PaceTest {
     List<Long> gone =
         batches(
             () ->
-                MILLI
-                    * (random.nextInt(40) == 0 ? 100 + random.nextInt(250) : random.nextInt(60)));
+                MILLI * (random.nextInt(40) == 0 ? 100 + random.nextInt(250) : random.nextInt(60)));
 
     assertThat(perSecond(gone)).isBetween(0.95 * RATE, 1.01 * RATE);
     assertThat(mostInTenSeconds(gone)).isLessThanOrEqualTo(10_500);

@@ -190,10 +190,7 @@ class WorklistPlanIT {
   }
 
   private void readsAPage(
-      ServerCounters counters,
-      DeadLetterFilter filter,
-      DeadLetterPage.Position after,
-      int letters)
+      ServerCounters counters, DeadLetterFilter filter, DeadLetterPage.Position after, int letters)
       throws SQLException {
     long before = counters.reads().pages();
     assertThat(worklist(counters).where(filter).page(50, after).letters())

@@ -292,8 +292,7 @@ class WorklistRacesIT {
     letters.open();
 
     assertThat(annChanges.get().done()).isEqualTo(1);
-    assertThat(
-            database.list(String.class, "select convert_from(payload, 'UTF8') from outbox"))
+    assertThat(database.list(String.class, "select convert_from(payload, 'UTF8') from outbox"))
         .containsExactly("ann's");
     assertThat(worklist.history(1)).extracting(DeadLetterTrip::redrivenBy).containsExactly("ann");
     assertThatThrownBy(() -> worklist.redrive(1, DeadLetterEdit.type("other"), bob()))

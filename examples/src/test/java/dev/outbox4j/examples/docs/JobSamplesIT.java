@@ -287,7 +287,8 @@ class JobSamplesIT {
         """);
     assertThat(database.list(Long.class, kinds)).containsExactlyInAnyOrder(7L, 8L);
     assertThat(database.list(String.class, bytes)).containsExactly("\\377A");
-    assertThat(database.list(String.class, "select exception || ' ' || count from (" + causes + ") c"))
+    assertThat(
+            database.list(String.class, "select exception || ' ' || count from (" + causes + ") c"))
         .containsExactly("no JSON 2");
   }
 }

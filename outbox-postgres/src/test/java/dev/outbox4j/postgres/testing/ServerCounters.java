@@ -91,9 +91,7 @@ public final class ServerCounters implements AutoCloseable {
   /** How many pages the table has, without its indexes. */
   public long size() throws SQLException {
     return counter(
-        "select pg_relation_size('"
-            + table
-            + "') / current_setting('block_size')::bigint");
+        "select pg_relation_size('" + table + "') / current_setting('block_size')::bigint");
   }
 
   private long counter(String sql) throws SQLException {
