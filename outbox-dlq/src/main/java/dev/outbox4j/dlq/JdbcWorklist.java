@@ -165,7 +165,9 @@ final class JdbcWorklist {
       if (hits.size() == wanted) {
         return new DeadLetterPage(letters, Optional.of(position(hits.get(wanted - 1))));
       }
-      if (last == null || last.seen() < WorklistSql.WINDOW) {
+      if (last == null
+          || last.seen() < WorklistSql.WINDOW
+          || selected.isBehind(last.letter().failedAt())) {
         return new DeadLetterPage(letters, Optional.empty());
       }
       Position end = position(last.letter());

@@ -147,21 +147,42 @@ final class Selected {
         .or(() -> given);
   }
 
-  /** Puts the filter into the statement of a page, which goes back in time from a place. */
-  String pageByTime(String template) {
-    return byTime(template, List.of(), Kind.FROM)
-        .replace(
-            "{after}",
-            isOfQueue()
-                ? "(d.queue, d.failed_at, d.id) < (:of_queue, :at::timestamptz, :id::bigint)"
-                : "(d.failed_at, d.id) < (:at::timestamptz, :id::bigint)");
+  /** {@return whether a letter that failed then is older than the filter says, as all behind it} */
+  boolean isBehind(Instant failedAt) {
+    return of(Kind.FROM).stream()
+        .map(term -> Instant.parse((String) term.values().get(0)))
+        .anyMatch(failedAt::isBefore);
   }
 
-  /** Puts the filter into a statement that goes back in time from now. */
+  /**
+   * Puts the filter into the statement of a page, which goes back in time from a place. Of a queue
+   * it may go on behind the oldest one that is meant: before PostgreSQL 18 a time does not end it.
+   */
+  String pageByTime(String template) {
+    return isOfQueue()
+        ? byTime(template, List.of("d.queue >= :of_queue"))
+            .replace(
+                "{after}",
+                "(d.queue, d.failed_at, d.id) < (:of_queue, :at::timestamptz, :id::bigint)")
+        : byTime(template, List.of(), Kind.FROM)
+            .replace("{after}", "(d.failed_at, d.id) < (:at::timestamptz, :id::bigint)");
+  }
+
+  /** Puts the filter into a statement that begins at the time that bounds it, if one does. */
   String countByTime(String template) {
-    boolean before = has(Kind.BEFORE);
+    List<String> bounds = new ArrayList<>();
+    if (!has(Kind.FROM) || has(Kind.BEFORE)) {
+      bounds.add("d.queue >= :of_queue");
+    }
+    if (!has(Kind.BEFORE)) {
+      bounds.add("d.queue <= :of_queue");
+    }
+    boolean forward = has(Kind.FROM) && !has(Kind.BEFORE);
     return byTime(
-        template, before ? List.of() : List.of("d.queue <= :of_queue"), Kind.FROM, Kind.BEFORE);
+        forward ? template.replace("{latest_first}", "{earliest_first}") : template,
+        isOfQueue() ? bounds : List.of(),
+        Kind.FROM,
+        Kind.BEFORE);
   }
 
   /** {@return whether the index goes by queues that has their unresolved letters by time} */
@@ -172,24 +193,22 @@ final class Selected {
   /** By a queue's index or that of all, of which some times are bounds. */
   private String byTime(String template, List<String> boundsOfQueue, Kind... times) {
     List<Term> walked = new ArrayList<>();
-    List<String> bounds = new ArrayList<>();
+    List<String> bounds = new ArrayList<>(boundsOfQueue);
     if (few().isEmpty()) {
       walked.addAll(of(times));
       walked.forEach(term -> bounds.add(isOfQueue() ? ofQueue(term) : rendered.get(term)));
     }
     if (isOfQueue()) {
-      bounds.addAll(boundsOfQueue);
-      if (!has(Kind.FROM)) {
-        bounds.add("d.queue >= :of_queue");
-      }
       walked.addAll(of(Kind.UNRESOLVED));
       bounds.add(all(of(Kind.UNRESOLVED)));
     }
+    String queue = isOfQueue() ? "d.queue{way}, " : "";
+    String order = queue + "d.failed_at{way}, d.id{way}";
     return template
         .replace("{letters}", letters())
         .replace("{walked}", bounds.isEmpty() ? "true" : String.join(" and ", bounds))
-        .replace(
-            "{latest_first}", (isOfQueue() ? "d.queue desc, " : "") + "d.failed_at desc, d.id desc")
+        .replace("{latest_first}", order.replace("{way}", " desc"))
+        .replace("{earliest_first}", order.replace("{way}", ""))
         .replace("{matches}", asked(walked));
   }
 
