@@ -31,6 +31,8 @@ import java.io.UncheckedIOException;
 import java.lang.reflect.Type;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.sql.Connection;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -38,7 +40,10 @@ import java.util.Base64;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -275,11 +280,23 @@ class MonitorHttpIT {
     if (code >= 400 && code != 500) {
       assertThat(json(response).path("error").asText()).isNotBlank();
     }
+    if (request.equals("GET /instances")) {
+      assertThat(json(response).path("instances").findValuesAsText("runtimeStatus"))
+          .isEqualTo(status == null ? List.of() : List.of(shown(status)));
+    }
+    if (request.startsWith("GET /instances/x") && code != 404) {
+      assertThat(json(response).path("runtimeStatus").asText()).isEqualTo(shown(after));
+    }
     if (parts[0].equals("GET") && code == 202) {
       assertThat(response.headers())
           .containsEntry("Retry-After", "5")
           .containsEntry("Location", BASE + "/instances/x");
     }
+  }
+
+  /** As its users write it: Running. */
+  private static String shown(MonitorStatus status) {
+    return status.name().charAt(0) + status.name().substring(1).toLowerCase(Locale.ROOT);
   }
 
   @Test
@@ -532,6 +549,61 @@ class MonitorHttpIT {
     send("POST", "/instances/y/terminate");
     assertThat(json(send("GET", "/instances/y")).path("output").asText())
         .isEqualTo("no reason given");
+  }
+
+  /** Of the first column of a table; what is in no table is said in the text below it. */
+  @Test
+  void theDocumentHasAllFieldsOfAStatus() throws IOException {
+    kit.start(WATCH, call -> call.events("go").isEmpty() ? waits() : fails());
+    control.start(MonitorStart.of(WATCH, Json.of("1")).id("x").parent("p").expiresAfter(LONG));
+    kit.awaitInstance("x", now -> now.iterations() == 1);
+    Set<String> shown = new TreeSet<>();
+    Set<String> ofEntries = new TreeSet<>();
+    collect(shown, ofEntries);
+    control.suspend("x", "as after an attempt that failed");
+    database.update("update outbox_monitor set last_error = 'no answer'");
+    collect(shown, ofEntries);
+    control.resume("x", "go on");
+    control.raiseEvent("x", "go", Json.of("7"));
+    kit.awaitStatus("x", FAILED);
+    collect(shown, ofEntries);
+    control.restart("x", "again");
+    control.terminate("x", "enough");
+    collect(shown, ofEntries);
+    given("done", COMPLETED);
+    json(send("GET", "/instances/done")).fieldNames().forEachRemaining(shown::add);
+
+    String document = Files.readString(Path.of("..", "docs", "monitors.md"));
+    String part = document.substring(document.indexOf("| field of a status | is |"));
+    part = part.substring(0, part.indexOf("An input is compared"));
+    Set<String> fields = new TreeSet<>();
+    Set<String> fieldsOfEntries = new TreeSet<>();
+    for (String line : part.split("\n", -1)) {
+      boolean row = line.startsWith("|");
+      String names = row ? line.split("\\|", -1)[1] : line;
+      Pattern.compile("`(\\w+)`")
+          .matcher(names)
+          .results()
+          .forEach(found -> (row ? fields : fieldsOfEntries).add(found.group(1)));
+    }
+    assertThat(fields).isEqualTo(shown);
+    assertThat(fieldsOfEntries).isEqualTo(ofEntries);
+  }
+
+  private void collect(Set<String> shown, Set<String> ofEntries) {
+    JsonNode status = json(send("GET", "/instances/x?showHistory=true"));
+    status.fieldNames().forEachRemaining(shown::add);
+    status
+        .path("historyEvents")
+        .forEach(entry -> entry.fieldNames().forEachRemaining(ofEntries::add));
+  }
+
+  private static MonitorResult waits() {
+    return MonitorResult.again().withStatus(Json.of("\"so far\"")).orOn("go");
+  }
+
+  private static MonitorResult fails() {
+    throw new IllegalStateException("it broke");
   }
 
   @Test

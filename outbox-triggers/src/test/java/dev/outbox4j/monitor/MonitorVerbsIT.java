@@ -196,6 +196,23 @@ class MonitorVerbsIT {
     }
   }
 
+  @ParameterizedTest
+  @EnumSource(MonitorStatus.class)
+  void isFoundByItsStatusAndByNoOther(MonitorStatus status) {
+    given("x", status);
+    List<String> before = whole();
+    for (MonitorStatus asked : MonitorStatus.values()) {
+      assertThat(control.query(MonitorQuery.all().status(asked)).instances())
+          .as("those that are %s", asked)
+          .extracting(MonitorInstance::id)
+          .isEqualTo(asked == status ? List.of("x") : List.of());
+    }
+    assertThat(control.query(MonitorQuery.all()).instances())
+        .singleElement()
+        .satisfies(found -> assertThat(found.status()).isEqualTo(status));
+    assertThat(whole()).as("to look changes nothing").isEqualTo(before);
+  }
+
   private List<String> whole() {
     List<String> rows =
         new ArrayList<>(

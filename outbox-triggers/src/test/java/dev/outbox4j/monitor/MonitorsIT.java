@@ -23,6 +23,7 @@ import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.Connection;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -401,6 +402,35 @@ class MonitorsIT {
     assertThat(failed.attempts()).isGreaterThan(1);
     assertThat(Duration.between(failed.createdAt(), failed.endedAt().orElseThrow()))
         .isGreaterThanOrEqualTo(Duration.ofSeconds(2));
+  }
+
+  @Test
+  void theWaitBetweenAttemptsGrowsByItsFactorUpToTheLongest() {
+    MonitorType<Json> patient =
+        WATCH.retry(
+            RetryPolicy.exponential(Duration.ofHours(1), 2)
+                .max(Duration.ofHours(3))
+                .jitter(0)
+                .attempts(5));
+    kit.start(
+        patient,
+        call -> {
+          throw new IllegalStateException("no answer");
+        });
+    control.start(patient, "x", Json.NULL);
+
+    List<Long> hours = new ArrayList<>();
+    for (int attempt = 1; attempt < 5; attempt++) {
+      int failed = attempt;
+      MonitorInstance waiting = kit.awaitInstance("x", now -> now.attempts() == failed);
+      hours.add(
+          Duration.between(waiting.updatedAt(), waiting.dueAt().orElseThrow())
+              .plusMinutes(30) // to the nearest hour
+              .toHours());
+      control.wake("x");
+    }
+    assertThat(hours).containsExactly(1L, 2L, 3L, 3L);
+    assertThat(kit.awaitStatus("x", MonitorStatus.FAILED).attempts()).isEqualTo(5);
   }
 
   @Test

@@ -17,10 +17,13 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** The plans that the server really executes for a fetch. */
@@ -29,6 +32,10 @@ import org.junit.jupiter.params.provider.ValueSource;
 class FetchPlanIT {
   private static final int ROWS = 300_000;
   private static final int BATCH = 500;
+
+  /** So many rows have the same cursor. */
+  private static final int SAME = 100;
+
   private static final Pattern PAGES =
       Pattern.compile("Buffers: shared(?: hit=(\\d+))?(?: read=(\\d+))?");
 
@@ -100,6 +107,120 @@ class FetchPlanIT {
       assertThat(pages(plan)).as(plan).isLessThan(20 + BATCH);
       // rows lie in the order of their index, about 55 on a page
       assertThat(pages(plan)).as(plan).isLessThan(20 + BATCH / 40);
+    }
+  }
+
+  /** What else a fetch may be, of rows that do not lie in the order of their index. */
+  private enum Kind {
+    SEQUENCE("bigint", Cursor.sequence("version"), Deletes.ignored()),
+    WITHOUT_A_BOUND(
+        "bigint", Cursor.sequence("version").assumingThatWritersNeverOverlap(), Deletes.ignored()),
+    TRANSACTION_ID("xid8", Cursor.transactionId("written_in"), Deletes.ignored()),
+    TOMBSTONES(
+        "bigint",
+        Cursor.sequence("version"),
+        Deletes.tombstones(Source.table("scattered_deleted")));
+
+    private final String tag;
+
+    @SuppressWarnings("ImmutableEnumChecker") // it is, but has no annotation
+    private final Cursor cursor;
+
+    @SuppressWarnings("ImmutableEnumChecker") // it is, but has no annotation
+    private final Deletes deletes;
+
+    Kind(String tag, Cursor cursor, Deletes deletes) {
+      this.tag = tag;
+      this.cursor = cursor;
+      this.deletes = deletes;
+    }
+  }
+
+  private void scatter() {
+    if (!database
+        .list(String.class, "select relname::text from pg_class where relname = 'scattered'")
+        .isEmpty()) {
+      return;
+    }
+    database.update(
+        """
+        create table scattered (id int primary key, version bigint not null,
+          written_in xid8 not null, payload text)
+        """);
+    database.update(
+        """
+        insert into scattered
+        select i, i / %1$d, (1 + i / %1$d)::text::xid8, repeat('x', 100)
+        from generate_series(1, %2$d) i
+        order by md5(i::text)
+        """
+            .formatted(SAME, ROWS));
+    database.update("create index on scattered (version, id)");
+    database.update("create index on scattered (written_in, id)");
+    database.update(
+        "create table scattered_deleted (version bigint, id int, primary key (version, id))");
+    database.update(
+        """
+        insert into scattered_deleted
+        select i / %d, -i from generate_series(1, %d, 3) i order by md5(i::text)
+        """
+            .formatted(SAME, ROWS));
+    database.update("analyze scattered, scattered_deleted");
+    database.update( // a row is of a transaction that the server has had
+        "do $$ begin while pg_current_xact_id()::text::bigint <= %d loop commit; end loop; end $$"
+            .formatted(ROWS / SAME + 1));
+    try (Connection connection = database.plain().getConnection();
+        Statement statement = connection.createStatement()) {
+      statement.execute("vacuum scattered, scattered_deleted");
+    } catch (SQLException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  static Stream<Arguments> kinds() {
+    return Stream.of(Kind.values())
+        .flatMap(kind -> Stream.of(1, 50, 99).map(percent -> Arguments.of(kind, percent)));
+  }
+
+  @ParameterizedTest(name = "{0} at {1} %")
+  @MethodSource("kinds")
+  void readsNotMuchMoreThanTheRowsWhereverTheseLie(Kind kind, int percent) throws Exception {
+    scatter();
+    TestPollers.setUp(database);
+    int at = ROWS / 100 * percent;
+    long cursor = at / SAME + (kind == Kind.TRANSACTION_ID ? 1 : 0);
+    Poller poller =
+        Poller.of("scattered", Source.table("scattered"), kind.cursor, kind.deletes)
+            .where("id > ? or payload is null", 0)
+            .batchSize(BATCH)
+            .startAt(
+                Position.of(Position.Side.ROW, kind.tag, String.valueOf(cursor), List.of("" + at)));
+    try (Connection connection = database.plain().getConnection()) {
+      List<String> plans = new ArrayList<>();
+      explainAll(connection);
+      Pollers pollers =
+          Pollers.builder(PostgresOutbox.on(database.plain(), database.table()), "shop")
+              .source(new Watched(connection, plans))
+              .on(poller, (rows, context) -> {})
+              .build();
+      TickResult result = pollers.dryTick("scattered");
+      assertThat(result.totalProcessed()).as(result.toString()).isEqualTo(BATCH);
+      String plan =
+          plans.stream()
+              .filter(text -> text.contains("Limit") && text.contains("ROW("))
+              .filter(text -> pages(text) > BATCH / 4) // not the probe for rows that wait
+              .findFirst()
+              .orElseThrow(() -> new AssertionError(plans.toString()));
+      assertThat(plan.split("Index Cond: \\(+ROW\\(", -1))
+          .as(plan)
+          .hasSize(kind == Kind.TOMBSTONES ? 3 : 2);
+      assertThat(plan).doesNotContain("Seq Scan").doesNotContain("Bitmap");
+      if (kind == Kind.TOMBSTONES) { // of each table as many rows may be read as make a batch
+        assertThat(pages(plan)).as(plan).isLessThan(2 * (20 + BATCH));
+      } else {
+        assertThat(plan).doesNotContain("Sort");
+        assertThat(pages(plan)).as(plan).isLessThan(20 + BATCH);
+      }
     }
   }
 

@@ -667,6 +667,87 @@ class PollersIT {
   }
 
   @Test
+  void theContextTellsWhereABatchBeginsAndEndsAndUnderWhichLease() {
+    TestPollers.insert(database, 1, 5);
+    List<String> told = new ArrayList<>();
+    List<Long> tokens = new ArrayList<>();
+    Pollers pollers =
+        builder()
+            .on(
+                TestPollers.items().batchSize(2).lease(Duration.ofMinutes(1)),
+                (rows, context) -> {
+                  told.add(
+                      "%s to %s, attempt %d"
+                          .formatted(
+                              context.before().cursor().orElse("the beginning"),
+                              context.after().cursor().orElseThrow(),
+                              context.attempt()));
+                  tokens.add(context.token());
+                  assertThat(context.leaseRemaining())
+                      .isPositive()
+                      .isLessThanOrEqualTo(Duration.ofMinutes(1));
+                  assertThat(context.isLeaseLost()).isFalse();
+                  assertThat(context.isRedriven()).isFalse();
+                })
+            .build();
+    assertThat(pollers.tick("items").totalProcessed()).isEqualTo(5);
+    TestPollers.insert(database, 6, 6);
+    pollers.tick("items");
+
+    assertThat(told)
+        .containsExactly(
+            "the beginning to 2, attempt 1",
+            "2 to 4, attempt 1",
+            "4 to 5, attempt 1",
+            "5 to 6, attempt 1");
+    assertThat(tokens.subList(0, 3)).containsOnly(tokens.get(0));
+    assertThat(tokens.get(3)).as("of another lease").isGreaterThan(tokens.get(0));
+  }
+
+  @Test
+  void publishesEachTypeOfValueAsTheDocumentSays() {
+    database.update(
+        """
+        drop table if exists odd;
+        create table odd (a text, b int, c bigint not null, amount numeric, share float8,
+          nothing text, flag boolean, bytes bytea, at timestamptz, local timestamp, day date,
+          hour time, u uuid, json jsonb, list int[], primary key (a, b));
+        insert into odd values (E'k"\\\\\n\t\u0001é', 7, 1, 12.50, 0.25, null, true, '\\x00ff',
+          '2026-11-29T10:15:30.123456Z', '2026-11-29T10:15:30.5', '2026-11-29', '10:15:30',
+          '00000000-0000-0000-0000-000000000001', '{"x": 1}', '{1,2}');
+        insert into odd (a, b, c, amount, share) values ('k', 7, 2, 'NaN', 'infinity');
+        insert into odd (a, b, c) values (repeat('x', 300), 7, 3);
+        """);
+    Poller odd = Poller.of("odd", Source.table("odd"), Cursor.sequence("c"), Deletes.ignored());
+    assertThat(builder().publishTo(odd, "odd").build().tick("odd").totalProcessed()).isEqualTo(3);
+
+    assertThat(after(1))
+        .isEqualTo(
+            database.one(
+                String.class,
+                """
+                select jsonb_build_object('a', E'k"\\\\\n\t\u0001é', 'b', 7, 'c', 1, 'amount', 12.50,
+                  'share', 0.25, 'nothing', null, 'flag', true, 'bytes', 'AP8=',
+                  'at', '2026-11-29T10:15:30.123456Z', 'local', '2026-11-29T10:15:30.500',
+                  'day', '2026-11-29', 'hour', '10:15:30',
+                  'u', '00000000-0000-0000-0000-000000000001', 'json', '{"x": 1}',
+                  'list', '{1,2}')::text
+                """));
+    assertThat(after(2)).contains("\"amount\": \"NaN\"", "\"share\": \"Infinity\"");
+    List<String> keys =
+        database.list(String.class, "select ordering_key from outbox order by id offset 1");
+    assertThat(keys.get(0)).isEqualTo("k/7");
+    assertThat(keys.get(1)).as("a hash").matches("[0-9a-f]{64}");
+  }
+
+  private String after(int row) {
+    return database.one(
+        String.class,
+        "select (convert_from(payload, 'UTF8')::jsonb -> 'after')::text from outbox order by id"
+            + " offset %d limit 1".formatted(row - 1));
+  }
+
+  @Test
   void publishesWhatAMappingMakesOfRows() {
     TestPollers.insert(database, 1, 3);
     Pollers pollers =
