@@ -128,7 +128,8 @@ public final class Pollers implements AutoCloseable {
 
   /**
    * Reads what the first batch of a tick would be, and neither handles it nor writes anything: no
-   * lease is taken, and the poller is not put on record.
+   * lease is taken, and the poller is not put on record. It waits for up to a second for rows that
+   * are complete soon, as a tick does.
    *
    * @param poller its name
    * @return the rows, or why they could not be read

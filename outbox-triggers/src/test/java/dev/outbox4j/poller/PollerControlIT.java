@@ -24,6 +24,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BiConsumer;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -316,17 +317,17 @@ class PollerControlIT {
   void isolationWorksInTransactions() {
     database.update("drop table if exists ledger");
     database.update("create table ledger (id int)");
-    TestPollers.insert(database, 1, 20);
+    TestPollers.insert(database, 1, 1_000);
     Pollers pollers =
         Pollers.builder(outbox, "shop")
             .transactional(
-                TestPollers.items().isolateAfter(1),
+                TestPollers.items().batchSize(1_000).isolateAfter(1),
                 (rows, context, connection) -> {
                   try (var insert = connection.prepareStatement("insert into ledger values (?)")) {
                     for (RowChange row : rows) {
                       insert.setObject(1, row.key().get("id"));
                       insert.executeUpdate();
-                      if (row.key().get("id").equals(7)) {
+                      if (row.key().get("id").equals(617)) {
                         insert.getConnection().createStatement().execute("select 1 / 0");
                       }
                     }
@@ -335,10 +336,17 @@ class PollerControlIT {
             .build();
     TickResult result = pollers.tick("items");
     assertThat(result.quarantined()).isEqualTo(1);
-    assertThat(result.totalProcessed()).isEqualTo(19);
+    assertThat(result.totalProcessed()).isEqualTo(999);
     assertThat(database.list(Integer.class, "select id from ledger order by id"))
-        .hasSize(19)
-        .doesNotContain(7);
+        .containsExactlyElementsOf(
+            IntStream.rangeClosed(1, 1_000).filter(id -> id != 617).boxed().toList());
+    assertThat(control.quarantine("items", 10))
+        .singleElement()
+        .satisfies(
+            row -> {
+              assertThat(row.key()).isEqualTo("{\"id\":617}");
+              assertThat(row.error()).contains("division by zero");
+            });
   }
 
   @Test

@@ -16,7 +16,9 @@ import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import dev.outbox4j.spi.PayloadCodec;
 import java.lang.reflect.Type;
+import java.sql.Connection;
 import java.sql.PreparedStatement;
+import java.sql.Statement;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -847,6 +849,41 @@ class PollersIT {
     assertThat(control.pollers()).isEmpty();
     drain(pollers, "items");
     assertThat(pollers.dryTick("items").outcome()).isEqualTo(Outcome.EMPTY);
+  }
+
+  /** As a tick does, which would find them. */
+  @Test
+  void aDryTickWaitsForRowsThatAreCompleteSoon() {
+    database.update(
+        "alter table items add changed_at timestamptz not null default clock_timestamp()");
+    database.update("create index on items (changed_at, id)");
+    TestPollers.insert(database, 1, 3);
+    for (Cursor cursor : List.of(Cursor.ascending("version"), Cursor.serverTime("changed_at"))) {
+      Poller poller =
+          Poller.of("items", Source.table("public", "items"), cursor, Deletes.ignored())
+              .pollInterval(Duration.ofMillis(10));
+      TickResult dry = recording(poller).dryTick("items");
+      assertThat(dry.outcome()).as("by %s", cursor.kind()).isEqualTo(Outcome.PROCESSED);
+      assertThat(ids(dry.rows()))
+          .as("but for the greatest, which may be written again")
+          .isEqualTo(cursor.kind() == Cursor.Kind.ASCENDING ? List.of(1, 2) : List.of(1, 2, 3));
+    }
+    assertThat(handled).isEmpty();
+    assertThat(control.pollers()).isEmpty();
+  }
+
+  @Test
+  void aDryTickTellsThatRowsWaitForATransaction() throws Exception {
+    try (Connection open = database.plain().getConnection();
+        Statement statement = open.createStatement()) {
+      open.setAutoCommit(false);
+      statement.execute("select 1");
+      TestPollers.insert(database, 1, 3);
+      assertThat(recording(TestPollers.items()).dryTick("items").outcome())
+          .isEqualTo(Outcome.HELD_BACK);
+      open.rollback();
+    }
+    assertThat(recording(TestPollers.items()).dryTick("items").totalProcessed()).isEqualTo(3);
   }
 
   @Test

@@ -376,10 +376,7 @@ final class PollerTick {
     }
 
     private TickResult follow() {
-      // a look later than the margin tells more, also where ticks are few
-      long wanted =
-          Math.max(poller.pollInterval().toNanos(), 4 * poller.cursor().margin().toNanos());
-      long waitUntil = System.nanoTime() + Math.min(LONGEST_WAIT_IN_A_TICK, wanted);
+      long waitUntil = waitUntil();
       long recheck = FIRST_RECHECK;
       while (true) {
         if (pauses.isStopping()) {
@@ -731,25 +728,7 @@ final class PollerTick {
         }
       }
       requireTypeOf("position", known, position == null ? Position.beginning() : position);
-      Horizon.Found first =
-          known.horizon().look(position == null ? Position.beginning() : position);
-      Position from = position == null ? startOf(known, first) : position;
-      Bound bound = first.bound();
-      Position end = poller.end().orElse(null);
-      List<SourceRow> rows = bound == null ? List.of() : source.fetch(from, bound, end);
-      Outcome outcome = Outcome.PROCESSED;
-      if (rows.isEmpty()) {
-        boolean waits = first.held() && source.isAnyBehind(from, first, end);
-        outcome = waits ? Outcome.HELD_BACK : Outcome.EMPTY;
-      }
-      return new TickResult(
-          outcome,
-          rows.size(),
-          rows.isEmpty() ? 0 : 1,
-          0,
-          rows.stream().map(SourceRow::change).toList(),
-          Optional.empty(),
-          Optional.empty());
+      return dry(known, position);
     } catch (OutboxStoreException e) {
       return tally.failed(PollerFailure.LEASE, Failures.words(e));
     } catch (NormalizeException e) {
@@ -762,6 +741,48 @@ final class PollerTick {
     } catch (IllegalArgumentException e) {
       return tally.failed(PollerFailure.CHECKPOINT, Failures.words(e));
     }
+  }
+
+  /** Waits for rows that are complete soon as a tick does. */
+  private TickResult dry(Known known, @Nullable Position position) {
+    Horizon.Found now = known.horizon().look(position == null ? Position.beginning() : position);
+    Position from = position == null ? startOf(known, now) : position;
+    Position end = poller.end().orElse(null);
+    long waitUntil = waitUntil();
+    long recheck = FIRST_RECHECK;
+    while (true) {
+      Bound bound = now.bound();
+      List<SourceRow> rows = bound == null ? List.of() : source.fetch(from, bound, end);
+      if (!rows.isEmpty()) {
+        return dry(Outcome.PROCESSED, rows);
+      }
+      boolean isHeld = now.held() && source.isAnyBehind(from, now, end);
+      long soon = now.held() ? 0 : Duration.ofMillis(now.moreSoon()).toNanos();
+      long wait = isHeld ? recheck : soon;
+      if (wait == 0 || System.nanoTime() + wait - waitUntil > 0) {
+        return dry(isHeld ? Outcome.HELD_BACK : Outcome.EMPTY, rows);
+      }
+      pauses.pause(wait);
+      recheck = Math.min(LONGEST_RECHECK, 2 * recheck);
+      now = known.horizon().look(from);
+    }
+  }
+
+  private static TickResult dry(Outcome outcome, List<SourceRow> rows) {
+    return new TickResult(
+        outcome,
+        rows.size(),
+        rows.isEmpty() ? 0 : 1,
+        0,
+        rows.stream().map(SourceRow::change).toList(),
+        Optional.empty(),
+        Optional.empty());
+  }
+
+  /** A look later than the margin tells more, also where ticks are few. */
+  private long waitUntil() {
+    long wanted = Math.max(poller.pollInterval().toNanos(), 4 * poller.cursor().margin().toNanos());
+    return System.nanoTime() + Math.min(LONGEST_WAIT_IN_A_TICK, wanted);
   }
 
   private Position startOf(Known known, Horizon.Found first) {
