@@ -216,28 +216,26 @@ final class RedriveRun {
       return true;
     }
     Map<Long, DeadLetter> whole = new HashMap<>();
-    List<Candidate> readable = batch.stream().filter(each -> !isTooLarge(each)).toList();
-    if (!readable.isEmpty()) {
-      jdbc.letters(JdbcWorklist.ids(readable))
-          .forEach(each -> whole.put(each.summary().id(), each));
-    }
+    Map<Candidate, String> unreadable = new HashMap<>();
+    read(batch.stream().filter(each -> !isTooLarge(each)).toList(), whole, unreadable);
     Set<Key> heldHere = new HashSet<>();
     for (Candidate each : batch) {
       DeadLetter letter = whole.get(each.id());
-      if (!isTooLarge(each) && (letter == null || !each.isStill(letter))) {
+      String lost = unreadable.get(each);
+      if (lost == null && !isTooLarge(each) && (letter == null || !each.isStill(letter))) {
         continue; // somebody was faster
       }
       Optional<Key> key = key(each);
       if (isHeld(each) || key.filter(heldHere::contains).isPresent()) {
         continue;
       }
-      Verdict verdict =
-          letter == null
-              ? Verdict.refused(
-                  "to be checked it would take about "
-                      + each.bytes()
-                      + " bytes, too many for this process")
-              : verdict(letter);
+      if (lost == null && letter == null) {
+        lost =
+            "to be checked it would take about "
+                + each.bytes()
+                + " bytes, too many for this process";
+      }
+      Verdict verdict = letter == null ? Verdict.refused(lost) : verdict(letter);
       if (Thread.currentThread().isInterrupted()) {
         return false;
       }
@@ -255,6 +253,28 @@ final class RedriveRun {
       }
     }
     return true;
+  }
+
+  /** Reads letters, and notes why the server cannot read some. */
+  private void read(
+      List<Candidate> some, Map<Long, DeadLetter> whole, Map<Candidate, String> unreadable) {
+    if (some.isEmpty()) {
+      return;
+    }
+    try {
+      jdbc.letters(JdbcWorklist.ids(some)).forEach(each -> whole.put(each.summary().id(), each));
+    } catch (OutboxStoreException e) {
+      if (!Splitter.isUnreadable(e)) {
+        throw e;
+      }
+      if (some.size() == 1) {
+        unreadable.put(some.get(0), LetterRun.refusalOf(e));
+        return;
+      }
+      int half = some.size() / 2;
+      read(some.subList(0, half), whole, unreadable);
+      read(some.subList(half, some.size()), whole, unreadable);
+    }
   }
 
   /** What no process could hold may be dead for that: it is not read, lest it kill this one. */

@@ -17,6 +17,7 @@ import org.jspecify.annotations.Nullable;
 final class Splitter {
   private static final String QUERY_CANCELED = "57014";
   private static final String ROLLED_BACK = "40";
+  private static final String DATA_CORRUPTED = "XX001";
   private static final int ATTEMPTS = 3;
   private static final int SUCCESSES_TO_GROW = 20;
 
@@ -91,7 +92,13 @@ final class Splitter {
 
   /** What was rolled back for what the letters hold, or who has them in hand. */
   private static boolean isOfLetters(OutboxStoreException e) {
-    return !e.outcomeUnknown() && (e.fault() == Fault.ROW || isOfTheMoment(e) || isOfATrigger(e));
+    return isUnreadable(e)
+        || (!e.outcomeUnknown() && (e.fault() == Fault.ROW || isOfTheMoment(e) || isOfATrigger(e)));
+  }
+
+  /** Tells whether the server cannot read what it has stored, such as a payload. */
+  static boolean isUnreadable(OutboxStoreException e) {
+    return !e.outcomeUnknown() && e.sqlState().filter(DATA_CORRUPTED::equals).isPresent();
   }
 
   /** Tells whether the same may succeed as soon as others are ready. */

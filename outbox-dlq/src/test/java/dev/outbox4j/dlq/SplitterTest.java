@@ -71,7 +71,8 @@ class SplitterTest {
     "TIMEOUT,55P03",
     "TRANSIENT,40001",
     "TRANSIENT,OR001",
-    "TRANSIENT,P0002"
+    "TRANSIENT,P0002",
+    "TRANSIENT,XX001"
   })
   void whatIsOfALetterStopsNoOther(Fault fault, String state) {
     run(
@@ -92,6 +93,9 @@ class SplitterTest {
     "TRANSIENT,53100,false",
     "TRANSIENT,57P01,false",
     "TRANSIENT,26000,false",
+    "TRANSIENT,XX000,false",
+    "TRANSIENT,XX001,true",
+    "TRANSIENT,XX002,false",
     "SETUP,42P01,false",
     "CONNECTION,08006,false",
     "ROW,23514,true",

@@ -1,6 +1,7 @@
 package dev.outbox4j.dlq;
 
 import static dev.outbox4j.dlq.DeadLetterFilter.any;
+import static dev.outbox4j.dlq.DeadLetterFilter.ids;
 import static dev.outbox4j.dlq.DeadLetterFilter.queue;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -32,6 +33,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** No row, check, error, reason or slow statement ends a run, and none is lost by one. */
 @ExtendWith(PostgresExtension.class)
@@ -141,6 +144,66 @@ class WorklistFaultsIT {
     } finally {
       database.update("drop table parted");
     }
+  }
+
+  // ---- what the disk has lost
+
+  /** Takes a part of a letter's payload away, as a broken disk does. */
+  private void losesAPartOfItsPayload(long id) {
+    database.update(
+        "update outbox_dlq set payload = (select string_agg(sha256(convert_to(n::text, 'UTF8')), '')"
+            + " from generate_series(1, 500) n) where id = ?",
+        id);
+    String parts =
+        database.one(
+            String.class,
+            "select reltoastrelid::regclass::text from pg_class"
+                + " where oid = 'outbox_dlq'::regclass");
+    // else the server refuses to write such a table
+    String is = "update pg_class set relkind = '%s' where oid = '%s'::regclass";
+    database.update(is.formatted('r', parts));
+    database.update("delete from " + parts + " where chunk_seq = 1");
+    database.update(is.formatted('t', parts));
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aPayloadThatTheServerCannotReadStopsNoOtherLetter(boolean checked) {
+    letters.plain("orders", 1, 5);
+    losesAPartOfItsPayload(3);
+    Redrive redrive = checked ? ann().checking(letter -> Optional.empty()) : ann();
+
+    DeadLetterReport report = worklist.where(queue("orders")).redrive(redrive);
+
+    assertThat(report.done()).isEqualTo(4);
+    assertThat(report.refused()).isEqualTo(1);
+    assertThat(report.passedBy()).isZero();
+    assertThat(report.finished()).isTrue();
+    assertThat(report.refusals().get(0).id()).isEqualTo(3);
+    assertThat(report.refusals().get(0).reason())
+        .startsWith("the server refuses it: ")
+        .contains("XX001");
+    assertThat(letters.unresolved()).containsExactly(3L);
+    assertThat(letters.outbox()).containsExactly(1001L, 1002L, 1004L, 1005L);
+    assertThat(audit().status()).isEqualTo("completed");
+    assertThat(audit().refused()).isEqualTo(1);
+    assertThat(worklist.where(queue("orders").and(ids(3))).discard("ann", "lost").done())
+        .isEqualTo(1);
+  }
+
+  /** It holds back the younger ones of its key, as each does that stays. */
+  @Test
+  void aPayloadThatTheServerCannotReadHoldsItsKeyBack() {
+    letters.keyed("orders", 1, 6);
+    losesAPartOfItsPayload(3);
+
+    DeadLetterReport report =
+        worklist.where(queue("orders")).redrive(ann().checking(letter -> Optional.empty()));
+
+    assertThat(report.done()).isEqualTo(4);
+    assertThat(report.refused()).isEqualTo(1);
+    assertThat(report.passedBy()).isEqualTo(1);
+    assertThat(letters.unresolved()).containsExactly(3L, 5L);
   }
 
   // ---- what is locked
