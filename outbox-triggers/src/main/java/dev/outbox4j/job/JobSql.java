@@ -10,7 +10,7 @@ final class JobSql {
   /** How many of each hour before. */
   private static final int MOST_OF_AN_HOUR = 400;
 
-  /** How many of the latest ends are looked through for a type. */
+  /** How many of the latest ends are looked through for their types. */
   private static final int MOST_OF_OTHERS = 500;
 
   private JobSql() {}
@@ -101,20 +101,21 @@ final class JobSql {
           .replace("{since}", Settlement.Leave.SINCE);
 
   /**
-   * Whether the handler of a job of a type has decided how it ended, a short time ago. It goes by
-   * the transaction's time, as a sample does.
+   * The types of jobs whose handlers have decided a short time ago how they ended: all of them, so
+   * that it is asked once for however many types. It goes by the transaction's time, as a sample
+   * does.
    */
   static final String HANDLED_LATELY =
       """
-      select exists (
-        select from unnest(array['completed', 'failed']) as s (status)
-        cross join lateral (
-          select e.message_id from {job_ends} e
-          where e.queue = :queue and e.status = s.status
-            and e.ended_at > now() - interval '1 minute'
-          order by e.ended_at desc limit {most}) e
-        cross join {jobs} j
-        where j.queue = :queue and j.message_id = any (array[e.message_id]) and j.type = :type)
+      select distinct j.type
+      from unnest(array['completed', 'failed']) as s (status)
+      cross join lateral (
+        select e.message_id from {job_ends} e
+        where e.queue = :queue and e.status = s.status
+          and e.ended_at > now() - interval '1 minute'
+        order by e.ended_at desc limit {most}) e
+      cross join {jobs} j
+      where j.queue = :queue and j.message_id = any (array[e.message_id])
       """
           .replace("{most}", String.valueOf(MOST_OF_OTHERS));
 

@@ -229,19 +229,17 @@ final class JobStore {
         .findFirst();
   }
 
-  /** Tells whether a handler has ended a job of a type a short time ago. */
-  boolean isHandledLately(String type) {
+  /** Returns the types of which a handler has ended a job a short time ago. */
+  List<String> handledLately() {
     return jdbc.run(
         "look at jobs",
         connection ->
-            statements
-                .queryAlone(
-                    jdbc,
-                    connection,
-                    JobSql.HANDLED_LATELY,
-                    Map.of("queue", queue, "type", type),
-                    row -> row.getBoolean(1))
-                .get(0));
+            statements.queryAlone(
+                jdbc,
+                connection,
+                JobSql.HANDLED_LATELY,
+                Map.of("queue", queue),
+                row -> row.getString(1)));
   }
 
   /** Deletes what ended so long ago; returns how many, of each kind at most that many. */

@@ -10,10 +10,10 @@ import dev.outbox4j.triggers.internal.LeftToOthers;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -34,7 +34,7 @@ final class LeftJobs implements Yielding {
 
   private static final Duration MOMENT = Duration.ofMillis(100);
 
-  /** Between two looks for others that handle a type. */
+  /** Between two looks for others, of all types. */
   private static final Duration AGAIN = Duration.ofMillis(250);
 
   private static final Duration AGAIN_IF_HANDLED = Duration.ofSeconds(10);
@@ -54,7 +54,8 @@ final class LeftJobs implements Yielding {
   private final String queue;
   private final Set<String> known;
   private final LeftToOthers left = new LeftToOthers();
-  private final Map<String, Long> lookAt = new ConcurrentHashMap<>(); // by type
+  private final AtomicLong lookAt = new AtomicLong(System.nanoTime());
+  private final Map<String, Long> handledUntil = new ConcurrentHashMap<>(); // as far as is known
 
   // guarded by this
   private final TreeSet<Long> moments = new TreeSet<>(); // when they begin; never before the origin
@@ -111,17 +112,17 @@ final class LeftJobs implements Yielding {
   /** Who has handlers of the type may only be busy. */
   private void lookForOthers(String type) {
     long now = System.nanoTime();
-    Long next = lookAt.get(type);
-    if (next != null && now - next < 0) {
-      return;
-    }
-    if (!Objects.equals(lookAt.put(type, now + AGAIN.toNanos()), next)) {
-      return; // another thread does it
+    Long until = handledUntil.get(type);
+    long next = lookAt.get();
+    if ((until != null && now - until < 0)
+        || now - next < 0
+        || !lookAt.compareAndSet(next, now + AGAIN.toNanos())) {
+      return; // known, or another thread does it
     }
     try {
-      if (store.isHandledLately(type)) {
-        left.handled(type);
-        lookAt.put(type, now + AGAIN_IF_HANDLED.toNanos());
+      for (String handled : store.handledLately()) {
+        left.handled(handled);
+        handledUntil.put(handled, now + AGAIN_IF_HANDLED.toNanos());
       }
     } catch (OutboxStoreException e) {
       log.debug("jobs of queue '{}': whether others handle '{}' is not known", queue, type, e);

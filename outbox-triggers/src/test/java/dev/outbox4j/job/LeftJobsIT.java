@@ -13,6 +13,7 @@ import dev.outbox4j.Outcome;
 import dev.outbox4j.RateLimit;
 import dev.outbox4j.RetryPolicy;
 import dev.outbox4j.SubscriberEvents;
+import dev.outbox4j.postgres.testing.CountingDataSource;
 import dev.outbox4j.postgres.testing.PostgresExtension;
 import dev.outbox4j.postgres.testing.TestDatabase;
 import java.sql.Connection;
@@ -197,6 +198,26 @@ class LeftJobsIT {
     assertThat(second.health().leftTypes()).containsExactly("analyse");
   }
 
+  @Test
+  void whetherOthersHandleTypesIsAskedOnceForAllOfThem() {
+    int types = 200;
+    CountingDataSource counting = new CountingDataSource(database.pool(12));
+    for (int i = 0; i < types; i++) {
+      producer.enqueue(Job.of(JobType.of("other." + i, String.class), "x"));
+    }
+    long begun = System.nanoTime();
+    try (JobKit counted = new JobKit(database, counting)) {
+      counted.start(counted.builder().on(ANALYSE, ENDS_WELL));
+      await()
+          .atMost(SOON)
+          .until(() -> database.count("outbox where last_error is not null") == types);
+    }
+    long looks = 1 + (System.nanoTime() - begun) / Duration.ofMillis(250).toNanos();
+
+    assertThat(counting.executionsOf("e.ended_at > now() - interval '1 minute'"))
+        .isBetween(1L, looks);
+  }
+
   /** Of both types in turn. */
   private void enqueueInOneTransaction(int jobs) {
     try (Connection connection = kit.transaction()) {
@@ -263,6 +284,30 @@ class LeftJobsIT {
     assertThat(kit.status(result).attempts()).isEqualTo(1);
     assertThat(database.one(String.class, "select last_exception from outbox_dlq"))
         .contains("no process has handled a job of type 'other' for PT24H");
+  }
+
+  @Test
+  void whatNobodyHasTakenForADayFailsInAnOrderedQueueToo() {
+    EnqueueResult result;
+    try (JobQueue ordered = kit.ordered().on(ANALYSE, ENDS_WELL).build()) {
+      result = ordered.enqueue(Job.of(OTHER, "x"));
+      ordered.start();
+      awaitLeft();
+    }
+    kit.passes(LeftJobs.LONGEST.plusHours(1));
+    try (JobQueue ordered = kit.ordered().on(ANALYSE, ENDS_WELL).build()) {
+      ordered.start();
+
+      kit.awaitState(ordered, result.jobId(), JobState.DEAD_LETTERED);
+
+      assertThat(ordered.status(result.jobId()).orElseThrow().deliveries()).isEqualTo(1);
+    }
+  }
+
+  private void awaitLeft() {
+    await()
+        .atMost(SOON)
+        .until(() -> database.count("outbox where starts_with(last_error, 'left to')") == 1);
   }
 
   @Test
