@@ -189,6 +189,33 @@ class JobAlertRulesTest {
     assertThat(holds("JobQueueNoSuccess", values)).isEqualTo(alert);
   }
 
+  /**
+   * A counter appears with the first message that is handled. If that was completed before the
+   * counter was read first, it never increases, and yet a job was completed.
+   *
+   * @param read the counter of a process that began less than 36 h ago
+   */
+  @ParameterizedTest
+  @CsvSource({"1, false", "0, true"})
+  void noSuccessThoughTheCounterBeganWithOne(double read, boolean alert) throws IOException {
+    Map<String, Double> values = new HashMap<>();
+    values.put("increase(outbox_acked_total[36h])", 0.0);
+    values.put("max_over_time(outbox_acked_total[36h])", read);
+    values.put("outbox_depth_oldest_due_seconds", 50 * 3_600.0);
+    JobSample sample =
+        sample(
+            Outcomes.NONE,
+            Outcomes.NONE,
+            Optional.empty(),
+            read > 0 ? Optional.of(NOW.minus(Duration.ofHours(1))) : Optional.empty(),
+            Optional.of(NOW.minus(Duration.ofHours(50))));
+
+    assertThat(STANDARD.noSuccess(sample).isPresent()).isEqualTo(alert);
+    assertThat(holds("JobQueueNoSuccess", values)).isEqualTo(alert);
+    values.put("max_over_time(outbox_acked_total[132h] offset 36h)", read); // began before
+    assertThat(holds("JobQueueNoSuccess", values)).isTrue();
+  }
+
   @ParameterizedTest
   @CsvSource({"0, false", "1, true", ", false"})
   void missedTimer(@Nullable Long missed, boolean alert) throws IOException {
