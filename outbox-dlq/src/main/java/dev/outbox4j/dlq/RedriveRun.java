@@ -229,13 +229,8 @@ final class RedriveRun {
       if (isHeld(each) || key.filter(heldHere::contains).isPresent()) {
         continue;
       }
-      if (lost == null && letter == null) {
-        lost =
-            "to be checked it would take about "
-                + each.bytes()
-                + " bytes, too many for this process";
-      }
-      Verdict verdict = letter == null ? Verdict.refused(lost) : verdict(letter);
+      Verdict verdict =
+          letter != null ? verdict(letter) : Verdict.refused(lost != null ? lost : tooMany(each));
       if (Thread.currentThread().isInterrupted()) {
         return false;
       }
@@ -253,6 +248,12 @@ final class RedriveRun {
       }
     }
     return true;
+  }
+
+  private static String tooMany(Candidate each) {
+    return "to be checked it would take about "
+        + each.bytes()
+        + " bytes, too many for this process";
   }
 
   /** Reads letters, and notes why the server cannot read some. */

@@ -8,6 +8,7 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.Collectors;
 
@@ -214,8 +215,7 @@ final class Selected {
 
   /** A time as a bound of a queue's letters: by itself it would be none of a range of queues. */
   private String ofQueue(Term time) {
-    return rendered
-        .get(time)
+    return Objects.requireNonNull(rendered.get(time))
         .replaceFirst("^d\\.failed_at (\\S+) (.+)$", "(d.queue, d.failed_at) $1 (:of_queue, $2)");
   }
 
