@@ -405,6 +405,33 @@ class JobDeadLettersIT {
     assertThat(letters.replay(ids(letter), BY_ANN).done()).isEqualTo(1);
   }
 
+  /** Such as of two that replay the letters of the same jobs, at a deadlock. */
+  @Test
+  void aLetterWhoseRecordLosesARaceIsPassedByAndNotRefused() {
+    rejects.set(true);
+    JobQueue jobs = kit.start(builder());
+    kit.awaitState(jobs, jobs.enqueue(job("one")).jobId(), JobState.FAILED);
+    kit.close();
+    kit.passes(Duration.ofDays(2)); // so that the record is written anew
+    JobDeadLetters letters = kit.builder().knows(ANALYSE).build().deadLetters();
+    database.update(
+        "create or replace function loses() returns trigger language plpgsql as $$ begin"
+            + " raise exception 'deadlock detected' using errcode = '40P01'; end $$");
+    database.update(
+        "create trigger loses before insert or update on outbox_job"
+            + " for each row execute function loses()");
+    try {
+      DeadLetterReport report = letters.replay(any(), BY_ANN);
+
+      assertThat(report.passedBy()).isEqualTo(1);
+      assertThat(report.refused()).isZero();
+      assertThat(report.done()).isZero();
+    } finally {
+      database.update("drop trigger loses on outbox_job");
+    }
+    assertThat(letters.replay(any(), BY_ANN).done()).isEqualTo(1);
+  }
+
   @Test
   void whatIsNoJobIsReplayedWithoutARecord() throws Exception {
     rejects.set(true);

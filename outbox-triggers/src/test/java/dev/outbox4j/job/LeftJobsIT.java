@@ -198,6 +198,26 @@ class LeftJobsIT {
     assertThat(second.health().leftTypes()).containsExactly("analyse");
   }
 
+  /** No handler has decided of what is dead-lettered otherwise: it may have killed all of them. */
+  @Test
+  void aTypeIsHandledOfWhichAJobWasCompletedOrRejectedLately() {
+    database.update(
+        """
+        with ended as (
+          insert into outbox_job_end (message_id, queue, job_id, status, ended_at)
+          select row_number() over (), queue, status || age, status,
+            now() - make_interval(secs => age)
+          from unnest(array['completed', 'failed', 'dead_lettered']) as s (status)
+          cross join unnest(array[1, 3600]) as a (age)
+          cross join unnest(array['analyses', 'others']) as q (queue)
+          returning *)
+        insert into outbox_job (queue, job_id, type, message_id, enqueued_at, due_at)
+        select queue, job_id, job_id || queue, message_id, ended_at, ended_at from ended
+        """);
+    assertThat(kit.store().handledLately())
+        .containsExactlyInAnyOrder("completed1analyses", "failed1analyses");
+  }
+
   @Test
   void whetherOthersHandleTypesIsAskedOnceForAllOfThem() {
     int types = 200;
