@@ -188,7 +188,7 @@ class FetchPlanIT {
     scatter();
     TestPollers.setUp(database);
     int at = ROWS / 100 * percent;
-    long cursor = at / SAME + (kind == Kind.TRANSACTION_ID ? 1 : 0);
+    long cursor = (long) (at / SAME) + (kind == Kind.TRANSACTION_ID ? 1 : 0);
     Poller poller =
         Poller.of("scattered", Source.table("scattered"), kind.cursor, kind.deletes)
             .where("id > ? or payload is null", 0)
