@@ -10,6 +10,7 @@ import static org.awaitility.Awaitility.await;
 import com.zaxxer.hikari.HikariDataSource;
 import dev.outbox4j.FailureReason;
 import dev.outbox4j.OutboxStoreException;
+import dev.outbox4j.OutboxStoreException.Fault;
 import dev.outbox4j.Payload;
 import dev.outbox4j.postgres.OutboxTable;
 import dev.outbox4j.postgres.PostgresOutbox;
@@ -221,6 +222,32 @@ class WorklistFaultsIT {
       assertThat(report.refusals()).containsExactly(new DeadLetterReport.Refusal(1, "bad"));
     }
     assertThat(audit().status()).isEqualTo("completed");
+  }
+
+  /** In one batch, and in one each. */
+  @ParameterizedTest
+  @ValueSource(ints = {1_000, 10})
+  void aLetterOfWhichACheckMeetsALockIsPassedByAndHoldsItsKeyBack(int perSecond) {
+    letters.keyed("orders", 1, 6);
+
+    DeadLetterReport report =
+        worklist
+            .where(queue("orders"))
+            .redrive(
+                ann()
+                    .perSecond(perSecond)
+                    .checking(
+                        refusing(
+                            3,
+                            () -> {
+                              throw new OutboxStoreException(
+                                  "locked", Fault.TIMEOUT, false, "55P03", null);
+                            })));
+
+    assertThat(report).isEqualTo(new DeadLetterReport(4, 0, 2, List.of(), true));
+    assertThat(letters.unresolved()).containsExactly(3L, 5L);
+    assertThat(audit().status()).isEqualTo("completed");
+    assertThat(worklist.find(3).orElseThrow().summary().note()).isEmpty();
   }
 
   @Test
