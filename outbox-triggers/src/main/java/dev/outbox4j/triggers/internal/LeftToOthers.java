@@ -7,6 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.SortedSet;
 import java.util.TreeSet;
+import java.util.function.LongSupplier;
 
 /**
  * Leaves messages to other nodes whose types this one does not know: newer nodes do, or older ones.
@@ -37,6 +38,10 @@ public final class LeftToOthers implements RateLimit {
   /** Of a type; with more, this node would claim nothing else. */
   private static final int MOST_AT_ONCE = 1_000;
 
+  /** Of a type: those that come one by one, and that others take, are never very many. */
+  private static final Duration COUNTS_HALF_AFTER = Duration.ofMinutes(1);
+
+  private static final double NEVER = Double.POSITIVE_INFINITY;
   private static final int DOUBLINGS_OF_MANY = 5;
   private static final Duration FORGOTTEN_AFTER = Duration.ofMinutes(2);
   private static final int MOST_DOUBLINGS = 10;
@@ -64,16 +69,27 @@ public final class LeftToOthers implements RateLimit {
   private double claimed;
   private double others;
 
-  private volatile long until = System.nanoTime();
+  private final LongSupplier nanoTime;
+  private volatile long until;
 
   /**
    * How often a message was left in a row, or those of a type were.
    *
-   * @param count how often
+   * @param count how often; of a type, what was long ago counts less
    * @param last when last
    * @param progress how far the message had come then
    */
-  private record Times(int count, long last, long progress) {}
+  private record Times(double count, long last, long progress) {}
+
+  /** Creates one that has left nothing. */
+  public LeftToOthers() {
+    this(System::nanoTime);
+  }
+
+  LeftToOthers(LongSupplier nanoTime) {
+    this.nanoTime = nanoTime;
+    this.until = nanoTime.getAsLong();
+  }
 
   /**
    * Leaves a message of which it does not show whether others handle it.
@@ -95,7 +111,7 @@ public final class LeftToOthers implements RateLimit {
    * @return for how long it is not to be due
    */
   public synchronized Duration leave(String type, long message, long progress) {
-    long now = System.nanoTime();
+    long now = nanoTime.getAsLong();
     Times before = ofMessages.get(message);
     if (before != null && before.progress() != progress) {
       ofMessages.remove(message);
@@ -103,8 +119,8 @@ public final class LeftToOthers implements RateLimit {
     }
     others++;
     boolean handled = isHandledLately(type, now);
-    int ofMessage = countsOneMore(ofMessages, message, progress, now) - TIMES_AT_ONCE;
-    int ofType = countsOneMore(ofTypes, type, 0, now) / MOST_AT_ONCE;
+    int ofMessage = countsOneMore(ofMessages, message, progress, now, NEVER) - TIMES_AT_ONCE;
+    int ofType = countsOneMore(ofTypes, type, 0, now, COUNTS_HALF_AFTER.toNanos()) / MOST_AT_ONCE;
     if (ofMessage < 0 && (handled || ofType == 0)) {
       long end = now + moment(type).toNanos();
       until = end - until > 0 ? end : until;
@@ -121,7 +137,7 @@ public final class LeftToOthers implements RateLimit {
    * messages for each of this node's.
    */
   synchronized Duration moment(String type) {
-    if (others < MANY_LATELY || !isHandledLately(type, System.nanoTime())) {
+    if (others < MANY_LATELY || !isHandledLately(type, nanoTime.getAsLong())) {
       return MOMENT;
     }
     double ofOne = Math.max(1, others / Math.max(1, claimed - others));
@@ -136,7 +152,7 @@ public final class LeftToOthers implements RateLimit {
    * @param type the type
    */
   public synchronized void handled(String type) {
-    handledAt.put(type, System.nanoTime());
+    handledAt.put(type, nanoTime.getAsLong());
     ofTypes.computeIfPresent(type, (name, times) -> new Times(0, times.last(), 0));
   }
 
@@ -146,11 +162,15 @@ public final class LeftToOthers implements RateLimit {
   }
 
   /** Returns how often it was left before. */
-  private static <K> int countsOneMore(Map<K, Times> all, K key, long progress, long now) {
+  private static <K> int countsOneMore(
+      Map<K, Times> all, K key, long progress, long now, double halfAfter) {
     Times times = all.remove(key); // so that it is the youngest
-    int before = times == null || isForgotten(times.last(), now) ? 0 : times.count();
+    double before =
+        times == null || isForgotten(times.last(), now)
+            ? 0
+            : times.count() * Math.pow(0.5, (now - times.last()) / halfAfter);
     all.put(key, new Times(before + 1, now, progress));
-    return before;
+    return (int) before;
   }
 
   private static int log2(int number) {
@@ -160,12 +180,12 @@ public final class LeftToOthers implements RateLimit {
   /** {@return whether none of a type's messages was left lately} */
   public synchronized boolean isNew(String type) {
     Times times = ofTypes.get(type);
-    return times == null || isForgotten(times.last(), System.nanoTime());
+    return times == null || isForgotten(times.last(), nanoTime.getAsLong());
   }
 
   /** {@return the types of which a message was left lately, in order} */
   public synchronized SortedSet<String> types() {
-    long now = System.nanoTime();
+    long now = nanoTime.getAsLong();
     SortedSet<String> types = new TreeSet<>();
     ofTypes.forEach(
         (type, times) -> {
@@ -197,6 +217,6 @@ public final class LeftToOthers implements RateLimit {
   }
 
   private long nanosLeft() {
-    return until - System.nanoTime();
+    return until - nanoTime.getAsLong();
   }
 }

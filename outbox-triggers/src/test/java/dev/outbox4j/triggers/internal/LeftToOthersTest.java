@@ -3,6 +3,7 @@ package dev.outbox4j.triggers.internal;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.LongStream;
@@ -11,7 +12,8 @@ import org.junit.jupiter.api.Test;
 
 /** For how long messages are left that this node does not know. */
 class LeftToOthersTest {
-  private final LeftToOthers left = new LeftToOthers();
+  private final AtomicLong now = new AtomicLong(Long.MAX_VALUE - 1_000_000); // may pass the greatest
+  private final LeftToOthers left = new LeftToOthers(now::get);
   private final AtomicLong ids = new AtomicLong();
 
   @Test
@@ -19,7 +21,9 @@ class LeftToOthersTest {
     assertThat(left.available()).isEqualTo(LeftToOthers.NO_LIMIT);
     left.leave("a", 1);
     assertThat(left.available()).isZero();
-    assertThat(left.untilNext()).isPositive().isLessThanOrEqualTo(Duration.ofMillis(50));
+    assertThat(left.untilNext()).isEqualTo(Duration.ofMillis(50));
+    now.addAndGet(Duration.ofMillis(50).toNanos());
+    assertThat(left.available()).isEqualTo(LeftToOthers.NO_LIMIT);
   }
 
   @Test
@@ -100,6 +104,30 @@ class LeftToOthersTest {
     assertThat(times.get(1_000)).isEqualTo(Duration.ofMillis(1_600));
     assertThat(times.get(99_999)).isEqualTo(Duration.ofSeconds(30));
     assertThat(left.leave("b", 1)).isEqualTo(Duration.ZERO);
+  }
+
+  /** As of a timer that this node does not have, for a night. */
+  @Test
+  void thoseThatComeOneByOneAreLetGoOfAtOnceHoweverLongThatGoesOn() {
+    for (int i = 0; i < 50_000; i++) {
+      assertThat(left.leave("a", i)).isEqualTo(Duration.ZERO);
+      assertThat(left.leave("a", i)).as("claimed here again").isEqualTo(Duration.ZERO);
+      now.addAndGet(Duration.ofSeconds(1).toNanos());
+    }
+  }
+
+  /** Many wait for others, each for half a minute: that many are left is not forgotten meanwhile. */
+  @Test
+  void whatNobodyTakesIsLeftForLongAlsoAfterHours() {
+    List<Duration> times = new ArrayList<>();
+    for (int round = 0; round < 300; round++) {
+      for (int id = 0; id < 2_000; id++) {
+        times.add(left.leave("a", id));
+      }
+      now.addAndGet(times.get(times.size() - 1).toNanos());
+    }
+    assertThat(times.subList(times.size() - 200_000, times.size()))
+        .containsOnly(Duration.ofSeconds(30));
   }
 
   @Test
