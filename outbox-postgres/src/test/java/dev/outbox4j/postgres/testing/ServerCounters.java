@@ -9,11 +9,21 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
+import org.awaitility.core.ConditionFactory;
 
 /** What the server has counted of a table, in a session that does everything that is counted. */
 public final class ServerCounters implements AutoCloseable {
+  /** From 15 on; before, a session reports after a while. */
+  private static final String REPORTS_WHEN_ASKED =
+      "select to_regprocedure('pg_stat_force_next_flush()') is not null";
+
+  private static final String REPORT = "select pg_stat_force_next_flush()";
+  private static final String MARKS_REPORTED =
+      "select n_tup_ins from pg_stat_user_tables where relname = 'mark'";
+
   private final HikariDataSource session;
   private final String table;
+  private final boolean reportsWhenAsked;
   private int marks;
 
   /** Counts from now on; vacuum would count as well, so it is off. */
@@ -21,6 +31,7 @@ public final class ServerCounters implements AutoCloseable {
     database.update("alter table " + table + " set (autovacuum_enabled = off)");
     database.update("drop table if exists mark");
     database.update("create table mark (n int)");
+    this.reportsWhenAsked = database.one(Boolean.class, REPORTS_WHEN_ASKED);
     settle(database);
     this.session = database.pool(1);
     this.table = table;
@@ -30,15 +41,17 @@ public final class ServerCounters implements AutoCloseable {
   private void settle(TestDatabase database) {
     database.update("insert into mark values (1)");
     marks++;
-    await()
+    if (reportsWhenAsked) {
+      database.one(String.class, REPORT);
+    }
+    waiting().until(() -> database.one(Long.class, MARKS_REPORTED) == marks);
+  }
+
+  private static ConditionFactory waiting() {
+    return await()
+        .pollDelay(Duration.ZERO)
         .pollInterval(Duration.ofMillis(100))
-        .atMost(Duration.ofSeconds(60))
-        .until(
-            () ->
-                database.one(
-                        Long.class,
-                        "select n_tup_ins from pg_stat_user_tables where relname = 'mark'")
-                    == marks);
+        .atMost(Duration.ofSeconds(60));
   }
 
   /** Pages that were read, of the table and of its indexes, and scans of the table. */
@@ -61,13 +74,10 @@ public final class ServerCounters implements AutoCloseable {
   public Reads reads() throws SQLException {
     run("insert into mark values (1)");
     marks++;
-    await()
-        .pollInterval(Duration.ofMillis(100))
-        .atMost(Duration.ofSeconds(60))
-        .until(
-            () ->
-                counter("select n_tup_ins from pg_stat_user_tables where relname = 'mark'")
-                    == marks);
+    if (reportsWhenAsked) {
+      run(REPORT);
+    }
+    waiting().until(() -> counter(MARKS_REPORTED) == marks);
     return new Reads(
         counter(
             "select heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit"
