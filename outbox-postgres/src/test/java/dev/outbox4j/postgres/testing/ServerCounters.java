@@ -17,7 +17,7 @@ public final class ServerCounters implements AutoCloseable {
   private static final String REPORTS_WHEN_ASKED =
       "select to_regprocedure('pg_stat_force_next_flush()') is not null";
 
-  private static final String REPORT = "select pg_stat_force_next_flush()";
+  private static final String REPORT = "select pg_stat_force_next_flush() is not null";
   private static final String MARKS_REPORTED =
       "select n_tup_ins from pg_stat_user_tables where relname = 'mark'";
 
@@ -42,7 +42,7 @@ public final class ServerCounters implements AutoCloseable {
     database.update("insert into mark values (1)");
     marks++;
     if (reportsWhenAsked) {
-      database.one(String.class, REPORT);
+      database.one(Boolean.class, REPORT);
     }
     waiting().until(() -> database.one(Long.class, MARKS_REPORTED) == marks);
   }

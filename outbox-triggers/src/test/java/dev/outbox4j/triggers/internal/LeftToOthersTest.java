@@ -12,7 +12,8 @@ import org.junit.jupiter.api.Test;
 
 /** For how long messages are left that this node does not know. */
 class LeftToOthersTest {
-  private final AtomicLong now = new AtomicLong(Long.MAX_VALUE - 1_000_000); // may pass the greatest
+  private final AtomicLong now =
+      new AtomicLong(Long.MAX_VALUE - 1_000_000); // may pass the greatest
   private final LeftToOthers left = new LeftToOthers(now::get);
   private final AtomicLong ids = new AtomicLong();
 
@@ -116,7 +117,9 @@ class LeftToOthersTest {
     }
   }
 
-  /** Many wait for others, each for half a minute: that many are left is not forgotten meanwhile. */
+  /**
+   * Many wait for others, each for half a minute: that many are left is not forgotten meanwhile.
+   */
   @Test
   void whatNobodyTakesIsLeftForLongAlsoAfterHours() {
     List<Duration> times = new ArrayList<>();
