@@ -39,7 +39,7 @@ public final class LeftToOthers implements RateLimit {
   private static final int MOST_AT_ONCE = 1_000;
 
   /** Of a type: those that come one by one, and that others take, are never very many. */
-  private static final Duration COUNTS_HALF_AFTER = Duration.ofMinutes(1);
+  private static final double COUNTS_HALF_AFTER = (double) Duration.ofMinutes(1).toNanos();
 
   private static final double NEVER = Double.POSITIVE_INFINITY;
   private static final int DOUBLINGS_OF_MANY = 5;
@@ -120,7 +120,7 @@ public final class LeftToOthers implements RateLimit {
     others++;
     boolean handled = isHandledLately(type, now);
     int ofMessage = countsOneMore(ofMessages, message, progress, now, NEVER) - TIMES_AT_ONCE;
-    int ofType = countsOneMore(ofTypes, type, 0, now, COUNTS_HALF_AFTER.toNanos()) / MOST_AT_ONCE;
+    int ofType = countsOneMore(ofTypes, type, 0, now, COUNTS_HALF_AFTER) / MOST_AT_ONCE;
     if (ofMessage < 0 && (handled || ofType == 0)) {
       long end = now + moment(type).toNanos();
       until = end - until > 0 ? end : until;
