@@ -759,7 +759,8 @@ final class PollerTick {
       boolean isHeld = now.held() && source.isAnyBehind(from, now, end);
       long soon = now.held() ? 0 : Duration.ofMillis(now.moreSoon()).toNanos();
       long wait = isHeld ? recheck : soon;
-      if (wait == 0 || System.nanoTime() + wait - waitUntil > 0) {
+      boolean isTooLong = System.nanoTime() + wait - waitUntil > 0;
+      if (wait == 0 || isTooLong || pauses.isStopping()) {
         return dry(isHeld ? Outcome.HELD_BACK : Outcome.EMPTY, rows);
       }
       pauses.pause(wait);
